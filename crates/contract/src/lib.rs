@@ -16,6 +16,9 @@ mod model;
 mod tool;
 mod touch;
 mod schema;
+mod typed_tool;
+mod calls;
+mod proposal;
 mod process;
 mod containment;
 mod sandbox;
@@ -32,6 +35,13 @@ mod memory_buffer;
 use std::{future::Future, pin::Pin};
 
 pub use budget::{Limits, Microdollars, Price, Spent};
+pub use calls::{
+    AppliedChangeset, ApplyChangesetCall, CommandResult, DEFAULT_TIMEOUT_SECONDS, EvaluateCall,
+    FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_CHANGES, MAX_TIMEOUT_SECONDS, PathList,
+    ProposeChangesetCall, ProposedChange, ProposedEdit, RankFilesCall, RankedFile, RankedFiles,
+    ReadCall, ReadJournalCall, SearchCall, SearchMode, SearchResult, ShellCall, TypedCall,
+    WantedChange, WhyRanked,
+};
 pub use command::{
     CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,
     quoted_words,
@@ -52,7 +62,9 @@ pub use model::{
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
+pub use proposal::{FileDiff, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet};
+pub use schema::schema_of;
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
     Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
@@ -61,6 +73,7 @@ pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret};
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
+pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
 pub use typing::{TYPE_TEXT, TypedInto, typed_text};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move

@@ -267,6 +267,7 @@ mod tests {
                     name: "read".into(),
                 },
             ),
+            value: None,
             images: Vec::new(),
             is_error: false,
             verdict: ActionVerdict::NoEffect,

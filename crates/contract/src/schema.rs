@@ -1,14 +1,99 @@
-//! Validation of arguments against a tool's schema, so that a model learns of mistakes before
-//! anybody is asked.
+//! Schemas of arguments: derived from a type, and validation against them, so that a model learns
+//! of mistakes before anybody is asked.
 //!
-//! Supports the keywords of JSON Schema (draft 2020-12) that tools are described with; the tool
+//! Validation supports the keywords of JSON Schema (draft 2020-12) that tools are described with; the tool
 //! itself checks the others. Arguments that are accepted here may still be refused by the tool, but
 //! none that the tool would accept are refused. Patterns are not matched, because they may come
 //! from a server and take forever.
 
-use serde_json::{Map, Value};
+use schemars::{
+    JsonSchema, Schema,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, Transform as _},
+};
+use serde_json::{Map, Value, json};
 
 use crate::ToolSpec;
+
+/// Returns the schema of a type of arguments, as small as models need it: without definitions,
+/// titles and formats, and with descriptions of fields only. An optional field is one that may be
+/// left out; that it may be `null` is not said.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(shorten).transform(&mut schema);
+    schema.remove("description");
+    for always in [("properties", json!({})), ("required", json!([]))] {
+        if schema.get(always.0).is_none() {
+            schema.insert(always.0.to_owned(), always.1);
+        }
+    }
+    schema.to_value()
+}
+
+/// Removes what tells a model nothing from one part of a schema.
+fn shorten(schema: &mut Schema) {
+    for name in ["title", "format", "default"] {
+        schema.remove(name);
+    }
+    if let Some(Value::String(words)) = schema.get_mut("description") {
+        // Doc comments are wrapped.
+        *words = words.replace('\n', " ");
+    }
+    if let Some(Value::Object(items)) = schema.get_mut("items")
+        && items.contains_key("properties")
+    {
+        items.remove("description");
+    }
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = &kinds[..] {
+            let kind = kind.clone();
+            schema.insert("type".to_owned(), kind);
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
+    if schema.get("additionalProperties") == Some(&Value::Bool(true)) {
+        schema.remove("additionalProperties");
+    }
+    inline_null(schema);
+    list_constants(schema);
+}
+
+/// Replaces a choice between something and `null` by the former.
+fn inline_null(schema: &mut Schema) {
+    let Some(Value::Array(forms)) = schema.get_mut("anyOf") else {
+        return;
+    };
+    forms.retain(|form| form["type"] != "null");
+    if let [Value::Object(form)] = &mut forms[..] {
+        let form = std::mem::take(form);
+        schema.remove("anyOf");
+        for (name, value) in form {
+            if schema.get(&name).is_none() {
+                schema.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Replaces a choice between constants, each with a description, by their list.
+fn list_constants(schema: &mut Schema) {
+    let Some(forms) = schema.get("oneOf").and_then(Value::as_array) else {
+        return;
+    };
+    let constants = forms.iter().map(|form| form.get("const").cloned());
+    if let Some(constants) = constants.collect::<Option<Vec<_>>>() {
+        schema.remove("oneOf");
+        schema.insert("type".to_owned(), json!("string"));
+        schema.insert("enum".to_owned(), Value::Array(constants));
+    }
+}
 
 /// Maximum number of schema parts that one check visits: schemas can refer to themselves in many
 /// places.

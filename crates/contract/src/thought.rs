@@ -1,6 +1,7 @@
 //! The data of a cognitive loop: perception, plan, observation, result.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
 
@@ -135,6 +136,9 @@ pub struct Observation {
     pub tool: String,
     /// The bounded text that it returned.
     pub text: Text,
+    /// The result as data, if the tool returned any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Pictures that it returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,

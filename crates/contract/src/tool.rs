@@ -124,6 +124,11 @@ pub struct Artifact {
 pub struct ToolOutput {
     /// The text for the model. Untrusted.
     pub text: String,
+    /// The result as data, for loops and other parts of gyrus: what the text says, without what it
+    /// adds for a model. As untrusted as the text, and as bounded. Tools write a type of their own
+    /// ([`with_value`](Self::with_value)); a field `text` in it is the result as plain text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Pictures for the model, kept by [`Site::keep`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -145,6 +150,7 @@ impl ToolOutput {
     pub fn read(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            value: None,
             images: Vec::new(),
             is_error: false,
             verdict: ActionVerdict::NoEffect,
@@ -159,6 +165,16 @@ impl ToolOutput {
         Self {
             is_error: true,
             ..Self::read(text)
+        }
+    }
+
+    /// Sets the result as data.
+    #[must_use]
+    pub fn with_value(self, value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).expect("values are plain data");
+        Self {
+            value: Some(value),
+            ..self
         }
     }
 }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, EffectId, Limits, Observation, Origin, Repeat, Text, ToolCall, ToolSpec,
+    ActionVerdict, Arguments as _, EffectId, GlobCall, Limits, Observation, Origin, ReadCall,
+    ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec,
 };
 use gyrus_kernel::{Delegation, Ending, Run, Stop, Tools};
 use serde_json::{Value, json};
@@ -19,13 +20,10 @@ pub(crate) const BROWSE: &str = "browse";
 const TURNS: u64 = 60;
 
 /// The tools that search before a plan; only a loop that has such a phase offers them.
-pub(crate) const SEARCHES: [&str; 2] = ["search_docs", READ_JOURNAL];
-
-/// The tool that reads about earlier runs in the same folder.
-pub(crate) const READ_JOURNAL: &str = "read_journal";
+pub(crate) const SEARCHES: [&str; 2] = ["search_docs", ReadJournalCall::TOOL];
 
 /// The other tools that a phase before every change may use.
-const READS: [&str; 4] = ["read", "list", "glob", "search"];
+const READS: [&str; 4] = [ReadCall::TOOL, "list", GlobCall::TOOL, SearchCall::TOOL];
 
 /// Returns the tools of such a phase, and those named in `beside`.
 pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
@@ -108,6 +106,7 @@ async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
         call_id: call.id.clone(),
         tool: BROWSE.to_owned(),
         text,
+        value: None,
         images: Vec::new(),
         is_error,
         verdict,

@@ -286,6 +286,7 @@ pub(crate) fn refused(run: &Run, call: &ToolCall, words: impl Into<String>) -> O
         call_id: call.id.clone(),
         tool: call.tool.clone(),
         text: Text::new(words, Origin::Kernel),
+        value: None,
         images: Vec::new(),
         is_error: true,
         verdict: ActionVerdict::Refused,

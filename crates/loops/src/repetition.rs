@@ -134,6 +134,7 @@ mod tests {
                         name: "shell".into(),
                     },
                 ),
+                value: None,
                 images: Vec::new(),
                 is_error: false,
                 verdict,

@@ -12,6 +12,9 @@ const HEAD_BYTES: usize = 32 * 1024;
 /// Maximum bytes kept from its end.
 const TAIL_BYTES: usize = 16 * 1024;
 
+/// Maximum bytes of structured content that becomes the value; more is only text.
+const MAX_VALUE_BYTES: usize = 256 * 1024;
+
 /// Maximum number of pictures of one answer that are shown.
 const MAX_PICTURES: usize = 8;
 
@@ -66,8 +69,11 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
         text if text.trim().is_empty() => "(the server answered nothing)".to_owned(),
         text => bounded(&text),
     };
+    let is_short = |value: &&Value| value.to_string().len() <= MAX_VALUE_BYTES;
+    let value = Some(structured).filter(|value| !value.is_null());
     ToolOutput {
         images,
+        value: value.filter(is_short).cloned(),
         is_error: answer["isError"] == Value::Bool(true),
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::read(text)

@@ -5,110 +5,108 @@
 //! choices, numbered.
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool, WrongArguments,
 };
-use serde::Deserialize;
-use serde_json::json;
-
-use crate::{
-    arguments,
-    failure::{self, Failure},
-};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Maximum bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 32 * 1024;
 
-const EXAMPLE: &str = r#"{"question": "Which one?", "choices": ["staging", "production"]}"#;
-
 /// Asks the person a question.
-pub struct AskPerson {
-    spec: ToolSpec,
-}
+pub struct AskPerson;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The question; the kernel shows it.
+pub struct AskPersonArguments {
+    /// What the person is asked, with what they need to know.
     #[serde(rename = "question")]
     _question: String,
+    /// Answers to choose from; they are shown numbered. The person may answer something else.
     #[serde(default)]
     choices: Vec<String>,
 }
 
-impl AskPerson {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "ask_person".to_owned(),
-            description: "Asks the person a question and returns their answer. Use it only for \
-                          what you cannot find out yourself and what the goal leaves open: a \
-                          choice of theirs, something only they know. Ask one thing at a time, \
-                          with what they need to answer it. Not for leave to do something: that \
-                          is asked by itself."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "question": {
-                        "type": "string",
-                        "description": "What the person is asked, with what they need to know."
-                    },
-                    "choices": {
-                        "type": "array",
-                        "items": { "type": "string" },
-                        "description": "Answers to choose from; they are shown numbered. The \
-                                        person may answer something else."
-                    }
-                }),
-                &["question"],
-            ),
-            touches: vec![Touch::Asks("question".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
-    }
+impl Arguments for AskPersonArguments {
+    const TOOL: &'static str = "ask_person";
+    const EXAMPLE: &'static str =
+        r#"{"question": "Which one?", "choices": ["staging", "production"]}"#;
 }
 
-impl Tool for AskPerson {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site)) })
-    }
+/// The value of an answer.
+#[derive(Serialize)]
+struct PersonAnswer<'a> {
+    /// The person's words, or the choice that they mean.
+    text: &'a str,
 }
 
-fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    // The parse error is dropped because it would quote the model.
-    let Arguments { choices, .. } = arguments::parse(call, EXAMPLE).map_err(|_| {
-        Failure::new(format!(
-            "the arguments of `ask_person` are wrong; expected an object like {EXAMPLE}"
+/// Reason why there is no answer, in words that are not the model's.
+pub struct Unanswered(String);
+
+impl From<WrongArguments> for Unanswered {
+    fn from(_quotes_the_model: WrongArguments) -> Self {
+        Self(format!(
+            "the arguments of `ask_person` are wrong; expected an object like {}",
+            AskPersonArguments::EXAMPLE
         ))
-    })?;
-    let Some(answer) = site.answer().map(str::trim) else {
-        return Err(Failure::new(
-            "nobody answered the question; go on with what you know, and say what is open",
-        ));
-    };
-    if answer.is_empty() {
-        return Ok(ToolOutput::read("(the person agreed without a word)"));
     }
-    if let Some(choice) = chosen(answer, &choices) {
-        return Ok(ToolOutput::read(choice));
+}
+
+impl From<Unanswered> for ToolOutput {
+    fn from(Unanswered(words): Unanswered) -> Self {
+        Self::error(words)
     }
-    let mut text = gyrus_text::first_bytes(answer, MAX_ANSWER_BYTES).to_owned();
-    if text.len() < answer.len() {
-        text.push_str(&format!(
-            "\n[cut: {} of the answer]",
-            gyrus_text::counted(answer.len() - text.len(), "more byte")
-        ));
+}
+
+impl TypedTool for AskPerson {
+    type Arguments = AskPersonArguments;
+    type Failure = Unanswered;
+    const REPEAT: Repeat = Repeat::Freely;
+
+    fn description(&self) -> String {
+        "Asks the person a question and returns their answer. Use it only for what you cannot \
+         find out yourself and what the goal leaves open: a choice of theirs, something only \
+         they know. Ask one thing at a time, with what they need to answer it. Not for leave \
+         to do something: that is asked by itself."
+            .to_owned()
     }
-    Ok(ToolOutput::read(text))
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Asks("question".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: AskPersonArguments,
+        _call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Unanswered> {
+        let Some(answer) = site.answer().map(str::trim) else {
+            return Err(Unanswered(
+                "nobody answered the question; go on with what you know, and say what is open"
+                    .to_owned(),
+            ));
+        };
+        if answer.is_empty() {
+            return Ok(said("(the person agreed without a word)", ""));
+        }
+        if let Some(choice) = chosen(answer, &arguments.choices) {
+            return Ok(said(choice, choice));
+        }
+        let first = gyrus_text::first_bytes(answer, MAX_ANSWER_BYTES);
+        let mut text = first.to_owned();
+        if text.len() < answer.len() {
+            text.push_str(&format!(
+                "\n[cut: {} of the answer]",
+                gyrus_text::counted(answer.len() - text.len(), "more byte")
+            ));
+        }
+        Ok(said(&text, first))
+    }
+}
+
+fn said(shown: &str, text: &str) -> ToolOutput {
+    ToolOutput::read(shown).with_value(&PersonAnswer { text })
 }
 
 /// Returns the choice that the answer means: the words themselves, before its number counted from

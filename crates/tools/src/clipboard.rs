@@ -8,17 +8,14 @@
 use std::{collections::BTreeMap, env, ffi::OsStr, path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat,
-    ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    ActionVerdict, Arguments, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat, ResolvedCall,
+    Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_process::{ProgramError, Programs};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::{
-    arguments,
-    failure::{self, Failure},
-};
+use crate::failure::Failure;
 
 /// Maximum bytes of text that is set or shown.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -42,8 +39,6 @@ const SET: &str = "exec 3<&0\n\
     case $? in 0|143) ;; *) exit 1 ;; esac\n\
     printf %s \"$5\"\n\
     exec \"$3\" $4 2>/dev/null";
-
-const EXAMPLE: &str = r#"{"text": "for the clipboard"} or {} to read it"#;
 
 /// Programs that access the clipboard of one kind of desktop.
 struct Helper {
@@ -76,15 +71,28 @@ const HELPERS: [Helper; 3] = [
 
 /// Reads and sets the clipboard.
 pub struct Clipboard {
-    spec: ToolSpec,
     programs: Arc<Programs>,
     environment: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub struct ClipboardArguments {
+    /// The text to set. Without it, the clipboard is read. A marker like ⟦secret:NAME⟧ becomes the
+    /// secret.
     text: Option<String>,
+}
+
+impl Arguments for ClipboardArguments {
+    const TOOL: &'static str = "clipboard";
+    const EXAMPLE: &'static str = r#"{"text": "for the clipboard"}"#;
+}
+
+/// The value of a clipboard that was read.
+#[derive(Serialize)]
+struct ClipboardText {
+    /// The text; empty if there is none.
+    text: String,
 }
 
 impl Clipboard {
@@ -103,28 +111,8 @@ impl Clipboard {
     }
 
     fn over(variable: impl Fn(&str) -> Option<String>, programs: Arc<Programs>) -> Self {
-        let spec = ToolSpec {
-            name: "clipboard".to_owned(),
-            description: "Reads the text on the clipboard of the person's desktop, or sets it \
-                          when `text` is given. Use it to take what the person has copied, or to \
-                          hand them something to paste; not to move text between your own steps."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "text": {
-                        "type": "string",
-                        "description": "The text to set. Without it, the clipboard is read. A \
-                                        marker like ⟦secret:NAME⟧ becomes the secret."
-                    }
-                }),
-                &[],
-            ),
-            touches: vec![Touch::Clipboard],
-            repeat: Repeat::Never,
-        };
         let environment = environment(variable, programs.path());
         Self {
-            spec,
             programs,
             environment,
         }
@@ -164,7 +152,9 @@ impl Clipboard {
         let command = self.reading(site.workspace()).map_err(Failure::new)?;
         let outcome = site.run_command(command).await?;
         let text = Self::text_of(outcome).map_err(Failure::new)?;
-        Ok(ToolOutput::read(text.unwrap_or_else(|| EMPTY.to_owned())))
+        let shown = text.clone().unwrap_or_else(|| EMPTY.to_owned());
+        let text = text.unwrap_or_default();
+        Ok(ToolOutput::read(shown).with_value(&ClipboardText { text }))
     }
 
     /// Returns the command that prints the clipboard's text, run in `folder`. It is for the
@@ -275,24 +265,32 @@ impl Clipboard {
     }
 }
 
-impl Tool for Clipboard {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for Clipboard {
+    type Arguments = ClipboardArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Never;
+
+    fn description(&self) -> String {
+        "Reads the text on the clipboard of the person's desktop, or sets it when `text` is \
+         given. Use it to take what the person has copied, or to hand them something to \
+         paste; not to move text between your own steps."
+            .to_owned()
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let parsed = arguments::parse(&call, EXAMPLE);
-            failure::output(match parsed {
-                Ok(Arguments { text: Some(text) }) => self.set(&text, site).await,
-                Ok(Arguments { text: None }) => self.read(site).await,
-                Err(wrong) => Err(wrong.into()),
-            })
-        })
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Clipboard]
+    }
+
+    async fn run(
+        &self,
+        arguments: ClipboardArguments,
+        _call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        match arguments.text {
+            Some(text) => self.set(&text, site).await,
+            None => self.read(site).await,
+        }
     }
 }
 

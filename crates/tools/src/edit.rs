@@ -6,105 +6,79 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, Boxed, Cleared, Digest, Probe, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch,
+    ActionVerdict, Arguments, Artifact, Digest, Probe, Repeat, ResolvedCall, Site, ToolOutput,
+    Touch, TypedTool,
 };
 use memchr::memmem;
 use rustix::{fs::FileType, io::Errno};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
-    arguments,
     exact::{ExactError, MAX_FILE_BYTES, Made, Replacement, line_list},
-    failure::{self, Failure},
+    failure::Failure,
     place::{Place, PlaceError},
     replace,
 };
 
-const EXAMPLE: &str =
-    r#"{"path": "src/main.rs", "old_text": "let limit = 10;", "new_text": "let limit = 20;"}"#;
-
 /// Replaces a text in a file.
-pub struct Edit {
-    spec: ToolSpec,
-}
+pub struct Edit;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The raw path is not used; the resolved path of the call is.
+pub struct EditArguments {
+    /// The file, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
+    /// What to replace, exactly as it stands in the file, with its indentation, without line
+    /// numbers. It must occur once: quote enough lines around it. A marker like ⟦secret:NAME⟧
+    /// stands for the secret.
     old_text: String,
+    /// What it becomes; empty to delete it.
     new_text: String,
+    /// Replace every occurrence. Default: false.
     #[serde(default)]
     replace_all: bool,
 }
 
-impl Edit {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "edit".to_owned(),
-            description: "Replaces an exact text in a file by another; the rest stays as it is, \
-                          byte for byte. `read` the file first. It happens completely or not at \
-                          all. Prefer it to `sed` or `patch` in the shell, and to `write` for \
-                          changing a part of a file."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "path": {
-                        "type": "string",
-                        "description": "The file, relative to the workspace or absolute."
-                    },
-                    "old_text": {
-                        "type": "string",
-                        "description": "What to replace, exactly as it stands in the file, with \
-                                        its indentation, without line numbers. It must occur \
-                                        once: quote enough lines around it. A marker like \
-                                        ⟦secret:NAME⟧ stands for the secret."
-                    },
-                    "new_text": {
-                        "type": "string",
-                        "description": "What it becomes; empty to delete it."
-                    },
-                    "replace_all": {
-                        "type": "boolean",
-                        "description": "Replace every occurrence. Default: false."
-                    }
-                }),
-                &["path", "old_text", "new_text"],
-            ),
-            touches: vec![Touch::Writes("path".to_owned())],
-            repeat: Repeat::Probe,
-        };
-        Self { spec }
-    }
+impl Arguments for EditArguments {
+    const TOOL: &'static str = "edit";
+    const EXAMPLE: &'static str =
+        r#"{"path": "src/main.rs", "old_text": "let limit = 10;", "new_text": "let limit = 20;"}"#;
 }
 
-impl Tool for Edit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for Edit {
+    type Arguments = EditArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Probe;
+
+    fn description(&self) -> String {
+        "Replaces an exact text in a file by another; the rest stays as it is, byte for byte. \
+         `read` the file first. It happens completely or not at all. Prefer it to `sed` or \
+         `patch` in the shell, and to `write` for changing a part of a file."
+            .to_owned()
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site)) })
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Writes("path".to_owned())]
     }
 
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
-        Box::pin(async move { probe(call, site) })
+    async fn run(
+        &self,
+        arguments: EditArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        edit(arguments, call, site)
+    }
+
+    async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
+        probe(call, site)
     }
 }
 
 /// Returns the texts of a call, with the values of their secrets.
-fn replacement(call: &ResolvedCall, site: &dyn Site) -> Result<Replacement, Failure> {
-    let arguments: Arguments = arguments::parse(call, EXAMPLE)?;
+fn replacement(arguments: &EditArguments, site: &dyn Site) -> Result<Replacement, Failure> {
     let reveal = |text: &str| {
         let revealed = site.reveal(text);
         revealed.map_err(|error| Failure::from(error).and("; nothing was changed"))
@@ -116,8 +90,12 @@ fn replacement(call: &ResolvedCall, site: &dyn Site) -> Result<Replacement, Fail
     })
 }
 
-fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let change = replacement(call, site)?;
+fn edit(
+    arguments: EditArguments,
+    call: &ResolvedCall,
+    site: &dyn Site,
+) -> Result<ToolOutput, Failure> {
+    let change = replacement(&arguments, site)?;
     let place = Place::of(call, site.workspace())?;
     let content = content(&place)?;
     let Made {
@@ -207,14 +185,15 @@ fn output(place: &Place<'_>, changed: &[u8], what: String) -> ToolOutput {
     ToolOutput {
         verdict: ActionVerdict::Changed,
         artifacts: artifact.into_iter().collect(),
-        ..ToolOutput::read(format!("edited `{}`: {what}", place.given()))
+        ..ToolOutput::read(format!("edited `{}`: {what}", place.given())).with_value(&place.value())
     }
 }
 
 /// Compares with the file's content: it has either the old text only, or the new one only. With
 /// both, or with neither after a deletion, the result is unknown.
 fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
-    let Ok(change) = replacement(call, site) else {
+    let arguments = EditArguments::parse(&call.arguments).map_err(Failure::from);
+    let Ok(change) = arguments.and_then(|arguments| replacement(&arguments, site)) else {
         return Probe::Unknown;
     };
     let Ok(place) = Place::of(call, site.workspace()) else {

@@ -4,7 +4,7 @@ use gyrus_contract::ToolOutput;
 
 /// Message for a model: what went wrong and what to do differently. Any typed error becomes one by
 /// `?`, with what it says.
-pub(crate) struct Failure(String);
+pub struct Failure(String);
 
 impl Failure {
     pub(crate) fn new(words: impl Into<String>) -> Self {
@@ -23,7 +23,8 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Returns the output of the call, or an error output: the call failed and changed nothing.
-pub(crate) fn output(result: Result<ToolOutput, Failure>) -> ToolOutput {
-    result.unwrap_or_else(|Failure(words)| ToolOutput::error(words))
+impl From<Failure> for ToolOutput {
+    fn from(Failure(words): Failure) -> Self {
+        Self::error(words)
+    }
 }

@@ -9,20 +9,17 @@ pub(crate) mod visit;
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
-};
-use serde::Deserialize;
-use serde_json::json;
+use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use self::{
     body::Kind,
     visit::{MAX_BODY_BYTES, Page},
 };
 use crate::{
-    arguments,
     background::{self, Patience},
-    failure::{self, Failure},
+    failure::Failure,
     picture,
 };
 
@@ -38,19 +35,36 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for converting the body to text.
 const READING_LIMIT: Duration = Duration::from_secs(10);
 
-const EXAMPLE: &str = r#"{"url": "https://www.rust-lang.org/"}"#;
-
 /// Fetches pages.
 pub struct Fetch {
-    spec: ToolSpec,
     allowed: BTreeSet<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub struct FetchArguments {
+    /// The whole address, with http:// or https://.
     url: String,
+    /// How much text to return. Default: 50000.
+    #[schemars(range(min = 1, max = MAX_TEXT_BYTES))]
     max_bytes: Option<usize>,
+}
+
+impl Arguments for FetchArguments {
+    const TOOL: &'static str = "fetch";
+    const EXAMPLE: &'static str = r#"{"url": "https://www.rust-lang.org/"}"#;
+}
+
+/// The value of a page.
+#[derive(Serialize)]
+struct FetchedPage {
+    url: String,
+    status: u16,
+    /// The text, without notes about it; empty for a picture and other files.
+    text: String,
+    /// The address on another host that it leads to, which was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leads_to: Option<String>,
 }
 
 impl Fetch {
@@ -63,43 +77,39 @@ impl Fetch {
     /// Creates the tool for public hosts and for these hosts, names or addresses as written in a
     /// URL, which may have any address, such as those in the person's own network.
     pub fn allowing(hosts: impl IntoIterator<Item = String>) -> Self {
-        let spec = ToolSpec {
-            name: "fetch".to_owned(),
-            description: format!(
-                "Gets a page from the web and returns it as readable text with its links: HTML \
-                 converted, text and JSON as they are, PNG, JPEG and WebP pictures shown, other \
-                 files only described. Reads at most {} MB, follows redirects on the same host, runs no scripts, \
-                 sends no cookies, reaches public hosts only. Prefer it to `curl` or `wget` in \
-                 the shell, but for downloading files.",
-                MAX_BODY_BYTES >> 20
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "url": {
-                        "type": "string",
-                        "description": "The whole address, with http:// or https://."
-                    },
-                    "max_bytes": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_TEXT_BYTES,
-                        "description": format!(
-                            "How much text to return. Default: {DEFAULT_TEXT_BYTES}."
-                        )
-                    }
-                }),
-                &["url"],
-            ),
-            touches: vec![Touch::Connects("url".to_owned())],
-            repeat: Repeat::Freely,
-        };
         let hosts = hosts.into_iter();
         let allowed = hosts.map(|host| host.to_ascii_lowercase()).collect();
-        Self { spec, allowed }
+        Self { allowed }
+    }
+}
+
+impl TypedTool for Fetch {
+    type Arguments = FetchArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
+
+    fn description(&self) -> String {
+        format!(
+            "Gets a page from the web and returns it as readable text with its links: HTML \
+             converted, text and JSON as they are, PNG, JPEG and WebP pictures shown, other \
+             files only described. Reads at most {} MB, follows redirects on the same host, runs no scripts, \
+             sends no cookies, reaches public hosts only. Prefer it to `curl` or `wget` in \
+             the shell, but for downloading files.",
+            MAX_BODY_BYTES >> 20
+        )
     }
 
-    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let Arguments { url, max_bytes } = arguments::parse(call, EXAMPLE)?;
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Connects("url".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: FetchArguments,
+        _call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let FetchArguments { url, max_bytes } = arguments;
         let url = visit::parse(&url)?;
         let limit = max_bytes
             .unwrap_or(DEFAULT_TEXT_BYTES)
@@ -117,28 +127,20 @@ impl Fetch {
     }
 }
 
-impl Tool for Fetch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(self.run(&call, site).await) })
-    }
-}
-
 async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput, Failure> {
     let mut text = heading(&page);
+    let mut value = FetchedPage {
+        url: page.url.to_string(),
+        status: page.status.as_u16(),
+        text: String::new(),
+        leads_to: page.leads_to.as_ref().map(ToString::to_string),
+    };
     if let Some(other) = &page.leads_to {
         let _ = write!(
             text,
             "[leads to another host, which was not asked: {other}\nTo go there, fetch that address.]"
         );
-        return Ok(ToolOutput::read(text));
+        return Ok(ToolOutput::read(text).with_value(&value));
     }
     let is_error = !page.status.is_success();
     let mut images = Vec::new();
@@ -152,13 +154,16 @@ async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput,
             let content = background::work(READING_LIMIT, move |patience| {
                 content(page, limit, patience)
             });
-            text.push_str(&content.await);
+            let (content, notes) = content.await;
+            text.push_str(&content);
+            text.push_str(&notes);
+            value.text = content;
         }
     }
     Ok(ToolOutput {
         images,
         is_error,
-        ..ToolOutput::read(text)
+        ..ToolOutput::read(text).with_value(&value)
     })
 }
 
@@ -182,8 +187,8 @@ fn heading(page: &Page) -> String {
     text
 }
 
-/// Returns the text of a page, in at most `limit` bytes and a note.
-fn content(page: Page, limit: usize, patience: &Patience) -> String {
+/// Returns the text of a page, in at most `limit` bytes, and notes about it.
+fn content(page: Page, limit: usize, patience: &Patience) -> (String, String) {
     let Page {
         url,
         content_type,
@@ -194,14 +199,15 @@ fn content(page: Page, limit: usize, patience: &Patience) -> String {
     } = page;
     let (body, is_damaged) = match body::unpack(body, &encoding) {
         Ok(unpacked) => unpacked,
-        Err(why) => return format!("(not shown: {why})"),
+        Err(why) => return (String::new(), format!("(not shown: {why})")),
     };
     if body.is_empty() {
-        return "(no content)".to_owned();
+        return (String::new(), "(no content)".to_owned());
     }
     let kind = body::kind(&content_type, &body);
     if kind == Kind::Other {
-        return "(not text, so not shown; to have the file, download it in the shell)".to_owned();
+        let note = "(not text, so not shown; to have the file, download it in the shell)";
+        return (String::new(), note.to_owned());
     }
     let (decoded, characters) = body::decode(&body, &content_type, kind);
     let (mut text, is_longer) = match kind {
@@ -211,26 +217,28 @@ fn content(page: Page, limit: usize, patience: &Patience) -> String {
         }
         Kind::Text | Kind::Other => (decoded, false),
     };
+    let mut notes = String::new();
     if text.trim().is_empty() {
-        text = "(no text: the page may be made by scripts, which are not run)".to_owned();
+        text.clear();
+        notes.push_str("(no text: the page may be made by scripts, which are not run)");
     }
     let is_longer = is_longer || text.len() > limit;
     text.truncate(gyrus_text::first_bytes(&text, limit).len());
     let shown = text.len();
     if characters != "UTF-8" {
-        let _ = write!(text, "\n[converted from {characters}]");
+        let _ = write!(notes, "\n[converted from {characters}]");
     }
     if is_longer && limit < MAX_TEXT_BYTES {
         let _ = write!(
-            text,
+            notes,
             "\n[cut after {shown} bytes of text, there is more; `max_bytes` may be up to \
              {MAX_TEXT_BYTES}]"
         );
     } else if is_longer || is_cut || is_damaged {
         let _ = write!(
-            text,
+            notes,
             "\n[cut after {shown} bytes of text; to have the rest, download it in the shell]"
         );
     }
-    text
+    (text, notes)
 }

@@ -4,16 +4,13 @@ use std::{cmp::Reverse, fmt::Write as _, path::PathBuf, time::Duration};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    GlobCall, PathList, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use rustix::fs::FileType;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
-    arguments,
     background::{self, Patience},
-    failure::{self, Failure},
+    failure::Failure,
     place::Place,
     walk::{Reach, Walk, shown},
 };
@@ -30,95 +27,51 @@ const MAX_PATTERN_BYTES: usize = 1_000;
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs", "path": "."}"#;
-
 /// Finds files by a pattern of their names.
-pub struct Glob {
-    spec: ToolSpec,
-}
+pub struct Glob;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    pattern: String,
-    /// The raw path is not used; the resolved path of the call is.
-    #[serde(rename = "path")]
-    _path: String,
-    #[serde(default)]
-    hidden: bool,
-}
+impl TypedTool for Glob {
+    type Arguments = GlobCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
 
-impl Glob {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "glob".to_owned(),
-            description: format!(
-                "Finds files below a folder by a pattern of their path, those changed last first; \
-                 at most {MAX_SHOWN}. Leaves out what `.gitignore` excludes, and says how much. \
-                 Prefer it to `find` or `ls` in the shell; use `search` to look into files."
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "pattern": {
-                        "type": "string",
-                        "description": "`*` and `?` do not cross `/`, `**` does, `{a,b}` is \
-                                        either; without a `/` it means names at any depth, as in \
-                                        `*.toml`."
-                    },
-                    "path": {
-                        "type": "string",
-                        "description": "The folder, relative to the workspace or absolute; `.` \
-                                        for the workspace."
-                    },
-                    "hidden": {
-                        "type": "boolean",
-                        "description": "Also names with a leading dot, and what `.gitignore` \
-                                        excludes. Default: false."
-                    }
-                }),
-                &["pattern", "path"],
-            ),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
-    }
-}
-
-impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> String {
+        format!(
+            "Finds files below a folder by a pattern of their path, those changed last first; \
+             at most {MAX_SHOWN}. Leaves out what `.gitignore` excludes, and says how much. \
+             Prefer it to `find` or `ls` in the shell; use `search` to look into files."
+        )
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
     }
-}
 
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments {
-        pattern, hidden, ..
-    } = arguments::parse(call, EXAMPLE)?;
-    let matcher = compile(&pattern)?;
-    let place = Place::of(call, site.workspace())?;
-    let (folder, stat) = place.open()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        let words = format!("`{}` is a file; name the folder above", place.given());
-        return Err(Failure::new(words));
+    async fn run(
+        &self,
+        arguments: GlobCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let GlobCall {
+            pattern, hidden, ..
+        } = arguments;
+        let matcher = compile(&pattern)?;
+        let place = Place::of(call, site.workspace())?;
+        let (folder, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let words = format!("`{}` is a file; name the folder above", place.given());
+            return Err(Failure::new(words));
+        }
+        let walk = Walk::new(&place, folder, Reach::everywhere(hidden))
+            .map_err(|error| place.error(error))?;
+        let given = place.given().to_owned();
+        let found = background::work(TIME_LIMIT, move |patience| {
+            find(walk, &matcher, &given, patience)
+        });
+        let (text, paths) = found.await;
+        Ok(ToolOutput::read(text).with_value(&PathList { paths }))
     }
-    let walk =
-        Walk::new(&place, folder, Reach::everywhere(hidden)).map_err(|error| place.error(error))?;
-    let given = place.given().to_owned();
-    let found = background::work(TIME_LIMIT, move |patience| {
-        find(walk, &matcher, &given, patience)
-    });
-    Ok(ToolOutput::read(found.await))
 }
 
 /// Compiles a pattern of paths below a folder, for this tool and for `search`.
@@ -151,7 +104,13 @@ pub(crate) fn compile(pattern: &str) -> Result<GlobSet, Failure> {
     set.add(glob).build().map_err(invalid)
 }
 
-fn find(mut walk: Walk, matcher: &GlobSet, given: &str, patience: &Patience) -> String {
+/// Returns the text, and the paths in it.
+fn find(
+    mut walk: Walk,
+    matcher: &GlobSet,
+    given: &str,
+    patience: &Patience,
+) -> (String, Vec<String>) {
     let mut found: Vec<(Reverse<(i64, u64)>, PathBuf)> = Vec::new();
     while let Some(next) = walk.next(patience) {
         if next.kind != FileType::Directory && matcher.is_match(&next.path) {
@@ -162,23 +121,24 @@ fn find(mut walk: Walk, matcher: &GlobSet, given: &str, patience: &Patience) -> 
     // Files of the same time are sorted by name.
     found.sort_unstable();
     let mut text = String::new();
-    let mut count = 0;
+    let mut paths = Vec::new();
     for (_, path) in found.iter().take(MAX_SHOWN) {
         if text.len() >= MAX_TEXT_BYTES {
             break;
         }
-        text.push_str(&shown(given, path));
-        text.push('\n');
-        count += 1;
+        let path = shown(given, path);
+        let _ = writeln!(text, "{path}");
+        paths.push(path);
     }
     if found.is_empty() {
         text.push_str("(no file matches)\n");
-    } else if count < found.len() {
+    } else if paths.len() < found.len() {
         let _ = writeln!(
             text,
-            "[{count} of {} files, those changed last; narrow the pattern for others]",
+            "[{} of {} files, those changed last; narrow the pattern for others]",
+            paths.len(),
             found.len()
         );
     }
-    text + &walk.note()
+    (text + &walk.note(), paths)
 }

@@ -8,15 +8,14 @@ use std::{collections::BTreeSet, fmt::Write as _, net::IpAddr, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    ActionVerdict, JudgeCall, JudgeRuling, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use reqwest::Url;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    arguments,
-    failure::{self, Failure},
+    failure::Failure,
     fetch::visit::{self, Page},
     picture::{self, PictureHeader},
 };
@@ -30,19 +29,8 @@ const MAX_REPORT_BYTES: usize = 50_000;
 /// Maximum number of pictures in one report.
 const MAX_IMAGES: usize = 4;
 
-const EXAMPLE: &str = r#"{"url": "https://judge.example/", "submission": {}}"#;
-
 /// Posts a submission to a judge.
-pub struct Judge {
-    spec: ToolSpec,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    url: String,
-    submission: Value,
-}
+pub struct Judge;
 
 /// A judge's answer; other fields are ignored.
 #[derive(Deserialize)]
@@ -55,56 +43,39 @@ struct Verdict {
     images: Vec<String>,
 }
 
-impl Judge {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "judge".to_owned(),
-            description: "Posts a submission to the judge that you named, and reads its verdict."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "url": {"type": "string", "description": "The judge's address."},
-                    "submission": {"type": "object", "description": "What is to be judged."}
-                }),
-                &["url", "submission"],
-            ),
-            touches: vec![Touch::Submits("url".to_owned())],
-            repeat: Repeat::Never,
-        };
-        Self { spec }
-    }
-}
+impl TypedTool for Judge {
+    type Arguments = JudgeCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Never;
 
-impl Tool for Judge {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> String {
+        "Posts a submission to the judge that you named, and reads its verdict.".to_owned()
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Submits("url".to_owned())]
     }
-}
 
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments { url, submission } = arguments::parse(call, EXAMPLE)?;
-    let url = visit::parse(&url)?;
-    let allowed = typed(&url);
-    let posted = visit::post(&url, submission.to_string(), &allowed);
-    let page = tokio::time::timeout(TIME_LIMIT, posted)
-        .await
-        .map_err(|_| {
-            let seconds = TIME_LIMIT.as_secs();
-            Failure::new(format!(
-                "the judge at {url} gave no verdict within {seconds} seconds"
-            ))
-        })??;
-    answer(&url, &page, site)
+    async fn run(
+        &self,
+        arguments: JudgeCall,
+        _call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let JudgeCall { url, submission } = arguments;
+        let url = visit::parse(&url)?;
+        let allowed = typed(&url);
+        let posted = visit::post(&url, Value::Object(submission).to_string(), &allowed);
+        let page = tokio::time::timeout(TIME_LIMIT, posted)
+            .await
+            .map_err(|_| {
+                let seconds = TIME_LIMIT.as_secs();
+                Failure::new(format!(
+                    "the judge at {url} gave no verdict within {seconds} seconds"
+                ))
+            })??;
+        answer(&url, &page, site)
+    }
 }
 
 /// Returns the host, if it is written as an address or means this machine: only then is it certain
@@ -147,6 +118,7 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure
         false => "rejected\n".to_owned(),
     };
     text.push_str(&report);
+    let ruling = JudgeRuling { accepted, report };
     let mut images = Vec::new();
     for picture in sent.iter().take(MAX_IMAGES) {
         let bytes = STANDARD.decode(picture).ok();
@@ -166,6 +138,6 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure
         images,
         is_error: !accepted,
         verdict: ActionVerdict::CannotTell,
-        ..ToolOutput::read(text)
+        ..ToolOutput::read(text).with_value(&ruling)
     })
 }

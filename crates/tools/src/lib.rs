@@ -8,7 +8,6 @@
 //! Not here: whether a call is allowed, redaction, journals. No state is kept between calls.
 
 mod registry;
-mod arguments;
 mod failure;
 mod place;
 mod background;

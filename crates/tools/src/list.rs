@@ -3,20 +3,19 @@
 use std::{fmt::Write as _, time::Duration};
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    Arguments, PathList, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_text::counted;
 use rustix::fs::FileType;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
-    arguments,
     background::{self, Patience},
-    failure::{self, Failure},
+    failure::Failure,
     listing,
     place::Place,
-    walk::{Reach, Walk},
+    walk::{Reach, Walk, shown},
 };
 
 /// Maximum number of lines of a tree.
@@ -38,96 +37,72 @@ const MAX_DEPTH: usize = 20;
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-const EXAMPLE: &str = r#"{"path": ".", "depth": 3}"#;
-
 /// Lists a folder and the folders in it.
-pub struct List {
-    spec: ToolSpec,
-}
+pub struct List;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The raw path is not used; the resolved path of the call is.
+pub struct ListArguments {
+    /// The folder, relative to the workspace or absolute; `.` for the workspace.
     #[serde(rename = "path")]
     _path: String,
+    /// Levels of folders to show. Default: 2.
+    #[schemars(range(min = 1, max = MAX_DEPTH))]
     depth: Option<usize>,
+    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
     #[serde(default)]
     hidden: bool,
 }
 
-impl List {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "list".to_owned(),
-            description: format!(
-                "Shows what is in a folder and in the folders in it, as an indented tree with \
-                 sizes; at most {MAX_LINES} lines, {MAX_IN_FOLDER} a folder. Leaves out what \
-                 `.gitignore` excludes, and says how much. Prefer it to `ls -R`, `tree` or `find` \
-                 in the shell to get to know a project; use `glob` to find files by name."
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "path": {
-                        "type": "string",
-                        "description": "The folder, relative to the workspace or absolute; `.` \
-                                        for the workspace."
-                    },
-                    "depth": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_DEPTH,
-                        "description": format!(
-                            "Levels of folders to show. Default: {DEFAULT_DEPTH}."
-                        )
-                    },
-                    "hidden": {
-                        "type": "boolean",
-                        "description": "Also names with a leading dot, and what `.gitignore` \
-                                        excludes. Default: false."
-                    }
-                }),
-                &["path"],
-            ),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
+impl Arguments for ListArguments {
+    const TOOL: &'static str = "list";
+    const EXAMPLE: &'static str = r#"{"path": ".", "depth": 3}"#;
+}
+
+impl TypedTool for List {
+    type Arguments = ListArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
+
+    fn description(&self) -> String {
+        format!(
+            "Shows what is in a folder and in the folders in it, as an indented tree with \
+             sizes; at most {MAX_LINES} lines, {MAX_IN_FOLDER} a folder. Leaves out what \
+             `.gitignore` excludes, and says how much. Prefer it to `ls -R`, `tree` or `find` \
+             in the shell to get to know a project; use `glob` to find files by name."
+        )
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: ListArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let ListArguments { depth, hidden, .. } = arguments;
+        let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
+        let place = Place::of(call, site.workspace())?;
+        let (folder, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let words = format!("`{}` is a file, not a folder; use `read`", place.given());
+            return Err(Failure::new(words));
+        }
+        let walk = Walk::new(&place, folder, Reach { hidden, levels })
+            .map_err(|error| place.error(error))?;
+        let given = place.given().to_owned();
+        let (text, paths) =
+            background::work(TIME_LIMIT, move |patience| tree(walk, &given, patience)).await;
+        Ok(ToolOutput::read(text).with_value(&PathList { paths }))
     }
 }
 
-impl Tool for List {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
-    }
-}
-
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments { depth, hidden, .. } = arguments::parse(call, EXAMPLE)?;
-    let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
-    let place = Place::of(call, site.workspace())?;
-    let (folder, stat) = place.open()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        let words = format!("`{}` is a file, not a folder; use `read`", place.given());
-        return Err(Failure::new(words));
-    }
-    let walk =
-        Walk::new(&place, folder, Reach { hidden, levels }).map_err(|error| place.error(error))?;
-    let text = background::work(TIME_LIMIT, move |patience| tree(walk, patience)).await;
-    Ok(ToolOutput::read(text))
-}
-
-fn tree(mut walk: Walk, patience: &Patience) -> String {
+/// Returns the tree, and the paths in it.
+fn tree(mut walk: Walk, given: &str, patience: &Patience) -> (String, Vec<String>) {
+    let mut paths = Vec::new();
     let mut text = String::new();
     let mut lines = 0;
     let mut not_entered = false;
@@ -150,9 +125,15 @@ fn tree(mut walk: Walk, patience: &Patience) -> String {
                 text,
                 "[cut after {lines} lines; take a smaller depth or a folder further down]"
             );
-            return text + &walk.note();
+            return (text + &walk.note(), paths);
         }
         counts[found.depth] += 1;
+        let end = if found.kind == FileType::Directory {
+            "/"
+        } else {
+            ""
+        };
+        paths.push(shown(given, &found.path) + end);
         lines += 1;
         let Some(folder) = walk.folder() else { break };
         text.push_str(&indent);
@@ -169,5 +150,5 @@ fn tree(mut walk: Walk, patience: &Patience) -> String {
     if not_entered {
         text.push_str("[folders with … were not entered]\n");
     }
-    text + &walk.note()
+    (text + &walk.note(), paths)
 }

@@ -4,13 +4,16 @@ use std::{
     ffi::OsStr,
     fmt::Write as _,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::Path,
 };
 
 use gyrus_text::counted;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, readlinkat, statat},
+    fs::{AtFlags, Dir, FileType, Stat, readlinkat, statat},
     io::Errno,
 };
+
+use crate::walk;
 
 /// Maximum number of names that are shown, if they are not very long.
 const MAX_SHOWN: usize = 1_000;
@@ -22,8 +25,8 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_READ: usize = 100_000;
 
 /// Lists the folder, sorted by name, a line each: `name`, size, and `/` or `->` for folders and
-/// links.
-pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
+/// links. Also returns the paths below `given`.
+pub(crate) fn list(folder: &OwnedFd, given: &str) -> Result<(String, Vec<String>), Errno> {
     let mut names = Vec::new();
     let mut more = false;
     for entry in Dir::read_from(folder)? {
@@ -39,13 +42,16 @@ pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
         names.push(name.to_vec());
     }
     if names.is_empty() {
-        return Ok("(the folder is empty)".to_owned());
+        return Ok(("(the folder is empty)".to_owned(), Vec::new()));
     }
     names.sort_unstable();
     let mut text = String::new();
+    let mut paths = Vec::new();
     let mut shown = 0;
     while shown < names.len().min(MAX_SHOWN) && text.len() < MAX_TEXT_BYTES {
-        text.push_str(&line(folder, OsStr::from_bytes(&names[shown])));
+        let name = OsStr::from_bytes(&names[shown]);
+        text.push_str(&line(folder, name));
+        paths.push(walk::shown(given, Path::new(name)) + slash(folder, name));
         text.push('\n');
         shown += 1;
     }
@@ -57,7 +63,14 @@ pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
             names.len()
         );
     }
-    Ok(text)
+    Ok((text, paths))
+}
+
+/// Returns the end of a path in a list: `/` for a folder.
+fn slash(folder: &OwnedFd, name: &OsStr) -> &'static str {
+    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if stat.is_ok_and(is_folder) { "/" } else { "" }
 }
 
 /// Returns one line of a listing, without its end.

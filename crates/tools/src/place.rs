@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{ResolvedCall, ResolvedPath};
+use gyrus_contract::{PathList, ResolvedCall, ResolvedPath};
 use gyrus_workspace::{Parent, Root};
 use rustix::{
     fs::{FileType, OFlags, Stat, fstat},
@@ -73,6 +73,13 @@ impl<'a> Place<'a> {
     /// Returns the path as the model wrote it.
     pub(crate) fn given(&self) -> &str {
         &self.path.given
+    }
+
+    /// Returns the value of a call that changed it: its path.
+    pub(crate) fn value(&self) -> PathList {
+        PathList {
+            paths: vec![self.given().to_owned()],
+        }
     }
 
     /// Returns the path below the workspace; `None` when it is outside.

@@ -9,16 +9,15 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    RankFilesCall, RankedFile, RankedFiles, Repeat, ResolvedCall, Site, ToolOutput, Touch,
+    TypedTool, WhyRanked,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::{
-    Ranking, arguments,
+    Ranking,
     background::{self, Patience},
     documents::Documents,
-    failure::{self, Failure},
+    failure::Failure,
     place::Place,
 };
 
@@ -43,116 +42,54 @@ const GUIDELINES: &str = "blueprints";
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-const EXAMPLE: &str = r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
-
 /// Ranks files for a goal.
-pub struct RankFiles {
-    spec: ToolSpec,
-}
+pub struct RankFiles;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    query: String,
-    /// The raw path is not used; the resolved path of the call is.
-    #[serde(rename = "path")]
-    _path: String,
-    max_tokens: Option<u64>,
-}
+impl TypedTool for RankFiles {
+    type Arguments = RankFilesCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-enum Why {
-    #[serde(rename = "guideline")]
-    Guideline,
-    #[serde(rename = "about the goal")]
-    AboutTheGoal,
-}
+    fn description(&self) -> String {
+        format!(
+            "Lists the text files of a folder that are most about a goal, by its words, \
+             guidelines (`{GUIDELINE}`, `{GUIDELINES}/`) first, as JSON with their sizes. \
+             `chosen` are those that fit together into `max_tokens`."
+        )
+    }
 
-#[derive(Serialize)]
-struct Ranked {
-    path: String,
-    bytes: u64,
-    tokens: u64,
-    why: Why,
-    chosen: bool,
-}
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
+    }
 
-#[derive(Serialize)]
-struct Answer {
-    files: Vec<Ranked>,
-    considered: usize,
-}
-
-impl RankFiles {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "rank_files".to_owned(),
-            description: format!(
-                "Lists the text files of a folder that are most about a goal, by its words, \
-                 guidelines (`{GUIDELINE}`, `{GUIDELINES}/`) first, as JSON with their sizes. \
-                 `chosen` are those that fit together into `max_tokens`."
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "query": {
-                        "type": "string",
-                        "description": "The goal, or words that the files would have."
-                    },
-                    "path": {
-                        "type": "string",
-                        "description": "The folder, relative to the workspace; `.` for all of it."
-                    },
-                    "max_tokens": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "description": format!("Default: {DEFAULT_TOKENS}.")
-                    }
-                }),
-                &["query", "path"],
-            ),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
+    async fn run(
+        &self,
+        arguments: RankFilesCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let RankFilesCall {
+            query, max_tokens, ..
+        } = arguments;
+        let ranking = Ranking::new(&query);
+        if ranking.asks_nothing() {
+            let words =
+                "`query` has no word in it; give the goal, or words that the files would have";
+            return Err(Failure::new(words));
+        }
+        let place = Place::of(call, site.workspace())?;
+        let documents = Documents::below(&place)?;
+        let Some(start) = place.in_workspace().map(Path::to_owned) else {
+            let words = format!("`{}` is outside the workspace", place.given());
+            return Err(Failure::new(words));
         };
-        Self { spec }
+        let most = max_tokens.unwrap_or(DEFAULT_TOKENS);
+        let answer = background::work(TIME_LIMIT, move |patience| {
+            Candidates::of(ranking, documents, &start, patience).within(most)
+        });
+        let ranked = answer.await;
+        Ok(ToolOutput::read(serde_json::to_string(&ranked)?).with_value(&ranked))
     }
-}
-
-impl Tool for RankFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
-    }
-}
-
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments {
-        query, max_tokens, ..
-    } = arguments::parse(call, EXAMPLE)?;
-    let ranking = Ranking::new(&query);
-    if ranking.asks_nothing() {
-        let words = "`query` has no word in it; give the goal, or words that the files would have";
-        return Err(Failure::new(words));
-    }
-    let place = Place::of(call, site.workspace())?;
-    let documents = Documents::below(&place)?;
-    let Some(start) = place.in_workspace().map(Path::to_owned) else {
-        let words = format!("`{}` is outside the workspace", place.given());
-        return Err(Failure::new(words));
-    };
-    let most = max_tokens.unwrap_or(DEFAULT_TOKENS);
-    let answer = background::work(TIME_LIMIT, move |patience| {
-        Candidates::of(ranking, documents, &start, patience).within(most)
-    });
-    Ok(ToolOutput::read(serde_json::to_string(&answer.await)?))
 }
 
 /// Documents of a folder, ranked for a goal.
@@ -186,7 +123,7 @@ impl Candidates {
 
     /// Orders the files: guidelines first, then the best, as long as they fit; then those that do
     /// not.
-    fn within(&self, most: u64) -> Answer {
+    fn within(&self, most: u64) -> RankedFiles {
         let best = self.ranking.best();
         let always = (0..self.files.len()).filter(|number| {
             let path = &self.files[*number].0;
@@ -204,14 +141,14 @@ impl Candidates {
                 || path
                     .parent()
                     .is_some_and(|above| above.iter().any(|folder| folder == GUIDELINES));
-            Some(Ranked {
+            Some(RankedFile {
                 // Another name could not be said in arguments.
                 path: path.to_str()?.to_owned(),
                 bytes: *bytes,
                 tokens: bytes.div_ceil(BYTES_A_TOKEN),
                 why: match is_guideline {
-                    true => Why::Guideline,
-                    false => Why::AboutTheGoal,
+                    true => WhyRanked::Guideline,
+                    false => WhyRanked::AboutTheGoal,
                 },
                 chosen: false,
             })
@@ -227,7 +164,7 @@ impl Candidates {
         }
         files.sort_by_key(|file| !file.chosen);
         files.truncate(MAX_LISTED);
-        Answer {
+        RankedFiles {
             files,
             considered: self.considered,
         }

@@ -7,21 +7,12 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    PathList, ReadCall, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use rustix::{fs::FileType, io::Errno};
-use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::{
-    arguments,
-    failure::{self, Failure},
-    listing, picture,
-    place::Place,
-};
-
-/// Maximum and default number of lines of one call.
-const MAX_LINES: u64 = 2_000;
+use crate::{failure::Failure, listing, picture, place::Place};
 
 /// Maximum bytes of text of one call, line numbers included.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -39,113 +30,77 @@ const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
 /// Number of bytes at the start in which a NUL byte means that the file is not text.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
-const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
-
 /// Reads a file, shows a picture or lists a folder.
-pub struct Read {
-    spec: ToolSpec,
-}
+pub struct Read;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The raw path is not used; the resolved path of the call is.
-    #[serde(rename = "path")]
-    _path: String,
-    offset_line: Option<u64>,
-    limit_lines: Option<u64>,
-}
+impl TypedTool for Read {
+    type Arguments = ReadCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
 
-impl Read {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "read".to_owned(),
-            description: format!(
-                "Reads a text file, with line numbers as `cat -n` prints them (they are not part \
-                 of the file), shows a PNG, JPEG or WebP picture of up to {} MB, or lists a \
-                 folder. Returns at most {MAX_LINES} lines and {} KB at once and says how to go \
-                 on; lines over {MAX_LINE_BYTES} bytes are cut. Other binary files are only \
-                 described. Prefer it to `cat`, `head` or `ls` in the shell.",
-                picture::MAX_BYTES >> 20,
-                MAX_TEXT_BYTES / 1024
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "path": {
-                        "type": "string",
-                        "description": "The file or folder, relative to the workspace or absolute."
-                    },
-                    "offset_line": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "description": "The first line to return, counted from 1. Default: 1."
-                    },
-                    "limit_lines": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_LINES,
-                        "description": format!("How many lines to return. Default: {MAX_LINES}.")
-                    }
-                }),
-                &["path"],
-            ),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
-    }
-}
-
-impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> String {
+        format!(
+            "Reads a text file, with line numbers as `cat -n` prints them (they are not part \
+             of the file), shows a PNG, JPEG or WebP picture of up to {} MB, or lists a \
+             folder. Returns at most {} lines and {} KB at once and says how to go \
+             on; lines over {MAX_LINE_BYTES} bytes are cut. Other binary files are only \
+             described. Prefer it to `cat`, `head` or `ls` in the shell.",
+            picture::MAX_BYTES >> 20,
+            ReadCall::MAX_LINES,
+            MAX_TEXT_BYTES / 1024
+        )
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site)) })
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
     }
-}
 
-fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments {
-        offset_line,
-        limit_lines,
-        ..
-    } = arguments::parse(call, EXAMPLE)?;
-    let place = Place::of(call, site.workspace())?;
-    let (opened, stat) = place.open()?;
-    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        let names = listing::list(&opened).map_err(|error| place.error(error))?;
-        return Ok(ToolOutput::read(names));
-    }
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
-    // A file may grow while it is read; one without a size, as in /proc, may be endless.
-    let mut file = BufReader::with_capacity(SNIFFED_BYTES, File::from(opened).take(MAX_SCAN_BYTES));
-    let failed = |error: io::Error| place.error(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    let start = file.fill_buf().map_err(failed)?;
-    if start.is_empty() {
-        return Ok(ToolOutput::read("(the file is empty)"));
-    }
-    if picture::Kind::of(start).is_some() || start.contains(&0) {
-        let described = format!("(not text: {}, {size} bytes)", kind(start));
-        let mut bytes = Vec::new();
-        if picture::Kind::of(start).is_some() {
-            let mut whole = (&mut file).take(picture::MAX_BYTES + 1);
-            whole.read_to_end(&mut bytes).map_err(failed)?;
+    async fn run(
+        &self,
+        arguments: ReadCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let ReadCall {
+            offset_line,
+            limit_lines,
+            ..
+        } = arguments;
+        let place = Place::of(call, site.workspace())?;
+        let (opened, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            let (text, paths) =
+                listing::list(&opened, place.given()).map_err(|error| place.error(error))?;
+            return Ok(ToolOutput::read(text).with_value(&PathList { paths }));
         }
-        return picture_or(described, &bytes, site);
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        // A file may grow while it is read; one without a size, as in /proc, may be endless.
+        let mut file =
+            BufReader::with_capacity(SNIFFED_BYTES, File::from(opened).take(MAX_SCAN_BYTES));
+        let failed =
+            |error: io::Error| place.error(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let start = file.fill_buf().map_err(failed)?;
+        if start.is_empty() {
+            return Ok(ToolOutput::read("(the file is empty)").with_value(&FileText::default()));
+        }
+        if picture::Kind::of(start).is_some() || start.contains(&0) {
+            let described = format!("(not text: {}, {size} bytes)", kind(start));
+            let mut bytes = Vec::new();
+            if picture::Kind::of(start).is_some() {
+                let mut whole = (&mut file).take(picture::MAX_BYTES + 1);
+                whole.read_to_end(&mut bytes).map_err(failed)?;
+            }
+            return picture_or(described, &bytes, site);
+        }
+        let first = offset_line.unwrap_or(1).max(1);
+        let count = limit_lines
+            .unwrap_or(ReadCall::MAX_LINES)
+            .clamp(1, ReadCall::MAX_LINES);
+        let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
+        let was_cut = file.get_ref().limit() == 0;
+        let value = excerpt.value(first, was_cut);
+        Ok(ToolOutput::read(excerpt.render(first, was_cut)).with_value(&value))
     }
-    let first = offset_line.unwrap_or(1).max(1);
-    let count = limit_lines.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
-    let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
-    let was_cut = file.get_ref().limit() == 0;
-    Ok(ToolOutput::read(excerpt.render(first, was_cut)))
 }
 
 /// Returns the picture in these bytes, or the description if they are not a picture that can be
@@ -197,9 +152,27 @@ fn kind(start: &[u8]) -> &'static str {
     found.map_or("binary data", |(_, kind)| kind)
 }
 
+/// The value of a text file: the lines that were returned.
+#[derive(Default, Serialize)]
+struct FileText {
+    /// The lines as they stand in the file; the rest of one that is too long is missing.
+    text: String,
+    /// The number of the first, counted from 1.
+    first_line: u64,
+    /// The number of lines of the file, as far as it was read.
+    lines: u64,
+    /// Whether something of the file, or of the lines, is missing in `text`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_cut: bool,
+}
+
 /// Some lines of a file, and the number of all.
 struct Excerpt {
     text: String,
+    /// The lines without numbers and notes.
+    plain: String,
+    /// Whether a line in it is cut.
+    has_cut_line: bool,
     /// Number of lines in `text`.
     shown: u64,
     /// Number of lines that were read, shown or not.
@@ -211,6 +184,8 @@ impl Excerpt {
     fn take(file: &mut impl BufRead, first: u64, count: u64) -> io::Result<Self> {
         let mut excerpt = Self {
             text: String::new(),
+            plain: String::new(),
+            has_cut_line: false,
             shown: 0,
             total: 0,
             replaced: false,
@@ -233,11 +208,25 @@ impl Excerpt {
         let text = String::from_utf8_lossy(line.whole_characters());
         self.replaced |= matches!(text, std::borrow::Cow::Owned(_));
         let _ = write!(self.text, "{:>6}\t{text}", self.total);
+        self.plain.push_str(&text);
         let omitted = line.length - line.whole_characters().len() as u64;
         if omitted > 0 {
+            self.has_cut_line = true;
             let _ = write!(self.text, " [… {omitted} more bytes in this line]");
         }
         self.text.push('\n');
+        if line.is_ended {
+            self.plain.push('\n');
+        }
+    }
+
+    fn value(&self, first: u64, was_cut: bool) -> FileText {
+        FileText {
+            text: self.plain.clone(),
+            first_line: first,
+            lines: self.total,
+            is_cut: was_cut || self.has_cut_line || self.shown < self.total,
+        }
     }
 
     fn render(self, first: u64, was_cut: bool) -> String {
@@ -246,6 +235,7 @@ impl Excerpt {
             shown,
             total,
             replaced,
+            ..
         } = self;
         let of = if was_cut {
             format!(
@@ -287,6 +277,8 @@ struct Line {
     start: Vec<u8>,
     /// Length in the file, in bytes.
     length: u64,
+    /// Whether a line break follows it.
+    is_ended: bool,
 }
 
 impl Line {
@@ -294,6 +286,7 @@ impl Line {
         let mut line = Self {
             start: Vec::new(),
             length: 0,
+            is_ended: false,
         };
         let mut any = false;
         loop {
@@ -314,6 +307,7 @@ impl Line {
             let used = part.len() + usize::from(end.is_some());
             file.consume(used);
             if end.is_some() {
+                line.is_ended = true;
                 return Ok(Some(line));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use gyrus_contract::{Tool, ToolSpec};
+use gyrus_contract::{BuiltIn, Tool, ToolSpec, TypedTool};
 
 use crate::{
     ApplyChangeset, AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, ProposeChangeset,
@@ -12,6 +12,39 @@ use crate::{
 /// Maximum characters of an unknown name that is compared with the known ones. A longer one is not
 /// a misspelling.
 const MAX_NAME_CHARS: usize = 100;
+
+/// The table of the tools that every run has.
+fn built_in() -> Vec<Arc<dyn Tool>> {
+    vec![
+        tool(Read),
+        tool(List),
+        tool(Glob),
+        tool(Search),
+        tool(SearchDocs),
+        tool(Edit),
+        tool(Write),
+        tool(Shell::new()),
+        tool(RunAsUser::new()),
+        tool(Fetch::new()),
+        tool(Judge),
+        tool(Clipboard::new()),
+        tool(AskPerson),
+        tool(Finish),
+    ]
+}
+
+/// The table of the tools of a loop that changes a project by changesets.
+fn of_changesets() -> Vec<Arc<dyn Tool>> {
+    vec![
+        tool(RankFiles),
+        tool(ProposeChangeset),
+        tool(ApplyChangeset::new(Shell::new())),
+    ]
+}
+
+fn tool(tool: impl TypedTool) -> Arc<dyn Tool> {
+    Arc::new(BuiltIn::new(tool))
+}
 
 /// Two tools have the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,23 +68,7 @@ impl Registry {
 
     /// Creates a registry with the tools that every run has.
     pub fn builtin() -> Self {
-        let tools: [Arc<dyn Tool>; 14] = [
-            Arc::new(Read::new()),
-            Arc::new(List::new()),
-            Arc::new(Glob::new()),
-            Arc::new(Search::new()),
-            Arc::new(SearchDocs::new()),
-            Arc::new(Edit::new()),
-            Arc::new(Write::new()),
-            Arc::new(Shell::new()),
-            Arc::new(RunAsUser::new()),
-            Arc::new(Fetch::new()),
-            Arc::new(Judge::new()),
-            Arc::new(Clipboard::new()),
-            Arc::new(AskPerson::new()),
-            Arc::new(Finish::new()),
-        ];
-        tools
+        built_in()
             .into_iter()
             .try_fold(Self::new(), Self::with)
             .expect("their names are different")
@@ -59,9 +76,7 @@ impl Registry {
 
     /// Adds the tools of a loop that changes a project by changesets.
     pub fn with_changesets(self) -> Result<Self, DuplicateTool> {
-        self.with(Arc::new(RankFiles::new()))?
-            .with(Arc::new(ProposeChangeset::new()))?
-            .with(Arc::new(ApplyChangeset::new(Shell::new())))
+        of_changesets().into_iter().try_fold(self, Self::with)
     }
 
     /// Adds a tool.
@@ -115,7 +130,7 @@ mod tests {
             "ask_person clipboard edit fetch finish glob judge list read run_as_user search search_docs shell write"
         );
         assert!(registry.get("read").is_some() && registry.get("Read").is_none());
-        let twice = registry.with(Arc::new(Read::new())).map(|_| ());
+        let twice = registry.with(tool(Read)).map(|_| ());
         assert_eq!(
             twice,
             Err(DuplicateTool {
@@ -147,6 +162,18 @@ mod tests {
         let registry = Registry::builtin().with_changesets().unwrap();
         assert_eq!(registry.specs().len(), 17);
         for spec in registry.specs() {
+            let schema = spec.parameters.to_string();
+            for needless in [
+                "$schema",
+                "$ref",
+                "$defs",
+                "\"title\"",
+                "\"format\"",
+                "null",
+                "\\n",
+            ] {
+                assert!(!schema.contains(needless), "{}: {schema}", spec.name);
+            }
             assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
             assert_eq!(
                 spec.parameters["additionalProperties"], false,

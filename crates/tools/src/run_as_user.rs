@@ -7,17 +7,18 @@
 use std::{env, ffi::OsString, fmt::Write as _, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, CommandSpec, KeeperError, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch, Unresolvable, quoted_word,
+    ActionVerdict, Arguments, CommandSpec, DEFAULT_TIMEOUT_SECONDS, KeeperError,
+    MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool, Unresolvable,
+    quoted_word,
 };
 use gyrus_process::Programs;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    arguments,
-    failure::{self, Failure},
-    shell::{DEFAULT_TIMEOUT_SECONDS, HEAD_BYTES, MAX_TIMEOUT_SECONDS, TAIL_BYTES, output},
+    failure::Failure,
+    shell::{HEAD_BYTES, TAIL_BYTES, output},
 };
 
 /// Maximum number of arguments of one call. A person reads all of them before approval.
@@ -29,26 +30,33 @@ const MAX_SHOWN: usize = 2_000;
 /// Maximum characters of the reason.
 const MAX_REASON: usize = 300;
 
-const EXAMPLE: &str = r#"{"program": "git", "arguments": ["push", "origin", "main"], "reason": "the person asked for it"}"#;
-
 /// Function that returns all variables of an environment.
 type Variables = dyn Fn() -> Vec<(OsString, OsString)> + Send + Sync;
 
 /// Runs one program with the person's own rights.
 pub struct RunAsUser {
-    spec: ToolSpec,
     programs: Arc<Programs>,
     variables: Box<Variables>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub struct RunAsUserArguments {
+    /// The name or absolute path of an installed program; none of the workspace.
     program: String,
+    /// At most 30, and 2000 characters together.
     #[serde(default)]
     arguments: Vec<String>,
+    /// One sentence to the person.
     reason: String,
+    /// Default: 120.
+    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
     timeout_seconds: Option<u64>,
+}
+
+impl Arguments for RunAsUserArguments {
+    const TOOL: &'static str = "run_as_user";
+    const EXAMPLE: &'static str = r#"{"program": "git", "arguments": ["push", "origin", "main"], "reason": "the person asked for it"}"#;
 }
 
 impl RunAsUser {
@@ -65,57 +73,18 @@ impl RunAsUser {
         programs: Arc<Programs>,
         variables: impl Fn() -> Vec<(OsString, OsString)> + Send + Sync + 'static,
     ) -> Self {
-        let spec = ToolSpec {
-            name: "run_as_user".to_owned(),
-            description: "Runs one program with the person's own rights, outside of the sandbox: with \
-                          their keys, logins, agents, daemons and network. Only for what `shell` \
-                          cannot do for want of these, such as `git push`, `gh`, `ssh` or `docker`: \
-                          the person is asked, unless they allowed exactly these words before. There \
-                          is no shell: arguments are handed over as they are written. It runs in the \
-                          workspace, without a terminal and without input."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "program": {
-                        "type": "string",
-                        "description": "The name or absolute path of an installed program; none of \
-                                        the workspace."
-                    },
-                    "arguments": {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "description": format!(
-                            "At most {MAX_ARGUMENTS}, and {MAX_SHOWN} characters together."
-                        )
-                    },
-                    "reason": {
-                        "type": "string",
-                        "description": "One sentence to the person."
-                    },
-                    "timeout_seconds": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_TIMEOUT_SECONDS,
-                        "description": format!("Default: {DEFAULT_TIMEOUT_SECONDS}.")
-                    }
-                }),
-                &["program", "reason"],
-            ),
-            touches: vec![Touch::RunsAsUser {
-                program: "program".to_owned(),
-                arguments: "arguments".to_owned(),
-            }],
-            repeat: Repeat::Never,
-        };
         Self {
-            spec,
             programs,
             variables: Box::new(variables),
         }
     }
 
-    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, Failure> {
-        let given: Arguments = arguments::parse(call, EXAMPLE)?;
+    fn command(
+        &self,
+        given: RunAsUserArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<CommandSpec, Failure> {
         if let Some(wrong) = wrong(&given) {
             return Err(Failure::new(wrong));
         }
@@ -154,9 +123,37 @@ impl RunAsUser {
             tail_bytes: TAIL_BYTES,
         })
     }
+}
 
-    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let command = self.command(call, site)?;
+impl TypedTool for RunAsUser {
+    type Arguments = RunAsUserArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Never;
+
+    fn description(&self) -> String {
+        "Runs one program with the person's own rights, outside of the sandbox: with their \
+         keys, logins, agents, daemons and network. Only for what `shell` cannot do for want \
+         of these, such as `git push`, `gh`, `ssh` or `docker`: the person is asked, unless \
+         they allowed exactly these words before. There is no shell: arguments are handed \
+         over as they are written. It runs in the workspace, without a terminal and without \
+         input."
+            .to_owned()
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::RunsAsUser {
+            program: "program".to_owned(),
+            arguments: "arguments".to_owned(),
+        }]
+    }
+
+    async fn run(
+        &self,
+        arguments: RunAsUserArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let command = self.command(arguments, call, site)?;
         let seconds = command.time_limit_ms / 1000;
         match site.run_command(command).await {
             Ok(outcome) => Ok(output(&outcome, seconds)),
@@ -170,34 +167,23 @@ impl RunAsUser {
             }
         }
     }
-}
-
-impl Tool for RunAsUser {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
 
     fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
-        let given = Arguments::deserialize(arguments).map_err(|error| Unresolvable {
-            reason: format!("invalid arguments: {error}. Expected an object like {EXAMPLE}"),
+        let given = RunAsUserArguments::deserialize(arguments).map_err(|error| Unresolvable {
+            reason: format!(
+                "invalid arguments: {error}. Expected an object like {}",
+                RunAsUserArguments::EXAMPLE
+            ),
         })?;
         match wrong(&given) {
             Some(reason) => Err(Unresolvable { reason }),
             None => Ok(()),
         }
     }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(self.run(&call, site).await) })
-    }
 }
 
 /// Returns the reason why the arguments cannot be passed on or cannot be read by a person.
-fn wrong(given: &Arguments) -> Option<String> {
+fn wrong(given: &RunAsUserArguments) -> Option<String> {
     let nothing = "; nothing was started";
     let all = || given.arguments.iter().chain([&given.program]);
     if given.arguments.len() > MAX_ARGUMENTS {

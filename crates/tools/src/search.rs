@@ -7,17 +7,14 @@ use std::{fs::File, io, os::fd::OwnedFd, path::Path, time::Duration};
 use globset::GlobSet;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    Repeat, ResolvedCall, SearchCall, SearchResult, Site, ToolOutput, Touch, TypedTool,
 };
 use rustix::fs::{FileType, Stat};
-use serde::Deserialize;
-use serde_json::json;
 
-use self::matches::{Matches, Mode};
+use self::matches::Matches;
 use crate::{
-    arguments,
     background::{self, Patience},
-    failure::{self, Failure},
+    failure::Failure,
     glob,
     listing::printable,
     place::Place,
@@ -30,14 +27,8 @@ const MAX_PATTERN_BYTES: usize = 2_000;
 /// Maximum bytes of a compiled pattern. The time of a search grows with it.
 const MAX_PROGRAM_BYTES: usize = 512 * 1024;
 
-/// Maximum number of lines of context around a match.
-const MAX_CONTEXT: usize = 20;
-
 /// Default number of matching lines, or of files.
 const DEFAULT_MATCHES: usize = 100;
-
-/// Maximum number of matching lines, or of files.
-const MAX_MATCHES: usize = 1_000;
 
 /// Maximum bytes of a file that is searched.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -45,144 +36,60 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-const EXAMPLE: &str = r#"{"pattern": "fn main\\b", "path": ".", "glob": "*.rs", "context": 2}"#;
-
 /// Searches files for a pattern.
-pub struct Search {
-    spec: ToolSpec,
-}
+pub struct Search;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    pattern: String,
-    /// The raw path is not used; the resolved path of the call is.
-    #[serde(rename = "path")]
-    _path: String,
-    glob: Option<String>,
-    #[serde(default)]
-    mode: Mode,
-    #[serde(default)]
-    ignore_case: bool,
-    #[serde(default)]
-    context: usize,
-    max_matches: Option<usize>,
-    #[serde(default)]
-    hidden: bool,
-}
+impl TypedTool for Search {
+    type Arguments = SearchCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
 
-impl Search {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "search".to_owned(),
-            description: "Searches a file, or all files below a folder, for lines that match a \
-                          regular expression, and shows them with line numbers. Leaves out \
-                          binary files and what `.gitignore` excludes, and says how much. Prefer \
-                          it to `grep` or `rg` in the shell."
-                .to_owned(),
-            parameters: arguments::schema(properties(), &["pattern", "path"]),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
+    fn description(&self) -> String {
+        "Searches a file, or all files below a folder, for lines that match a regular \
+         expression, and shows them with line numbers. Leaves out binary files and what \
+         `.gitignore` excludes, and says how much. Prefer it to `grep` or `rg` in the shell."
+            .to_owned()
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: SearchCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let pattern = compile(&arguments)?;
+        let glob = arguments.glob.as_deref().map(glob::compile).transpose()?;
+        let place = Place::of(call, site.workspace())?;
+        let (opened, stat) = place.open()?;
+        let limit = arguments
+            .max_matches
+            .unwrap_or(DEFAULT_MATCHES)
+            .clamp(1, SearchCall::MAX_MATCHES);
+        let context = arguments.context.min(SearchCall::MAX_CONTEXT);
+        let matches = Matches::new(pattern, arguments.mode, context, limit);
+        let given = place.given().to_owned();
+        let (text, value) = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            let walk = Walk::new(&place, opened, Reach::everywhere(arguments.hidden))
+                .map_err(|error| place.error(error))?;
+            background::work(TIME_LIMIT, move |patience| {
+                in_folder(walk, glob.as_ref(), &given, matches, patience)
+            })
+            .await
+        } else {
+            background::work(TIME_LIMIT, move |patience| {
+                in_file(opened, &stat, &given, matches, patience)
+            })
+            .await
         };
-        Self { spec }
+        Ok(ToolOutput::read(text).with_value(&value))
     }
 }
 
-fn properties() -> serde_json::Value {
-    json!({
-        "pattern": {
-            "type": "string",
-            "description": "The regular expression, without look-around and back-references; it \
-                            matches within a line."
-        },
-        "path": {
-            "type": "string",
-            "description": "The file or folder, relative to the workspace or absolute; `.` for \
-                            the workspace."
-        },
-        "glob": {
-            "type": "string",
-            "description": "Only files whose path below the folder matches, as in `*.rs` or \
-                            `src/**/*.{c,h}`."
-        },
-        "mode": {
-            "type": "string",
-            "enum": ["lines", "files", "count"],
-            "description": "`lines` shows the matching lines, `files` only names files with a \
-                            match, `count` counts matching lines by file. Default: lines."
-        },
-        "ignore_case": {
-            "type": "boolean",
-            "description": "Whether upper and lower case are the same. Default: false."
-        },
-        "context": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_CONTEXT,
-            "description": "Lines to show before and after each match. Default: 0."
-        },
-        "max_matches": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MAX_MATCHES,
-            "description": format!(
-                "Stops after so many matching lines, or files. Default: {DEFAULT_MATCHES}."
-            )
-        },
-        "hidden": {
-            "type": "boolean",
-            "description": "Also names with a leading dot, and what `.gitignore` excludes. \
-                            Default: false."
-        }
-    })
-}
-
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
-    }
-}
-
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let arguments: Arguments = arguments::parse(call, EXAMPLE)?;
-    let pattern = compile(&arguments)?;
-    let glob = arguments.glob.as_deref().map(glob::compile).transpose()?;
-    let place = Place::of(call, site.workspace())?;
-    let (opened, stat) = place.open()?;
-    let limit = arguments
-        .max_matches
-        .unwrap_or(DEFAULT_MATCHES)
-        .clamp(1, MAX_MATCHES);
-    let context = arguments.context.min(MAX_CONTEXT);
-    let matches = Matches::new(pattern, arguments.mode, context, limit);
-    let given = place.given().to_owned();
-    let text = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        let walk = Walk::new(&place, opened, Reach::everywhere(arguments.hidden))
-            .map_err(|error| place.error(error))?;
-        background::work(TIME_LIMIT, move |patience| {
-            in_folder(walk, glob.as_ref(), &given, matches, patience)
-        })
-        .await
-    } else {
-        background::work(TIME_LIMIT, move |patience| {
-            in_file(opened, &stat, &given, matches, patience)
-        })
-        .await
-    };
-    Ok(ToolOutput::read(text))
-}
-
-fn compile(arguments: &Arguments) -> Result<RegexMatcher, Failure> {
+fn compile(arguments: &SearchCall) -> Result<RegexMatcher, Failure> {
     let pattern = &arguments.pattern;
     if pattern.is_empty() {
         let words = "`pattern` is empty and would match every line; use `read` to see a file";
@@ -212,7 +119,7 @@ fn in_folder(
     given: &str,
     mut matches: Matches,
     patience: &Patience,
-) -> String {
+) -> (String, SearchResult) {
     while !matches.is_full()
         && let Some(found) = walk.next(patience)
     {
@@ -229,7 +136,7 @@ fn in_folder(
             Err(_) => matches.unreadable += 1,
         }
     }
-    matches.text() + &walk.note()
+    (matches.text() + &walk.note(), matches.into_value())
 }
 
 fn in_file(
@@ -238,14 +145,14 @@ fn in_file(
     given: &str,
     mut matches: Matches,
     patience: &Patience,
-) -> String {
+) -> (String, SearchResult) {
     if is_too_large(stat) {
         matches.too_large += 1;
     } else {
         let name = printable(Path::new(given).as_os_str());
         matches.search(&name, File::from(file), patience);
     }
-    matches.text()
+    (matches.text(), matches.into_value())
 }
 
 fn is_too_large(stat: &Stat) -> bool {

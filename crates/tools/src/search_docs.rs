@@ -5,17 +5,14 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
-};
-use serde::Deserialize;
-use serde_json::json;
+use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    arguments,
     background::{self, Patience},
     documents::Documents,
-    failure::{self, Failure},
+    failure::Failure,
     place::Place,
     rank::Ranking,
     walk::shown,
@@ -36,94 +33,86 @@ const MAX_PASSAGES: usize = 20;
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-const EXAMPLE: &str = r#"{"query": "clock tree skew limits", "path": "docs"}"#;
-
 /// Searches documents.
-pub struct SearchDocs {
-    spec: ToolSpec,
-}
+pub struct SearchDocs;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub struct SearchDocsArguments {
+    /// The words to look for: a few that the passage would have.
     query: String,
-    /// The raw path is not used; the resolved path of the call is.
+    /// The folder, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
+    /// Default: 5.
+    #[schemars(range(min = 1, max = MAX_PASSAGES))]
     max_passages: Option<usize>,
 }
 
-impl SearchDocs {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "search_docs".to_owned(),
-            description: "Finds the passages of documents (text files of a folder) that are most \
-                          about a question, by its words, best first, each with its place. Use it \
-                          to find out what the documents say; use `search` for exact text."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "query": {
-                        "type": "string",
-                        "description": "The words to look for: a few that the passage would have."
-                    },
-                    "path": {
-                        "type": "string",
-                        "description": "The folder, relative to the workspace or absolute."
-                    },
-                    "max_passages": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_PASSAGES,
-                        "description": format!("Default: {DEFAULT_PASSAGES}.")
-                    }
-                }),
-                &["query", "path"],
-            ),
-            touches: vec![Touch::Reads("path".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
-    }
+/// The value of a search: the passages, best first.
+#[derive(Serialize)]
+struct Passages {
+    passages: Vec<Passage>,
 }
 
-impl Tool for SearchDocs {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site).await) })
-    }
+#[derive(Serialize)]
+struct Passage {
+    /// The document and the line.
+    at: String,
+    text: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
-async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments {
-        query,
-        max_passages,
-        ..
-    } = arguments::parse(call, EXAMPLE)?;
-    let most = max_passages
-        .unwrap_or(DEFAULT_PASSAGES)
-        .clamp(1, MAX_PASSAGES);
-    let found = Found::about(&query);
-    if found.ranking.asks_nothing() {
-        let words = "`query` has no word in it; give a few words that the passage would have";
-        return Err(Failure::new(words));
+impl Arguments for SearchDocsArguments {
+    const TOOL: &'static str = "search_docs";
+    const EXAMPLE: &'static str = r#"{"query": "clock tree skew limits", "path": "docs"}"#;
+}
+
+impl TypedTool for SearchDocs {
+    type Arguments = SearchDocsArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
+
+    fn description(&self) -> String {
+        "Finds the passages of documents (text files of a folder) that are most about a \
+         question, by its words, best first, each with its place. Use it to find out what the \
+         documents say; use `search` for exact text."
+            .to_owned()
     }
-    let place = Place::of(call, site.workspace())?;
-    let documents = Documents::below(&place)?;
-    let given = place.given().to_owned();
-    let text = background::work(TIME_LIMIT, move |patience| {
-        in_folder(documents, &given, found, most, patience)
-    });
-    Ok(ToolOutput::read(text.await))
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Reads("path".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: SearchDocsArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let SearchDocsArguments {
+            query,
+            max_passages,
+            ..
+        } = arguments;
+        let most = max_passages
+            .unwrap_or(DEFAULT_PASSAGES)
+            .clamp(1, MAX_PASSAGES);
+        let found = Found::about(&query);
+        if found.ranking.asks_nothing() {
+            let words = "`query` has no word in it; give a few words that the passage would have";
+            return Err(Failure::new(words));
+        }
+        let place = Place::of(call, site.workspace())?;
+        let documents = Documents::below(&place)?;
+        let given = place.given().to_owned();
+        let text = background::work(TIME_LIMIT, move |patience| {
+            in_folder(documents, &given, found, most, patience)
+        });
+        let (text, passages) = text.await;
+        Ok(ToolOutput::read(text).with_value(&Passages { passages }))
+    }
 }
 
 /// Passages about a query, with their places.
@@ -148,23 +137,37 @@ impl Found {
         }
     }
 
-    fn text(&self, most: usize) -> String {
-        let mut text = String::new();
-        let best = self.ranking.best();
-        for number in best.iter().take(most) {
-            let (place, passage) = &self.passages[*number];
+    /// Returns the best passages, each in its bounded length.
+    fn best(&self, most: usize) -> Vec<Passage> {
+        let best = self.ranking.best().into_iter().take(most);
+        best.map(|number| {
+            let (at, passage) = &self.passages[number];
             let shown = gyrus_text::first_bytes(passage, SHOWN_BYTES);
-            let more = if shown.len() < passage.len() {
-                " […]"
-            } else {
-                ""
-            };
-            let _ = write!(text, "{place}\n{}{more}\n\n", shown.trim_end());
+            Passage {
+                at: at.clone(),
+                text: shown.trim_end().to_owned(),
+                cut: shown.len() < passage.len(),
+            }
+        })
+        .collect()
+    }
+
+    fn text(&self, best: &[Passage], most: usize) -> String {
+        let mut text = String::new();
+        for Passage {
+            at,
+            text: passage,
+            cut,
+        } in best
+        {
+            let more = if *cut { " […]" } else { "" };
+            let _ = write!(text, "{at}\n{passage}{more}\n\n");
         }
-        if best.is_empty() {
+        let count = self.ranking.best().len();
+        if count == 0 {
             text.push_str("(no passage has any of these words)\n");
-        } else if best.len() > most {
-            let _ = writeln!(text, "[{most} of {} passages]", best.len());
+        } else if count > most {
+            let _ = writeln!(text, "[{most} of {count} passages]");
         }
         text
     }
@@ -176,11 +179,12 @@ fn in_folder(
     mut found: Found,
     most: usize,
     patience: &Patience,
-) -> String {
+) -> (String, Vec<Passage>) {
     while let Some(document) = documents.next(patience) {
         found.add(&shown(given, &document.path), &document.text);
     }
-    found.text(most) + &documents.note()
+    let best = found.best(most);
+    (found.text(&best, most) + &documents.note(), best)
 }
 
 /// Returns the passages of a text, each with the number of its first line: paragraphs, and those

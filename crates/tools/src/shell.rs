@@ -9,29 +9,19 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Does, Exit, KeeperError, Repeat,
-    ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    ActionVerdict, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS, Does, Exit,
+    KeeperError, MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, ShellCall, Site, ToolOutput, Touch,
+    TypedTool,
 };
 use gyrus_process::Programs;
-use serde::Deserialize;
-use serde_json::json;
 
-use crate::{
-    arguments,
-    failure::{self, Failure},
-};
+use crate::failure::Failure;
 
 /// Maximum bytes kept from the start of the output.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
 
 /// Maximum bytes kept from its end.
 pub(crate) const TAIL_BYTES: usize = 16 * 1024;
-
-/// Default time limit of a command, in seconds.
-pub(crate) const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
-
-/// Maximum time limit of a command, in seconds.
-pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 /// Folders that are searched for programs after those of the person's own `PATH`.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -48,20 +38,10 @@ const QUIET: [(&str, &str); 3] = [
 const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
                     failed for want of them, call `run_as_user` with that one program]";
 
-const EXAMPLE: &str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
-
 /// Runs command lines.
 pub struct Shell {
-    spec: ToolSpec,
     program: String,
     environment: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    command: String,
-    timeout_seconds: Option<u64>,
 }
 
 impl Shell {
@@ -83,59 +63,17 @@ impl Shell {
         // Once, and never in the workspace, whose programs the commands themselves may well find.
         let found = programs.find("bash").or_else(|_| programs.find("sh"));
         let path = found.map_or_else(|_| PathBuf::from("/bin/sh"), |found| found.path);
-        let program = match path.ends_with("bash") {
-            true => "bash",
-            false => "sh",
-        };
-        let spec = ToolSpec {
-            name: "shell".to_owned(),
-            description: format!(
-                "Runs a command line with `{program} -c` in the workspace and returns what it \
-                 printed (standard output and error together, the first {} KB and the last {} KB) \
-                 and its exit code. Each call is a new shell: folder and variables do not carry \
-                 over. There is no terminal and no input, so pass flags that keep programs from \
-                 asking. When the command ends, or its time is up, everything that it started is \
-                 killed, background processes too. It runs in a sandbox: what needs the person's \
-                 keys, logins, agents or daemons fails here, however it is written; use \
-                 `run_as_user` for that.",
-                HEAD_BYTES / 1024,
-                TAIL_BYTES / 1024
-            ),
-            parameters: arguments::schema(
-                json!({
-                    "command": {
-                        "type": "string",
-                        "description": "The command line. A marker like ⟦secret:NAME⟧ becomes \
-                                        the secret."
-                    },
-                    "timeout_seconds": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_TIMEOUT_SECONDS,
-                        "description": format!(
-                            "Killed after so many seconds. Default: {DEFAULT_TIMEOUT_SECONDS}."
-                        )
-                    }
-                }),
-                &["command"],
-            ),
-            touches: vec![Touch::Starts("command".to_owned())],
-            repeat: Repeat::Never,
-        };
         Self {
-            spec,
             program: path.display().to_string(),
             environment,
         }
     }
 
-    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, Failure> {
-        let Arguments {
-            command,
-            timeout_seconds,
-        } = arguments::parse(call, EXAMPLE)?;
-        let timeout_seconds = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
-        self.line(&command, timeout_seconds, site)
+    fn name(&self) -> &'static str {
+        match Path::new(&self.program).ends_with("bash") {
+            true => "bash",
+            false => "sh",
+        }
     }
 
     /// Returns the command that runs this command line.
@@ -173,10 +111,41 @@ impl Shell {
             tail_bytes: TAIL_BYTES,
         })
     }
+}
 
-    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let command = self.command(call, site)?;
-        let seconds = command.time_limit_ms / 1000;
+impl TypedTool for Shell {
+    type Arguments = ShellCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Never;
+
+    fn description(&self) -> String {
+        format!(
+            "Runs a command line with `{} -c` in the workspace and returns what it \
+             printed (standard output and error together, the first {} KB and the last {} KB) \
+             and its exit code. Each call is a new shell: folder and variables do not carry \
+             over. There is no terminal and no input, so pass flags that keep programs from \
+             asking. When the command ends, or its time is up, everything that it started is \
+             killed, background processes too. It runs in a sandbox: what needs the person's \
+             keys, logins, agents or daemons fails here, however it is written; use \
+             `run_as_user` for that.",
+            self.name(),
+            HEAD_BYTES / 1024,
+            TAIL_BYTES / 1024
+        )
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Starts("command".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: ShellCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+        let command = self.line(&arguments.command, seconds, site)?;
         match site.run_command(command).await {
             Ok(outcome) => {
                 let mut output = output(&outcome, seconds);
@@ -207,20 +176,6 @@ impl Shell {
     }
 }
 
-impl Tool for Shell {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(self.run(&call, site).await) })
-    }
-}
-
 /// Returns the output for a model of a command that ran.
 pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     let captured = &outcome.output;
@@ -229,6 +184,14 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
         let _ = write!(text, "\n[… {} bytes omitted …]\n", captured.omitted_bytes);
     }
     text.push_str(&captured.tail);
+    let value = CommandResult {
+        text: text.clone(),
+        exit_code: match outcome.exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal(_) | Exit::TimedOut => None,
+        },
+        omitted_bytes: captured.omitted_bytes,
+    };
     if text.is_empty() {
         text.push_str("(no output)");
     }
@@ -246,7 +209,7 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     ToolOutput {
         is_error: outcome.exit != Exit::Code(0),
         verdict: ActionVerdict::CannotTell,
-        ..ToolOutput::read(text)
+        ..ToolOutput::read(text).with_value(&value)
     }
 }
 

@@ -6,36 +6,38 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, Boxed, Cleared, Digest, Probe, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch,
+    ActionVerdict, Arguments, Artifact, Digest, Probe, Repeat, ResolvedCall, Site, ToolOutput,
+    Touch, TypedTool,
 };
 use gyrus_text::counted;
 use gyrus_workspace::Parent;
 use rustix::fs::{Mode, OFlags, Stat, openat};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
-    arguments,
-    failure::{self, Failure},
+    failure::Failure,
     place::{Place, PlaceError},
     replace,
 };
 
-const EXAMPLE: &str = r#"{"path": "notes/summary.md", "content": "the whole text\n"}"#;
-
 /// Creates or replaces a file.
-pub struct Write {
-    spec: ToolSpec,
-}
+pub struct Write;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The raw path is not used; the resolved path of the call is.
+pub struct WriteArguments {
+    /// The file, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
+    /// The whole new content, with a newline at its end for text. A marker like ⟦secret:NAME⟧
+    /// becomes the secret.
     content: String,
+}
+
+impl Arguments for WriteArguments {
+    const TOOL: &'static str = "write";
+    const EXAMPLE: &'static str = r#"{"path": "notes/summary.md", "content": "the whole text\n"}"#;
 }
 
 /// Result of a write.
@@ -47,84 +49,57 @@ enum Written {
     Unchanged,
 }
 
-impl Write {
-    /// Creates the tool.
-    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
-    pub fn new() -> Self {
-        let spec = ToolSpec {
-            name: "write".to_owned(),
-            description: "Creates a file with exactly this content, or replaces the whole content \
-                          of an existing one; missing folders in the workspace are made. It \
-                          happens completely or not at all. To change a part of a file, prefer \
-                          `edit`."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    "path": {
-                        "type": "string",
-                        "description": "The file, relative to the workspace or absolute."
-                    },
-                    "content": {
-                        "type": "string",
-                        "description": "The whole new content, with a newline at its end for \
-                                        text. A marker like ⟦secret:NAME⟧ becomes the secret."
-                    }
-                }),
-                &["path", "content"],
-            ),
-            touches: vec![Touch::Writes("path".to_owned())],
-            repeat: Repeat::Probe,
+impl TypedTool for Write {
+    type Arguments = WriteArguments;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Probe;
+
+    fn description(&self) -> String {
+        "Creates a file with exactly this content, or replaces the whole content of an \
+         existing one; missing folders in the workspace are made. It happens completely or \
+         not at all. To change a part of a file, prefer `edit`."
+            .to_owned()
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Writes("path".to_owned())]
+    }
+
+    async fn run(
+        &self,
+        arguments: WriteArguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let revealed = site.reveal(&arguments.content);
+        let content =
+            revealed.map_err(|error| Failure::from(error).and("; nothing was written"))?;
+        let place = Place::of(call, site.workspace())?;
+        let written = write(&place, content.as_bytes())?;
+        Ok(output(&place, &content, &written))
+    }
+
+    async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
+        // Arguments that are invalid now were invalid then, so nothing was written.
+        let Ok(WriteArguments { content, .. }) = WriteArguments::parse(&call.arguments) else {
+            return Probe::DidNotHappen;
         };
-        Self { spec }
-    }
-}
-
-impl Tool for Write {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(run(&call, site)) })
-    }
-
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
-        Box::pin(async move {
-            let parsed = arguments::parse(call, EXAMPLE);
-            // Arguments that are invalid now were invalid then, so nothing was written.
-            let Ok(Arguments { content, .. }) = parsed else {
-                return Probe::DidNotHappen;
-            };
-            let Ok(content) = site.reveal(&content) else {
-                return Probe::Unknown;
-            };
-            let Ok(place) = Place::of(call, site.workspace()) else {
-                return Probe::Unknown;
-            };
-            match place.open() {
-                Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
-                    Ok(true) => Probe::Happened(output(&place, &content, &Written::Before)),
-                    Ok(false) => Probe::DidNotHappen,
-                    Err(_) => Probe::Unknown,
-                },
-                Err(PlaceError::Missing { .. } | PlaceError::Special { .. }) => Probe::DidNotHappen,
+        let Ok(content) = site.reveal(&content) else {
+            return Probe::Unknown;
+        };
+        let Ok(place) = Place::of(call, site.workspace()) else {
+            return Probe::Unknown;
+        };
+        match place.open() {
+            Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
+                Ok(true) => Probe::Happened(output(&place, &content, &Written::Before)),
+                Ok(false) => Probe::DidNotHappen,
                 Err(_) => Probe::Unknown,
-            }
-        })
+            },
+            Err(PlaceError::Missing { .. } | PlaceError::Special { .. }) => Probe::DidNotHappen,
+            Err(_) => Probe::Unknown,
+        }
     }
-}
-
-fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    let Arguments { content, .. } = arguments::parse(call, EXAMPLE)?;
-    let revealed = site.reveal(&content);
-    let content = revealed.map_err(|error| Failure::from(error).and("; nothing was written"))?;
-    let place = Place::of(call, site.workspace())?;
-    let written = write(&place, content.as_bytes())?;
-    Ok(output(&place, &content, &written))
 }
 
 fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
@@ -150,7 +125,7 @@ fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
     ToolOutput {
         verdict,
         artifacts: artifact.into_iter().collect(),
-        ..ToolOutput::read(text)
+        ..ToolOutput::read(text).with_value(&place.value())
     }
 }
 

@@ -11,8 +11,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Claim, Cleared, EffectId, Probe, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch,
+    ActionVerdict, AppliedChangeset, Boxed, Claim, Cleared, EffectId, FileDiff, Probe, Proposal,
+    RankedFile, RankedFiles, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    WhyRanked,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -240,14 +241,18 @@ fn proposed(arguments: &Value) -> ToolOutput {
     if summary.contains("wrong") {
         return ToolOutput::error("colour: the old text is not there");
     }
-    let mut diff = format!("# {summary}\n");
-    for change in arguments["changes"].as_array().into_iter().flatten() {
-        let (path, value) = (text(change, "path"), text(change, "content"));
-        diff.push_str(&format!(
-            "diff {path} new\n# why\n@@ -0,0 +1 @@\n+{value}\n"
-        ));
-    }
-    ToolOutput::read(diff)
+    let changes = arguments["changes"].as_array();
+    let changes = changes.into_iter().flatten().map(|change| FileDiff {
+        path: text(change, "path"),
+        reason: "why".to_owned(),
+        hunks: format!("@@ -0,0 +1 @@\n+{}\n", text(change, "content")),
+        ..FileDiff::default()
+    });
+    let proposal = Proposal {
+        summary,
+        changes: changes.collect(),
+    };
+    ToolOutput::read(proposal.to_string()).with_value(&proposal)
 }
 
 struct WorldTool {
@@ -274,9 +279,20 @@ impl WorldTool {
 fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
     match tool {
         LOOK => ToolOutput::read(show(state)),
-        RANK => ToolOutput::read(
-            r#"{"files": [{"path": "notes", "bytes": 8, "tokens": 2, "why": "about the goal", "chosen": true}], "considered": 1}"#,
-        ),
+        RANK => {
+            let files = vec![RankedFile {
+                path: "notes".to_owned(),
+                bytes: 8,
+                tokens: 2,
+                why: WhyRanked::AboutTheGoal,
+                chosen: true,
+            }];
+            let ranked = RankedFiles {
+                files,
+                considered: 1,
+            };
+            ToolOutput::read("a list").with_value(&ranked)
+        }
         READ => ToolOutput::read("     1\tgreen is good"),
         PROPOSE => proposed(arguments),
         APPLY
@@ -290,6 +306,18 @@ fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
             ToolOutput {
                 verdict: ActionVerdict::Changed,
                 ..ToolOutput::error("what was done so far could not be taken back")
+            }
+        }
+        APPLY => {
+            let applied = AppliedChangeset {
+                text: "done".to_owned(),
+                created: changed(arguments).len(),
+                replaced: 0,
+                deleted: 0,
+            };
+            ToolOutput {
+                verdict: ActionVerdict::Changed,
+                ..ToolOutput::read("done").with_value(&applied)
             }
         }
         FINISH => ToolOutput {

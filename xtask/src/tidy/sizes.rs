@@ -16,21 +16,21 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 3_680),
+    ("contract", 4_520),
     ("gate", 15_870),
     ("gyrus", 10_650),
     ("journal", 7_100),
-    ("kernel", 18_350),
+    ("kernel", 18_355),
     ("lab", 4_570),
-    ("loops", 9_480),
-    ("mcp", 1_800),
+    ("loops", 9_490),
+    ("mcp", 1_805),
     ("models", 9_960),
     ("net", 700),
     ("process", 2_700),
     ("screen", 9_610),
     ("surfaces", 5_760),
     ("text", 660),
-    ("tools", 7_450),
+    ("tools", 7_390),
     ("workspace", 14_000),
 ];
 

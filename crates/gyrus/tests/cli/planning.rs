@@ -250,7 +250,12 @@ fn two_hundred_files_are_organised_by_what_is_in_them() {
             "find invoices letters logs other -type f | wc -l",
             &["sort"],
         ),
-        write("note", "moved.txt", "{{count.output}}", &["count"]),
+        write(
+            "note",
+            "moved.txt",
+            "{{count.output}} files, exit code {{count.output.exit_code}}",
+            &["count"],
+        ),
     ]);
     fs::create_dir(world.work().join("inbox")).unwrap();
     for number in 0..200 {
@@ -267,11 +272,7 @@ fn two_hundred_files_are_organised_by_what_is_in_them() {
     }
     assert!(!world.work().join("inbox").exists());
     assert!(!world.work().join("pwned").exists());
-    let noted = world.file("moved.txt");
-    assert_eq!(
-        noted, "200\n[exit code 0]",
-        "what a step returned is what is filled in"
-    );
+    assert_eq!(world.file("moved.txt"), "200 files, exit code 0");
     assert_eq!(facts(&world, "task.step").len(), 5);
     let order = timeline(&world);
     assert_eq!(
@@ -316,8 +317,7 @@ fn what_a_step_returned_is_data_in_another() {
     .unwrap();
     run(&world, &[]).exits(0);
     let copy = world.file("copy.txt");
-    assert!(copy.starts_with("It said: "), "{copy}");
-    assert!(copy.contains("{{3.output}} $(touch pwned)"), "{copy}");
+    assert_eq!(copy, "It said: {{3.output}} $(touch pwned)");
     assert_eq!(world.file("template.txt"), "{{name}} {{ 2.outputs }}");
     assert!(!world.work().join("pwned").exists());
     // What was judged and called is the filled-in call.
@@ -328,6 +328,38 @@ fn what_a_step_returned_is_data_in_another() {
         _ => None,
     });
     assert_eq!(called.unwrap(), copy);
+}
+
+/// A reference stands for what a step returned, not for the text that a model is shown of it.
+#[test]
+fn a_reference_is_the_value_that_a_step_returned() {
+    let all = "{{lines.output}} {{file.output}} {{found.output}} {{found.output.paths.0}} \
+               {{matches.output.lines}}";
+    let world = planned(&[
+        shell("lines", "wc -l < a.txt", &[]),
+        step("file", "read", json!({"path": "a.txt"}), &[]),
+        step(
+            "found",
+            "glob",
+            json!({"pattern": "*.txt", "path": "."}),
+            &[],
+        ),
+        step(
+            "matches",
+            "search",
+            json!({"pattern": "o", "path": "."}),
+            &[],
+        ),
+        write("all", "all", all, &[]),
+        write("wrong", "wrong", "{{lines.output.stdout}}", &["all"]),
+    ]);
+    fs::write(world.work().join("a.txt"), "one\n").unwrap();
+    run(&world, &[])
+        .exits(1)
+        .says("step lines returned no `stdout`; its fields are exit_code, text");
+    assert_eq!(world.file("all"), "1 one a.txt a.txt 1");
+    assert!(!world.work().join("wrong").exists());
+    world.replays();
 }
 
 #[test]

@@ -109,6 +109,7 @@ pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observa
             effect: result.effect.clone(),
             call_id: String::new(),
             text: Text::new(text, Origin::Tool { name: tool.clone() }),
+            value: result.load_value(&core.log)?,
             tool,
             images: result.images.clone(),
             is_error: result.is_error,

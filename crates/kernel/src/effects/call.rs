@@ -544,11 +544,13 @@ async fn observe(
         }
         Settled::Refused | Settled::Interrupted | Settled::Cancelled => Origin::Kernel,
     };
+    let value = resulted.load_value(&core.log)?;
     Ok(Observation {
         effect: resulted.effect,
         call_id: call.id.clone(),
         tool: call.tool.clone(),
         text: Text::new(text, origin),
+        value,
         images: resulted.images,
         is_error: resulted.is_error,
         verdict: resulted.verdict,

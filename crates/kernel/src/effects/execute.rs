@@ -35,6 +35,10 @@ const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 /// diff that a person reviews is never cut: it fits, with markers in the place of secrets.
 const OUTPUT_LIMIT: usize = 2 << 20;
 
+/// Maximum length of a tool's value as JSON in bytes; a longer one is dropped. It holds a text at
+/// the limit in JSON.
+const VALUE_LIMIT: usize = 2 * OUTPUT_LIMIT;
+
 /// The environment that a tool gets for one call.
 struct CallSite<'a> {
     core: &'a Core,
@@ -495,6 +499,11 @@ fn resulted(
 ) -> Result<ToolResulted, Stop> {
     let redactor = &core.kernel.organs().redactor;
     let text = bounded(redactor.redact(&output.text).into_owned());
+    let value = output.value.map(|mut value| {
+        redactor.redact_json(&mut value);
+        value
+    });
+    let value = value.filter(|value| value.to_string().len() <= VALUE_LIMIT);
     let claim = match output.claim {
         None => None,
         Some(claim) => {
@@ -508,6 +517,9 @@ fn resulted(
         effect: effect.clone(),
         settled,
         text: Inline::store(&text, &core.log)?,
+        value: value
+            .map(|value| Inline::store(&value, &core.log))
+            .transpose()?,
         images: output.images,
         is_error: output.is_error,
         verdict: output.verdict,

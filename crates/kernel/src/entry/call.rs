@@ -10,7 +10,7 @@ use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Inline;
+use crate::{Inline, Stop, log::Log};
 
 /// A tool is to be called. Nothing has been executed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -263,6 +263,9 @@ pub struct ToolResulted {
     pub settled: Settled,
     /// The text that the model sees, redacted.
     pub text: Inline<String>,
+    /// The result as data, redacted; absent if the tool returned none, and in old journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Inline<Value>>,
     /// Pictures that the model sees with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -303,6 +306,7 @@ impl ToolResulted {
             effect,
             settled,
             text: Inline::Is(text),
+            value: None,
             images: Vec::new(),
             is_error: true,
             verdict,
@@ -313,6 +317,11 @@ impl ToolResulted {
             pending: Vec::new(),
             took_ms: 0,
         }
+    }
+
+    /// Returns the result as data, wherever it is stored.
+    pub(crate) fn load_value(&self, log: &Log) -> Result<Option<Value>, Stop> {
+        self.value.as_ref().map(|value| value.load(log)).transpose()
     }
 }
 

@@ -1,119 +1,87 @@
-//! A changeset in the form in which a person reads and edits it: a unified diff with the reasons
-//! above the hunks.
-//!
-//! ```text
-//! # why as a whole
-//! diff src/a.rs 00112233445566778899aabbccddeeff
-//! # why here
-//! @@ -1,2 +1,2 @@
-//!  stays
-//! -goes
-//! +comes
-//! ```
-//!
-//! The digest is that of the file that the hunks were made for; `new` stands there if there must be
-//! none. `executable`, `not executable` and `deleted` are lines of their own below the reason.
-//! Whether the hunks fit is not judged here: the tools do that, which have the files.
+//! Reads the text of a proposal that a person edited, and makes the calls that check and apply a
+//! proposal. Whether the hunks fit is not judged here: the tools do that, which have the files.
 
-use gyrus_contract::{Digest, ToolCall};
-use serde_json::{Value, json};
+use gyrus_contract::{
+    ApplyChangesetCall, FileDiff, Proposal, ProposeChangesetCall, ProposedChange, WantedChange,
+};
 
 /// Maximum number of wrong lines that are reported.
 const MAX_WRONG: usize = 20;
 
-/// A changeset.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Proposal {
-    /// The reason for the whole changeset.
-    pub(super) summary: String,
-    /// The changes, one for each file.
-    pub(super) changes: Vec<Change>,
+/// Whether the file existed and nothing is left to change in it.
+fn is_nothing(change: &FileDiff) -> bool {
+    let is_kept = change.before.is_some() && !change.deleted;
+    is_kept && change.executable.is_none() && change.hunks.is_empty()
 }
 
-/// The change of one file.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Change {
-    pub(super) path: String,
-    /// The digest of the file before; `None` if it did not exist.
-    pub(super) before: Option<Digest>,
-    pub(super) reason: String,
-    executable: Option<bool>,
-    pub(super) deleted: bool,
-    /// The hunks, from the first `@@` on.
-    hunks: String,
-    /// The whole text, as it was read.
-    pub(super) text: String,
-}
-
-impl Change {
-    /// Whether the file existed and nothing is left to change in it.
-    fn is_nothing(&self) -> bool {
-        let is_kept = self.before.is_some() && !self.deleted;
-        is_kept && self.executable.is_none() && self.hunks.is_empty()
-    }
-
-    /// Adds the arguments for both tools to `what`.
-    fn arguments(&self, mut what: Value) -> Value {
-        what["path"] = json!(self.path);
-        if let Some(before) = self.before {
-            what["before"] = json!(before);
-        }
-        match (self.deleted, self.before) {
-            (true, _) => {}
-            // A new file without a line has no hunk.
-            (false, None) if self.hunks.is_empty() => what["content"] = json!(""),
-            (false, _) => what["diff"] = json!(self.hunks),
-        }
-        if let Some(executable) = self.executable {
-            what["executable"] = json!(executable);
-        }
-        what
+/// Returns the new content and the diff that the tools take.
+fn content_or_diff(change: &FileDiff) -> (Option<String>, Option<String>) {
+    match (change.deleted, change.before) {
+        (true, _) => (None, None),
+        // A new file without a line has no hunk.
+        (false, None) if change.hunks.is_empty() => (Some(String::new()), None),
+        (false, _) => (None, Some(change.hunks.clone())),
     }
 }
 
-impl Proposal {
-    /// Returns the call that checks it.
-    pub(super) fn check(&self, tool: &str) -> ToolCall {
-        let changes = self.changes.iter().map(|change| {
-            let mut what = json!({ "reason": change.reason });
-            if change.deleted {
-                what["delete"] = json!(true);
-            }
-            change.arguments(what)
-        });
-        let changes: Vec<_> = changes.collect();
-        ToolCall::new(tool, json!({"summary": self.summary, "changes": changes}))
+/// Returns the call that checks a proposal.
+pub(super) fn check(proposal: &Proposal) -> ProposeChangesetCall {
+    let changes = proposal.changes.iter().map(|change| {
+        let (content, diff) = content_or_diff(change);
+        ProposedChange {
+            path: change.path.clone(),
+            reason: change.reason.clone(),
+            before: change.before,
+            content,
+            edits: None,
+            delete: change.deleted.then_some(true),
+            diff,
+            executable: change.executable,
+        }
+    });
+    ProposeChangesetCall {
+        summary: proposal.summary.clone(),
+        changes: changes.collect(),
     }
+}
 
-    /// Returns the call that applies it.
-    pub(super) fn apply(&self, tool: &str, verify: Option<&str>) -> ToolCall {
-        let changes = self
+/// Returns the call that applies a proposal.
+pub(super) fn apply(proposal: &Proposal, verify: Option<&str>) -> ApplyChangesetCall {
+    let changes = proposal.changes.iter().map(|change| {
+        let (content, diff) = content_or_diff(change);
+        WantedChange {
+            path: change.path.clone(),
+            before: change.before,
+            content,
+            diff,
+            executable: change.executable,
+        }
+    });
+    ApplyChangesetCall {
+        changes: changes.collect(),
+        verify: verify.map(str::to_owned),
+    }
+}
+
+/// Describes the number of files.
+pub(super) fn counted(proposal: &Proposal) -> String {
+    let count = |wanted: fn(&FileDiff) -> bool| {
+        proposal
             .changes
             .iter()
-            .map(|change| change.arguments(json!({})));
-        let mut arguments = json!({ "changes": changes.collect::<Vec<_>>() });
-        if let Some(command) = verify {
-            arguments["verify"] = json!(command);
-        }
-        ToolCall::new(tool, arguments)
-    }
-
-    /// Describes the number of files.
-    pub(super) fn counted(&self) -> String {
-        let count = |wanted: fn(&Change) -> bool| {
-            self.changes.iter().filter(|change| wanted(change)).count()
-        };
-        let (new, deleted) = (count(|one| one.before.is_none()), count(|one| one.deleted));
-        let all = gyrus_text::counted(self.changes.len(), "file");
-        let kinds = [(new, "new"), (deleted, "deleted")];
-        let kinds = kinds.iter().filter(|(count, _)| *count > 0);
-        let kinds: Vec<_> = kinds
-            .map(|(count, kind)| format!("{count} {kind}"))
-            .collect();
-        match kinds.is_empty() {
-            true => all,
-            false => format!("{all}: {}", kinds.join(", ")),
-        }
+            .filter(|change| wanted(change))
+            .count()
+    };
+    let (new, deleted) = (count(|one| one.before.is_none()), count(|one| one.deleted));
+    let all = gyrus_text::counted(proposal.changes.len(), "file");
+    let kinds = [(new, "new"), (deleted, "deleted")];
+    let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<_> = kinds
+        .map(|(count, kind)| format!("{count} {kind}"))
+        .collect();
+    match kinds.is_empty() {
+        true => all,
+        false => format!("{all}: {}", kinds.join(", ")),
     }
 }
 
@@ -134,7 +102,7 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
         wrong,
         ..
     } = reader;
-    proposal.changes.retain(|change| !change.is_nothing());
+    proposal.changes.retain(|change| !is_nothing(change));
     if !wrong.is_empty() {
         let more = wrong.len().saturating_sub(MAX_WRONG);
         let mut wrong: Vec<_> = wrong.into_iter().take(MAX_WRONG).collect();
@@ -164,7 +132,6 @@ impl Reader {
         if let Some(head) = line.strip_prefix("diff ") {
             self.in_hunk = false;
             self.proposal.changes.push(begin(head)?);
-            self.keep(line);
             return Ok(());
         }
         let Some(change) = self.proposal.changes.last_mut() else {
@@ -197,26 +164,21 @@ impl Reader {
             self.keep(line);
         } else if !line.is_empty() {
             above_hunks(change, line)?;
-            self.keep(line);
         }
         Ok(())
     }
 
-    /// Adds the line to the present file.
+    /// Adds a line to the hunks of the present file.
     fn keep(&mut self, line: &str) {
         if let Some(change) = self.proposal.changes.last_mut() {
-            let in_hunk = self.in_hunk && !change.deleted;
-            for text in [Some(&mut change.text), in_hunk.then_some(&mut change.hunks)] {
-                let Some(text) = text else { continue };
-                text.push_str(line);
-                text.push('\n');
-            }
+            change.hunks.push_str(line);
+            change.hunks.push('\n');
         }
     }
 }
 
 /// Parses the head of a file: the path, and the digest or `new`.
-fn begin(head: &str) -> Result<Change, &'static str> {
+fn begin(head: &str) -> Result<FileDiff, &'static str> {
     let wrong = "names no file with its digest, or `new`";
     let (path, before) = head.trim_end().rsplit_once(' ').ok_or(wrong)?;
     let before = match before {
@@ -226,19 +188,15 @@ fn begin(head: &str) -> Result<Change, &'static str> {
     if path.is_empty() {
         return Err(wrong);
     }
-    Ok(Change {
+    Ok(FileDiff {
         path: path.to_owned(),
         before,
-        reason: String::new(),
-        executable: None,
-        deleted: false,
-        hunks: String::new(),
-        text: String::new(),
+        ..FileDiff::default()
     })
 }
 
 /// Parses a line between a file's head and its hunks.
-fn above_hunks(change: &mut Change, line: &str) -> Result<(), &'static str> {
+fn above_hunks(change: &mut FileDiff, line: &str) -> Result<(), &'static str> {
     match (line, line.strip_prefix('#')) {
         (_, Some(words)) => say(&mut change.reason, words),
         ("executable", _) => change.executable = Some(true),
@@ -268,13 +226,16 @@ fn old_lines(head: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use gyrus_contract::TypedCall as _;
+    use serde_json::json;
+
     use super::*;
 
     const DIGEST: &str = "00112233445566778899aabbccddeeff";
 
     fn whole() -> String {
         format!(
-            "# why, and\n#\n# why again\ndiff src/a b.rs {DIGEST}\n# here\nexecutable\n\
+            "# why, and\n# \n# why again\ndiff src/a b.rs {DIGEST}\n# here\nexecutable\n\
              @@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n\\ No newline at end of file\n\
              diff new.rs new\n# there\n@@ -0,0 +1 @@\n+diff x new\n\
              diff gone.rs {DIGEST}\n# away\ndeleted\n@@ -1 +0,0 @@\n-# old\n"
@@ -285,12 +246,11 @@ mod tests {
     fn all_of_it_is_read_byte_for_byte() {
         let read = read(&whole()).unwrap();
         assert_eq!(read.summary, "why, and\n\nwhy again");
-        assert_eq!(read.counted(), "3 files: 1 new, 1 deleted");
-        let text: String = read.changes.iter().map(|change| &*change.text).collect();
-        assert_eq!(format!("# why, and\n#\n# why again\n{text}"), whole());
+        assert_eq!(counted(&read), "3 files: 1 new, 1 deleted");
+        assert_eq!(read.to_string(), whole());
         let hunks = "@@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n\\ No newline at end of file\n";
         assert_eq!(
-            read.apply("apply", Some("true")).arguments,
+            apply(&read, Some("true")).to_call().arguments,
             json!({"changes": [
                 {"path": "src/a b.rs", "before": DIGEST, "executable": true, "diff": hunks},
                 {"path": "new.rs", "diff": "@@ -0,0 +1 @@\n+diff x new\n"},
@@ -298,7 +258,7 @@ mod tests {
             ], "verify": "true"})
         );
         assert_eq!(
-            read.check("propose").arguments["changes"],
+            check(&read).to_call().arguments["changes"],
             json!([
                 {"path": "src/a b.rs", "reason": "here", "before": DIGEST, "executable": true, "diff": hunks},
                 {"path": "new.rs", "reason": "there", "diff": "@@ -0,0 +1 @@\n+diff x new\n"},
@@ -321,7 +281,7 @@ mod tests {
         // A new file without lines is an empty one.
         let empty = read("diff new.rs new\n").unwrap();
         assert_eq!(
-            empty.apply("apply", None).arguments,
+            apply(&empty, None).to_call().arguments,
             json!({"changes": [{"path": "new.rs", "content": ""}]})
         );
     }

@@ -15,8 +15,9 @@ mod diff;
 mod proposal;
 
 use gyrus_contract::{
-    Action, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Purpose, Role,
-    Text, ToolCall,
+    Action, Arguments as _, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part,
+    Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall, Role, Text,
+    TypedCall as _,
 };
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
@@ -24,12 +25,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{
-    context::{File, Found, counted, is_files, measured, read_all},
+    context::{Found, counted, is_files, measured, read_all},
     state::{Event, State},
 };
 use crate::{
-    CognitiveConfig, React, ReactState, Review,
-    browse::{self, READ_JOURNAL},
+    CognitiveConfig, React, ReactState, Review, browse,
     json::the_object,
     prompt::{self, CHANGESET, CHANGESET_REFLECTION, LastWords},
     react::Manner,
@@ -38,12 +38,6 @@ use crate::{
 
 /// The kind of the fact with the reflection on a changeset.
 pub const REFLECTION: &str = "changeset.reflection";
-
-/// The tool that ends planning with a proposal.
-const PROPOSE: &str = "propose_changeset";
-
-/// The tool that ends planning without a proposal.
-const FINISH: &str = "finish";
 
 /// Maximum number of characters of goals and queries.
 const QUERY_CHARACTERS: usize = 4_000;
@@ -57,7 +51,7 @@ pub struct ChangesetState {
     state: State,
     /// The files that were approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    context: Option<Vec<File>>,
+    context: Option<Vec<RankedFile>>,
     /// The outcome of the last proposal, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
@@ -169,7 +163,7 @@ impl Changeset {
     ///
     /// # Errors
     /// Returns the reason for ending the work, or a [`Stop`].
-    async fn choose(&mut self, run: &mut Run) -> Result<Vec<File>, EffectError<Abort>> {
+    async fn choose(&mut self, run: &mut Run) -> Result<Vec<RankedFile>, EffectError<Abort>> {
         let mut words = prompt::goal_in_words(run);
         loop {
             let found = Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
@@ -206,7 +200,11 @@ impl Changeset {
     }
 
     /// Reads approved files into memory, replacing earlier readings.
-    async fn read(&mut self, run: &mut Run, mut files: Vec<File>) -> Result<Vec<File>, Stop> {
+    async fn read(
+        &mut self,
+        run: &mut Run,
+        mut files: Vec<RankedFile>,
+    ) -> Result<Vec<RankedFile>, Stop> {
         let vouched = match self.config.reviews(Review::Context) {
             true => ", which the person approved",
             false => "",
@@ -227,13 +225,13 @@ impl Changeset {
 
     /// Recalls what earlier runs in this folder recorded about similar goals.
     async fn recall(&mut self, run: &mut Run) -> Result<(), Stop> {
-        let is_there = run.tools().iter().any(|spec| spec.name == READ_JOURNAL);
-        if !is_there {
+        let mut tools = run.tools().iter();
+        if !tools.any(|spec| spec.name == ReadJournalCall::TOOL) {
             return Ok(());
         }
-        let query =
-            json!({"query": shorten(&prompt::goal_in_words(run), QUERY_CHARACTERS).into_owned()});
-        let seen = run.call(&ToolCall::new(READ_JOURNAL, query)).await?;
+        let goal = prompt::goal_in_words(run);
+        let query = Some(shorten(&goal, QUERY_CHARACTERS).into_owned());
+        let seen = run.call(&ReadJournalCall { query }.to_call()).await?;
         let lead = "How earlier runs in this folder went, as far as they were about the same:";
         let parts = [Text::new(lead, Origin::Kernel), seen.text].map(Part::Text);
         let told = Message {
@@ -257,7 +255,10 @@ impl Changeset {
         Manner {
             words,
             purpose: Purpose::Plan,
-            tools: Some(browse::only_reads(run, &[PROPOSE, FINISH])),
+            tools: Some(browse::only_reads(
+                run,
+                &[ProposeChangesetCall::TOOL, FINISH],
+            )),
             ..Manner::default()
         }
     }
@@ -265,14 +266,15 @@ impl Changeset {
     /// Runs a turn of planning, and everything that follows from a proposal if there is one.
     async fn plan(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = self.acting.act(run, plan).await?;
-        let proposes =
-            |action: &&Action| action.call.tool == PROPOSE && !action.observation.is_error;
+        let proposes = |action: &&Action| {
+            action.call.tool == ProposeChangesetCall::TOOL && !action.observation.is_error
+        };
         let gives_up = result.claim.as_ref().is_some_and(|claim| !claim.reached);
         // Of two proposals in one turn the later counts, and a claim beside one is about it.
         match result.actions.iter().rfind(proposes) {
             Some(action) if !gives_up => {
-                let text = action.observation.text.text.clone();
-                self.proposed(run, result, &text).await
+                let proposal = ProposeChangesetCall::value_of(&action.observation);
+                self.proposed(run, result, proposal).await
             }
             _ => {
                 if let Some(claim) = &result.claim {

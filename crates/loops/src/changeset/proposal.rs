@@ -1,24 +1,17 @@
 //! Proposals: a person's decision, and applying them to the files.
 
 use gyrus_contract::{
-    Action, ActionVerdict, Claim, Decision, Evidence, ExecutionResult, Observation, Origin,
-    Strength, Text,
+    Action, ActionVerdict, ApplyChangesetCall, Arguments as _, Claim, Decision, Evidence,
+    ExecutionResult, Observation, Origin, Proposal, Strength, Text, TypedCall as _,
 };
 use gyrus_kernel::{ApprovalCard, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
 use gyrus_text::shorten;
 
-use super::{
-    Abort, CONFIGURATION, Changeset, Outcome, PROPOSE,
-    diff::{self, Change, Proposal},
-    state::Event,
-};
+use super::{Abort, CONFIGURATION, Changeset, Outcome, diff, state::Event};
 use crate::{
     Review,
     review::{Matter, Reviewed, not_taken, review},
 };
-
-/// The tool that changes files.
-const APPLY: &str = "apply_changeset";
 
 /// Maximum number of further proposals after one that could not be applied.
 const MAX_RETRIES: u32 = 3;
@@ -30,8 +23,6 @@ const REPORT_CHARACTERS: usize = 4_000;
 /// A proposal in the form in which a person sees it.
 struct Shown<'a> {
     proposal: &'a Proposal,
-    /// The whole text, which may be edited.
-    text: &'a str,
     verify: Option<&'a str>,
     /// The reasons for which the gate will ask about applying it, if it will.
     asks: Vec<String>,
@@ -62,15 +53,13 @@ impl Matter for Shown<'_> {
         // Each line is marked, so that none can look like a line of the diff.
         let lines: Vec<_> = summary.lines().map(|line| format!("# {line}")).collect();
         let whole = Text::new(lines.join("\n"), Origin::Model);
-        let files = changes.iter().map(|change| {
-            let Change { text, .. } = change;
-            Text::new(text.clone(), Origin::Model)
-        });
+        let files = changes.iter();
+        let files = files.map(|change| Text::new(change.to_string(), Origin::Model));
         ApprovalCard {
-            sentence: format!("The agent wants to change {}", self.proposal.counted()),
+            sentence: format!("The agent wants to change {}", diff::counted(self.proposal)),
             reasons,
             details: [whole].into_iter().chain(files).collect(),
-            edit: Some(self.text.to_owned()),
+            edit: Some(self.proposal.to_string()),
             ..ApprovalCard::default()
         }
     }
@@ -83,7 +72,7 @@ impl Matter for Shown<'_> {
         edited: &str,
     ) -> Result<Proposal, EffectError<Vec<String>>> {
         let proposal = diff::read(edited).map_err(EffectError::Failed)?;
-        let seen = run.call(&proposal.check(PROPOSE)).await?;
+        let seen = run.call(&diff::check(&proposal).to_call()).await?;
         match seen.is_error {
             false => Ok(proposal),
             true => {
@@ -100,18 +89,13 @@ impl Changeset {
         &mut self,
         run: &mut Run,
         mut result: ExecutionResult,
-        text: &str,
+        proposal: Option<Proposal>,
     ) -> Result<ExecutionResult, Stop> {
         result.claim = None;
-        let proposal = match diff::read(text) {
-            Ok(proposal) => proposal,
-            Err(wrong) => {
-                self.acting.tell(format!(
-                    "The proposal cannot be shown to a person: {}. Propose less at once.",
-                    wrong.join("; ")
-                ));
-                return Ok(result);
-            }
+        let Some(proposal) = proposal else {
+            self.acting
+                .tell("The proposal cannot be shown to a person. Propose less at once.");
+            return Ok(result);
         };
         // A person is not shown a proposal that cannot be applied.
         let asks = match self.config.reviews(Review::Proposal) {
@@ -124,12 +108,9 @@ impl Changeset {
             },
             false => Vec::new(),
         };
-        let told = format!("{}: {}", proposal.counted(), proposal.summary);
+        let told = format!("{}: {}", diff::counted(&proposal), proposal.summary);
         self.step(run, Event::ProposalReady, &told, None)?;
-        let Some(approved) = self
-            .decide(run, proposal, (text, asks), &mut result)
-            .await?
-        else {
+        let Some(approved) = self.decide(run, proposal, asks, &mut result).await? else {
             return Ok(result);
         };
         self.apply(run, &approved, &mut result).await?;
@@ -145,7 +126,7 @@ impl Changeset {
         run: &mut Run,
         proposal: &Proposal,
     ) -> Result<Vec<String>, EffectError<String>> {
-        let call = proposal.apply(APPLY, self.config.verify());
+        let call = diff::apply(proposal, self.config.verify()).to_call();
         match run.foresee(&[call])?.pop() {
             Some(Foreseen::Unresolvable(why)) => Err(EffectError::Failed(why)),
             Some(Foreseen::Judged(verdict)) => match verdict.decision {
@@ -176,7 +157,7 @@ impl Changeset {
         &mut self,
         run: &mut Run,
         proposal: Proposal,
-        (text, asks): (&str, Vec<String>),
+        asks: Vec<String>,
         result: &mut ExecutionResult,
     ) -> Result<Option<Proposal>, Stop> {
         if !self.config.reviews(Review::Proposal) {
@@ -186,7 +167,6 @@ impl Changeset {
         }
         let shown = Shown {
             proposal: &proposal,
-            text,
             verify: self.config.verify(),
             asks,
         };
@@ -196,12 +176,12 @@ impl Changeset {
                 Ok(Some(proposal))
             }
             Reviewed::Edited { edited, by } => {
-                let told = format!("as the person changed it: {}", edited.counted());
+                let told = format!("as the person changed it: {}", diff::counted(&edited));
                 self.step(run, Event::ApproveProposal, &told, Some(&by))?;
                 self.acting.tell(format!(
                     "The person changed your proposal before they approved it; what is applied of \
                      it is: {}",
-                    edited.counted()
+                    diff::counted(&edited)
                 ));
                 Ok(Some(edited))
             }
@@ -231,7 +211,7 @@ impl Changeset {
         approved: &Proposal,
         result: &mut ExecutionResult,
     ) -> Result<(), Stop> {
-        let call = approved.apply(APPLY, self.config.verify());
+        let call = diff::apply(approved, self.config.verify()).to_call();
         let mut observation = run.call(&call).await?;
         // It failed, and the files are neither as before nor as approved: the run must not continue
         // before they are. Another call begins with restoring them.
@@ -243,12 +223,15 @@ impl Changeset {
             observation = run.call(&call).await?;
         }
         let said = &observation.text.text;
-        self.acting.memory_buffer_mut().add_observation(APPLY, said);
+        self.acting
+            .memory_buffer_mut()
+            .add_observation(ApplyChangesetCall::TOOL, said);
         if observation.is_error {
             let report = shorten(said, REPORT_CHARACTERS).into_owned();
             result.error = self.could_not(run, &report)?;
         } else {
-            let first = said.lines().next().unwrap_or_default().to_owned();
+            let first = ApplyChangesetCall::value_of(&observation);
+            let first = first.map(|applied| applied.text).unwrap_or_default();
             self.state.outcome = Some(Outcome::Applied);
             self.state.last_error = None;
             self.step(run, Event::Applied, &first, None)?;

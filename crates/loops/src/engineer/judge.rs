@@ -4,7 +4,10 @@
 
 use std::{fmt, str::FromStr};
 
-use gyrus_contract::{Observation, Origin, Repeat, ToolCall, ToolSpec};
+use gyrus_contract::{
+    FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS, Observation, Origin, ReadCall,
+    Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
+};
 use gyrus_kernel::{Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,12 +16,6 @@ use crate::{json::the_object, prompt, react::refused};
 
 /// The tool that a model calls to submit, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
-
-/// The tool that makes claims in other loops.
-const FINISH: &str = "finish";
-
-/// Time limit of a judging command in seconds: tests may have to be built first.
-const SECONDS: u32 = 600;
 
 /// Maximum number of pictures of one judgement that are shown.
 const MAX_IMAGES: usize = 4;
@@ -200,24 +197,32 @@ impl Judge {
         let judging = match self {
             Judge::Tool(_) => {
                 let mut seen = run.call(call).await?;
-                seen.is_error |= accepts(&seen.text.text) != Some(true);
+                seen.is_error |= accepts(&seen) != Some(true);
                 return Ok(seen);
             }
-            Judge::Command(line) => {
-                let arguments = json!({"command": line, "timeout_seconds": SECONDS});
-                ToolCall::new("shell", arguments)
+            Judge::Command(line) => ShellCall {
+                command: line.clone(),
+                // Tests may have to be built first.
+                timeout_seconds: Some(MAX_TIMEOUT_SECONDS),
             }
+            .to_call(),
             Judge::Http(address) => {
                 let Some(submission) = call.arguments["submission"].as_str() else {
                     let words = format!("`{SUBMIT}` needs a `submission`, as text");
                     return Ok(refused(run, call, words));
                 };
-                let submission = json!({
-                    "goal": prompt::goal_in_words(run),
-                    "summary": call.arguments["summary"],
-                    "submission": submission,
-                });
-                ToolCall::new("judge", json!({"url": address, "submission": submission}))
+                let goal = prompt::goal_in_words(run);
+                let submission = [
+                    ("goal", json!(goal)),
+                    ("summary", call.arguments["summary"].clone()),
+                    ("submission", json!(submission)),
+                ];
+                let submission = submission.map(|(name, value)| (name.to_owned(), value));
+                JudgeCall {
+                    url: address.clone(),
+                    submission: submission.into_iter().collect(),
+                }
+                .to_call()
             }
         };
         let mut seen = run.call(&judging).await?;
@@ -235,18 +240,12 @@ impl Judge {
 
     /// Returns the judge's verdict.
     pub(super) fn verdict(&self, seen: &Observation) -> Verdict {
-        let said = &seen.text.text;
         let accepted = match (self, &seen.text.origin) {
             // The kernel answers where a call was refused, denied or interrupted.
             (_, Origin::Kernel) => None,
             (Judge::Command(_), _) => Some(!seen.is_error),
-            // The tool begins with the service's verdict, if it gave one.
-            (Judge::Http(_), _) => match said.lines().next() {
-                Some("accepted") => Some(true),
-                Some("rejected") => Some(false),
-                Some(_) | None => None,
-            },
-            (Judge::Tool(_), _) => accepts(said),
+            (Judge::Http(_), _) => JudgeCall::value_of(seen).map(|ruling| ruling.accepted),
+            (Judge::Tool(_), _) => accepts(seen),
         };
         match accepted {
             Some(true) if !seen.is_error => Verdict::Accepted,
@@ -267,29 +266,40 @@ fn claims(arguments: &Value) -> bool {
     arguments["reached"] != json!(false) && arguments["reached"] != json!("false")
 }
 
-/// Returns the verdict in a tool's answer: `accepted` of the one object that has it.
-fn accepts(said: &str) -> Option<bool> {
-    let object = the_object(said, "accepted").ok()?;
+/// Returns the verdict in the answer of a server's tool: `accepted` of its structured content, or
+/// of the one object in its text that has it.
+fn accepts(seen: &Observation) -> Option<bool> {
+    match &seen.value {
+        Some(value) => JudgeRuling::deserialize(value)
+            .ok()
+            .map(|ruling| ruling.accepted),
+        None => said_to_accept(&seen.text.text),
+    }
+}
+
+fn said_to_accept(text: &str) -> Option<bool> {
+    let object = the_object(text, "accepted").ok()?;
     object["accepted"].as_bool()
 }
 
 /// Adds the newest pictures that match the pattern to the output of a judging command.
 async fn add_images(run: &mut Run, pattern: &str, seen: &mut Observation) -> Result<(), Stop> {
-    let arguments = json!({"pattern": pattern, "path": ".", "hidden": true});
-    let found = run.call(&ToolCall::new("glob", arguments)).await?;
+    let glob = GlobCall {
+        pattern: pattern.to_owned(),
+        path: ".".to_owned(),
+        hidden: true,
+    };
+    let found = run.call(&glob.to_call()).await?;
     if found.is_error {
         let words = format!("\n[no picture: {}]", found.text.text);
         seen.text.text.push_str(&words);
         return Ok(());
     }
-    let names = found.text.text.lines().map(str::trim);
-    let names = names.filter(|name| !name.is_empty() && !name.starts_with(['(', '[']));
-    for name in names.take(MAX_IMAGES) {
-        let shown = run
-            .call(&ToolCall::new("read", json!({ "path": name })))
-            .await?;
+    let paths = GlobCall::value_of(&found).unwrap_or_default().paths;
+    for path in paths.into_iter().take(MAX_IMAGES) {
+        let shown = run.call(&ReadCall::of(&path).to_call()).await?;
         if !shown.is_error && !shown.images.is_empty() {
-            seen.text.text.push_str(&format!("\n[picture: {name}]"));
+            seen.text.text.push_str(&format!("\n[picture: {path}]"));
             seen.images.extend(shown.images);
         }
     }
@@ -335,7 +345,7 @@ mod tests {
             (r#"{"accepted": false} {"accepted": true}"#, None),
             ("", None),
         ] {
-            assert_eq!(accepts(said), verdict, "{said}");
+            assert_eq!(said_to_accept(said), verdict, "{said}");
         }
     }
 

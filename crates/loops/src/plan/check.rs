@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Decision, PathArgument, Perception, ToolSpec, Touch, Verdict};
+use gyrus_contract::{Decision, FINISH, PathArgument, Perception, ToolSpec, Touch, Verdict};
 use gyrus_kernel::{EffectError, Foreseen, Run, Stop};
 
 use serde_json::Value;
@@ -15,9 +15,6 @@ use crate::prompt;
 
 /// Number of letters above which a goal may be shortened at its end.
 const LONG_GOAL: usize = 300;
-
-/// The tool that ends other loops, which no step of a plan may call.
-pub(super) const FINISH: &str = "finish";
 
 /// Texts in a path that are meant for a shell.
 const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
@@ -176,7 +173,7 @@ fn foreseen(
         .collect();
     let asked = draft.steps.iter().zip(&known).filter(|(_, known)| **known);
     let nothing = std::collections::BTreeMap::new();
-    let calls: Vec<_> = asked.map(|(step, _)| step.call(&nothing)).collect();
+    let calls: Vec<_> = asked.map(|(step, _)| step.call(&nothing).0).collect();
     let mut answers = match calls.is_empty() {
         true => Vec::new(),
         false => run.foresee(&calls)?,

@@ -37,9 +37,12 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Returns the call of the step, with its references filled in from `outputs`.
-    pub(super) fn call(&self, outputs: &BTreeMap<String, String>) -> ToolCall {
-        ToolCall::new(self.tool.clone(), filled(&self.input, outputs))
+    /// Returns the call of the step, with its references filled in from `outputs`, and the reason
+    /// why it cannot be made if one of them refers to nothing; that is left as it is written.
+    pub(super) fn call(&self, outputs: &BTreeMap<String, Value>) -> (ToolCall, Option<String>) {
+        let mut wrong = None;
+        let input = filled(&self.input, outputs, &mut wrong);
+        (ToolCall::new(self.tool.clone(), input), wrong)
     }
 
     /// Returns the ids of the steps that it refers to.
@@ -47,7 +50,7 @@ impl Step {
         let mut found = Vec::new();
         each_text(&self.input, &mut |text| {
             found.extend(pieces(text).filter_map(|piece| match piece {
-                Piece::Output(id) => Some(id.to_owned()),
+                Piece::Output(reference) => Some(reference.id.to_owned()),
                 Piece::Words(_) => None,
             }));
         });
@@ -211,8 +214,18 @@ pub(super) fn schema() -> Value {
 /// A part of a text in an input.
 enum Piece<'a> {
     Words(&'a str),
-    /// A reference `{{ID.output}}`.
-    Output(&'a str),
+    Output(Reference<'a>),
+}
+
+/// A reference `{{ID.output}}` or `{{ID.output.FIELD}}`.
+#[derive(Clone, Copy)]
+struct Reference<'a> {
+    id: &'a str,
+    /// The names of fields and the numbers of items, from 0, that lead into the output; separated
+    /// by dots, empty for all of it.
+    path: &'a str,
+    /// The reference as it is written.
+    written: &'a str,
 }
 
 /// Splits a text into its parts. Braces that are not a reference are words.
@@ -222,9 +235,9 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         if rest.is_empty() {
             return None;
         }
-        if let Some((id, after)) = reference(rest) {
+        if let Some((reference, after)) = reference(rest) {
             rest = after;
-            return Some(Piece::Output(id));
+            return Some(Piece::Output(reference));
         }
         let next = rest.char_indices().skip(1);
         let end = next
@@ -237,30 +250,89 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Returns the id of the reference that `text` begins with, and the text behind it.
-fn reference(text: &str) -> Option<(&str, &str)> {
+/// Returns the reference that `text` begins with, and the text behind it.
+fn reference(text: &str) -> Option<(Reference<'_>, &str)> {
     let (inside, after) = text.strip_prefix("{{")?.split_once("}}")?;
-    let id = inside.trim().strip_suffix(".output")?;
+    let (id, path) = inside.trim().split_once(".output")?;
+    let path = match path {
+        "" => None,
+        fields => Some(fields.strip_prefix('.')?),
+    };
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-    (!id.is_empty() && id.chars().all(plain)).then_some((id, after))
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(plain);
+    let is_valid = is_name(id) && path.is_none_or(|path| path.split('.').all(is_name));
+    let reference = Reference {
+        id,
+        path: path.unwrap_or_default(),
+        written: &text[..text.len() - after.len()],
+    };
+    is_valid.then_some((reference, after))
+}
+
+impl Reference<'_> {
+    /// Returns the text that it stands for, or the reason why there is none.
+    fn text(self, outputs: &BTreeMap<String, Value>) -> Result<String, String> {
+        let Reference { id, path, written } = self;
+        let Some(mut value) = outputs.get(id) else {
+            return Ok(String::new());
+        };
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            let field = match value {
+                Value::Array(items) => name.parse().ok().and_then(|at: usize| items.get(at)),
+                other => other.get(name),
+            };
+            value = field.ok_or_else(|| {
+                let fields = value.as_object().into_iter().flat_map(Map::keys);
+                let fields: Vec<_> = fields.map(String::as_str).collect();
+                let known = match fields.is_empty() {
+                    true => "it has no fields".to_owned(),
+                    false => format!("its fields are {}", fields.join(", ")),
+                };
+                format!("`{written}` refers to nothing: step {id} returned no `{name}`; {known}")
+            })?;
+        }
+        Ok(plain_text(value).trim_end().to_owned())
+    }
+}
+
+/// Returns a value as text: a text as it is, a list of plain values one per line, an object as its
+/// field `text` or its only field, and everything else as JSON.
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if !items.iter().any(|item| item.is_object() || item.is_array()) => {
+            items.iter().map(plain_text).collect::<Vec<_>>().join("\n")
+        }
+        Value::Object(fields) => match (fields.get("text"), fields.values().next()) {
+            (Some(text @ Value::String(_)), _) => plain_text(text),
+            (_, Some(only)) if fields.len() == 1 => plain_text(only),
+            _ => value.to_string(),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => value.to_string(),
+    }
 }
 
 /// Returns the value with its references filled in. References in the filled-in text are not
-/// replaced again.
-fn filled(value: &Value, outputs: &BTreeMap<String, String>) -> Value {
-    let fill = |text: &str| {
-        let parts = pieces(text).map(|piece| match piece {
-            Piece::Words(words) => words,
-            Piece::Output(id) => outputs.get(id).map_or("", String::as_str),
-        });
-        parts.collect::<String>()
-    };
+/// replaced again. The first one that refers to nothing is reported in `wrong`.
+fn filled(value: &Value, outputs: &BTreeMap<String, Value>, wrong: &mut Option<String>) -> Value {
     match value {
-        Value::String(text) => Value::String(fill(text)),
-        Value::Array(items) => items.iter().map(|item| filled(item, outputs)).collect(),
+        Value::String(text) => {
+            let parts = pieces(text).map(|piece| match piece {
+                Piece::Words(words) => words.to_owned(),
+                Piece::Output(reference) => reference.text(outputs).unwrap_or_else(|why| {
+                    wrong.get_or_insert(why);
+                    reference.written.to_owned()
+                }),
+            });
+            Value::String(parts.collect())
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| filled(item, outputs, wrong))
+            .collect(),
         Value::Object(fields) => {
             let pairs = fields.iter();
-            let pairs = pairs.map(|(name, value)| (name.clone(), filled(value, outputs)));
+            let pairs = pairs.map(|(name, value)| (name.clone(), filled(value, outputs, wrong)));
             Value::Object(pairs.collect::<Map<_, _>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -306,11 +378,66 @@ mod tests {
 
     #[test]
     fn what_is_filled_in_is_data() {
-        let outputs = BTreeMap::from([("1".to_owned(), "{{2.output}} $(x)".to_owned())]);
+        let outputs = BTreeMap::from([("1".to_owned(), json!("{{2.output}} $(x)\n"))]);
         let input = json!({"content": "{{ 1.output }}!{{name}} {{{1.output}}", "n": [1]});
+        let mut wrong = None;
         assert_eq!(
-            filled(&input, &outputs),
+            filled(&input, &outputs, &mut wrong),
             json!({"content": "{{2.output}} $(x)!{{name}} {{{2.output}} $(x)", "n": [1]})
         );
+        assert_eq!(wrong, None);
+    }
+
+    #[test]
+    fn a_reference_stands_for_the_value_or_a_field_of_it() {
+        let outputs = BTreeMap::from([
+            ("run".to_owned(), json!({"text": "1\n", "exit_code": 0})),
+            ("find".to_owned(), json!({"paths": ["a", "b"]})),
+            (
+                "ask".to_owned(),
+                json!({"users": [{"name": "Ada", "id": 7}], "more": false}),
+            ),
+            ("old".to_owned(), json!("words of a journal without values")),
+        ]);
+        for (text, expected) in [
+            ("{{run.output}}", Ok("1")),
+            ("{{run.output.exit_code}}", Ok("0")),
+            ("{{find.output}}", Ok("a\nb")),
+            ("{{find.output.paths.1}}", Ok("b")),
+            ("{{ask.output.users.0.name}}", Ok("Ada")),
+            ("{{ask.output.users.0}}", Ok(r#"{"id":7,"name":"Ada"}"#)),
+            (
+                "{{ask.output}}",
+                Ok(r#"{"more":false,"users":[{"id":7,"name":"Ada"}]}"#),
+            ),
+            ("{{old.output}}", Ok("words of a journal without values")),
+            (
+                "{{run.outputs}} {{run.output.}}",
+                Ok("{{run.outputs}} {{run.output.}}"),
+            ),
+            (
+                "{{run.output.stdout}}",
+                Err(
+                    "`{{run.output.stdout}}` refers to nothing: step run returned no `stdout`; \
+                     its fields are exit_code, text",
+                ),
+            ),
+            (
+                "{{find.output.paths.2}}",
+                Err(
+                    "`{{find.output.paths.2}}` refers to nothing: step find returned no `2`; it \
+                     has no fields",
+                ),
+            ),
+        ] {
+            let mut wrong = None;
+            let filled = filled(&json!(text), &outputs, &mut wrong);
+            let found = match wrong {
+                None => Ok(filled.as_str().unwrap().to_owned()),
+                Some(why) => Err(why),
+            };
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(found, expected, "{text}");
+        }
     }
 }

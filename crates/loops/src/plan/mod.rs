@@ -16,12 +16,12 @@ mod words;
 use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{
-    Claim, EffectId, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Text,
-    ThoughtStep, ToolSpec,
+    Claim, EffectId, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part, Perception,
+    Plan, Text, ThoughtStep, ToolSpec,
 };
 use gyrus_kernel::{CognitiveLoop, HandOver, Run, Stop};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
 use crate::{CognitiveConfig, browse, prompt};
@@ -41,8 +41,8 @@ pub struct PlanState {
     steps: Vec<Step>,
     /// Steps that ran, of all plans.
     past: Vec<PastStep>,
-    /// Outputs that steps still refer to.
-    outputs: BTreeMap<String, String>,
+    /// Values that steps still refer to, by the step that returned them.
+    outputs: BTreeMap<String, Value>,
     /// Files that steps created, each once.
     files: Vec<String>,
 }
@@ -143,7 +143,7 @@ impl Planner {
 /// screen or end other loops.
 fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
     let mut specs = browse::specs(run);
-    specs.retain(|spec| spec.name != check::FINISH);
+    specs.retain(|spec| spec.name != FINISH);
     specs
 }
 
@@ -205,7 +205,7 @@ impl CognitiveLoop for Planner {
             Turn::Nothing | Turn::Hopeless(_) | Turn::Over(_) => Vec::new(),
         };
         for (number, step) in (1..).zip(steps) {
-            let call = step.call(&self.state.outputs);
+            let (call, _) = step.call(&self.state.outputs);
             plan.add_step(ThoughtStep::with_tool(number, step.reason.clone(), call));
         }
         if let Turn::Over(claim) = &self.turn {

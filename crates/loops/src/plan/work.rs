@@ -25,11 +25,13 @@ impl Planner {
             .map(|index| self.state.steps[*index].call(&self.state.outputs))
             .collect();
         let seen = match &calls[..] {
-            [one] => vec![call(run, one).await?],
+            [(one, wrong)] => vec![call(run, one, wrong.as_deref()).await?],
             _ => {
                 let branches = calls.iter().cloned();
-                let branches = branches.map(|one| -> Branch<'static, Observation> {
-                    Box::new(move |run| Box::pin(async move { call(run, &one).await }))
+                let branches = branches.map(|(one, wrong)| -> Branch<'static, Observation> {
+                    Box::new(move |run| {
+                        Box::pin(async move { call(run, &one, wrong.as_deref()).await })
+                    })
                 });
                 let branches = branches.collect();
                 run.branches(branches).await?
@@ -54,7 +56,7 @@ impl Planner {
         let error = self.goes_on(&failures);
         Ok(ExecutionResult {
             actions: actions
-                .map(|(call, observation)| Action { call, observation })
+                .map(|((call, _), observation)| Action { call, observation })
                 .collect(),
             error,
             ..ExecutionResult::default()
@@ -90,7 +92,9 @@ impl Planner {
             .extend(seen.images.iter().cloned().map(Part::Image));
         self.memory.add(message);
         if worked {
-            let output = seen.text.text.trim_end().to_owned();
+            // Old journals have only the text.
+            let text = || Value::String(seen.text.text.clone());
+            let output = seen.value.clone().unwrap_or_else(text);
             self.state.outputs.insert(step.id.clone(), output);
         }
         for file in files {
@@ -208,11 +212,12 @@ fn summary(said: &str) -> Option<(bool, String)> {
     (!summary.is_empty()).then(|| (reached, summary.to_owned()))
 }
 
-/// Executes a filled-in call, unless filling it in made one of its paths invalid.
-async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+/// Executes a filled-in call, unless it could not be filled in, for the reason in `wrong`, or that
+/// made one of its paths invalid.
+async fn call(run: &mut Run, call: &ToolCall, wrong: Option<&str>) -> Result<Observation, Stop> {
     let spec = run.tools().iter().find(|spec| spec.name == call.tool);
     let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));
-    let Some(why) = trap else {
+    let Some(why) = wrong.map(str::to_owned).or(trap) else {
         return browse::call(run, call).await;
     };
     Ok(refused(run, call, why))

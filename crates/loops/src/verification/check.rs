@@ -2,11 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-use gyrus_contract::{Evidence, ToolCall, View};
+use gyrus_contract::{
+    EvaluateCall, Evidence, ReadCall, SearchCall, SearchMode, ShellCall, TypedCall as _, View,
+};
 use gyrus_kernel::{Run, Stop};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// Maximum number of characters of a check's output.
 const SAYS: usize = 400;
@@ -189,13 +190,16 @@ pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Check
                 })
             }
             Check::Command(line) => {
-                let call = ToolCall::new("shell", json!({ "command": line }));
-                let seen = run.call(&call).await?;
+                let call = ShellCall {
+                    command: line.clone(),
+                    timeout_seconds: None,
+                };
+                let seen = run.call(&call.to_call()).await?;
                 Checked::by(check, !seen.is_error, &seen.text.text)
             }
             Check::Script(expression) => {
-                let call = ToolCall::new("evaluate", json!({ "expression": expression }));
-                let seen = run.call(&call).await?;
+                let expression = expression.clone();
+                let seen = run.call(&EvaluateCall { expression }.to_call()).await?;
                 Checked::by(check, !seen.is_error, &seen.text.text)
             }
             Check::File { path, contains } => file(run, check, path, contains.as_deref()).await?,
@@ -227,19 +231,21 @@ async fn file(
     contains: Option<&str>,
 ) -> Result<Checked, Stop> {
     let call = match contains {
-        None => ToolCall::new("read", json!({ "path": path })),
+        None => ReadCall::of(path).to_call(),
         // The words are searched for literally, not as a pattern.
-        Some(words) => {
-            let pattern = escaped(words);
-            let arguments = json!({ "path": path, "pattern": pattern, "mode": "files" });
-            ToolCall::new("search", arguments)
+        Some(words) => SearchCall {
+            pattern: escaped(words),
+            path: path.to_owned(),
+            mode: SearchMode::Files,
+            ..SearchCall::default()
         }
+        .to_call(),
     };
     let seen = run.call(&call).await?;
-    let text = &seen.text.text;
-    let found = !seen.is_error && (contains.is_none() || !text.contains("(no match;"));
+    let has_match = || SearchCall::value_of(&seen).is_some_and(|found| !found.files.is_empty());
+    let found = !seen.is_error && (contains.is_none() || has_match());
     let says = match seen.is_error {
-        true => text.as_str(),
+        true => seen.text.text.as_str(),
         false => "the file does not hold that",
     };
     Ok(Checked::by(check, found, says))

@@ -16,25 +16,16 @@ mod wanted;
 pub use propose::ProposeChangeset;
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, Boxed, Cleared, Digest, Exit, Probe, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch,
+    ActionVerdict, AppliedChangeset, ApplyChangesetCall, Arguments, Artifact, Digest, Exit, Probe,
+    Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_workspace::{
     Root,
     changeset::{Applied, ApplyError, FileChange, HOME, already, apply, recover},
 };
-use serde::Deserialize;
-use serde_json::json;
 
-use self::wanted::{Wanted, wanted};
-use crate::{
-    Shell, arguments,
-    failure::{self, Failure},
-    shell,
-};
-
-/// Maximum number of files in one changeset.
-const MAX_CHANGES: usize = 20_000;
+use self::wanted::wanted;
+use crate::{Shell, failure::Failure, shell};
 
 /// Maximum number of conflicts, or of errors of a proposal, that are listed.
 const MAX_NAMED: usize = 20;
@@ -44,58 +35,44 @@ const VERIFY_SECONDS: u64 = 600;
 
 const CHANGES: &str = "changes";
 
-const EXAMPLE: &str = r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
-
 /// Applies changesets.
 pub struct ApplyChangeset {
-    spec: ToolSpec,
     shell: Shell,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    changes: Vec<Wanted>,
-    verify: Option<String>,
 }
 
 impl ApplyChangeset {
     /// Creates the tool; `shell` runs its verify commands.
     pub fn new(shell: Shell) -> Self {
-        let spec = ToolSpec {
-            name: "apply_changeset".to_owned(),
-            description: "Creates, replaces and deletes files of the workspace, all of them or \
-                          none. Nothing is changed if a file is not as `before` says. With \
-                          `verify`, the command runs when the files are in place, and everything \
-                          is taken back if it fails."
-                .to_owned(),
-            parameters: arguments::schema(
-                json!({
-                    CHANGES: {
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": MAX_CHANGES,
-                        "items": arguments::schema(change(), &["path"]),
-                        "description": "One for each file."
-                    },
-                    "verify": {
-                        "type": "string",
-                        "description": "A command line that must succeed."
-                    }
-                }),
-                &[CHANGES],
-            ),
-            touches: vec![
-                Touch::Changes(CHANGES.to_owned()),
-                Touch::Starts("verify".to_owned()),
-            ],
-            repeat: Repeat::Probe,
-        };
-        Self { spec, shell }
+        Self { shell }
+    }
+}
+
+impl TypedTool for ApplyChangeset {
+    type Arguments = ApplyChangesetCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Probe;
+
+    fn description(&self) -> String {
+        "Creates, replaces and deletes files of the workspace, all of them or none. Nothing \
+         is changed if a file is not as `before` says. With `verify`, the command runs when \
+         the files are in place, and everything is taken back if it fails."
+            .to_owned()
     }
 
-    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let Arguments { changes, verify } = arguments::parse(call, EXAMPLE)?;
+    fn touches(&self) -> Vec<Touch> {
+        vec![
+            Touch::Changes(CHANGES.to_owned()),
+            Touch::Starts("verify".to_owned()),
+        ]
+    }
+
+    async fn run(
+        &self,
+        arguments: ApplyChangesetCall,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let ApplyChangesetCall { changes, verify } = arguments;
         // Resolved before any file changes: a command that cannot be started verifies nothing.
         let verify = match &verify {
             Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
@@ -129,72 +106,30 @@ impl ApplyChangeset {
             false => Ok(given_back(applied, &words)),
         }
     }
-}
 
-impl Tool for ApplyChangeset {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { failure::output(self.run(&call, site).await) })
-    }
-
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
-        Box::pin(async move {
-            // Done before the call is judged again: the tree is restored even if it is denied.
-            let Ok(root) = Root::open(site.workspace()) else {
-                return Probe::Unknown;
-            };
-            if recover(&root).is_err() {
-                return Probe::Unknown;
-            }
-            // Arguments that are invalid now were invalid then, so nothing was applied.
-            let Ok(Arguments { changes, .. }) = arguments::parse(call, EXAMPLE) else {
-                return Probe::DidNotHappen;
-            };
-            let Ok(changes) = wanted(call, changes, &root, site) else {
-                return Probe::DidNotHappen;
-            };
-            let found = already(&root, &changes);
-            match found {
-                Ok(true) => Probe::Happened(output(&changes, ActionVerdict::Changed, "")),
-                Ok(false) => Probe::DidNotHappen,
-                Err(_) => Probe::Unknown,
-            }
-        })
-    }
-}
-
-fn change() -> serde_json::Value {
-    json!({
-        "path": {
-            "type": "string",
-            "description": "The file, in the workspace."
-        },
-        "before": {
-            "type": "string",
-            "description": "The digest of the file as it is now; left out for a new file."
-        },
-        "content": {
-            "type": "string",
-            "description": "The whole new content. A marker like ⟦secret:NAME⟧ becomes the \
-                            secret. With neither `content` nor `diff` the file is deleted."
-        },
-        "diff": {
-            "type": "string",
-            "description": "In place of `content`: hunks of a unified diff, from the first @@ \
-                            line on, for the file as `before` says. Each must fit exactly."
-        },
-        "executable": {
-            "type": "boolean",
-            "description": "Left out: as the file was, and a new one is not."
+    async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
+        // Done before the call is judged again: the tree is restored even if it is denied.
+        let Ok(root) = Root::open(site.workspace()) else {
+            return Probe::Unknown;
+        };
+        if recover(&root).is_err() {
+            return Probe::Unknown;
         }
-    })
+        // Arguments that are invalid now were invalid then, so nothing was applied.
+        let Ok(ApplyChangesetCall { changes, .. }) = ApplyChangesetCall::parse(&call.arguments)
+        else {
+            return Probe::DidNotHappen;
+        };
+        let Ok(changes) = wanted(call, changes, &root, site) else {
+            return Probe::DidNotHappen;
+        };
+        let found = already(&root, &changes);
+        match found {
+            Ok(true) => Probe::Happened(output(&changes, ActionVerdict::Changed, "")),
+            Ok(false) => Probe::DidNotHappen,
+            Err(_) => Probe::Unknown,
+        }
+    }
 }
 
 fn settle(
@@ -276,6 +211,7 @@ fn output(changes: &[FileChange], verdict: ActionVerdict, words: &str) -> ToolOu
         ActionVerdict::NoEffect => "unchanged, all files are like this already",
         ActionVerdict::Changed | ActionVerdict::CannotTell | ActionVerdict::Refused => "applied",
     };
+    let text = format!("{done}: {created} created, {replaced} replaced, {deleted} deleted");
     let artifacts = changes.iter().filter_map(|change| {
         let after = change.after.as_ref()?;
         Some(Artifact {
@@ -286,8 +222,11 @@ fn output(changes: &[FileChange], verdict: ActionVerdict, words: &str) -> ToolOu
     ToolOutput {
         verdict,
         artifacts: artifacts.collect(),
-        ..ToolOutput::read(format!(
-            "{done}: {created} created, {replaced} replaced, {deleted} deleted{words}"
-        ))
+        ..ToolOutput::read(format!("{text}{words}")).with_value(&AppliedChangeset {
+            text,
+            created,
+            replaced,
+            deleted,
+        })
     }
 }

@@ -2,12 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    fmt::Write as _,
     path::{Path, PathBuf},
     time::Instant,
 };
 
-use gyrus_contract::Digest;
+use gyrus_contract::{Digest, FileDiff, Proposal};
 use gyrus_workspace::{
     Root,
     changeset::{EXECUTE, ancestors, parents},
@@ -51,30 +50,35 @@ pub(super) struct File {
     pub(super) executable: Option<bool>,
 }
 
-/// Returns the whole diff. The error lists everything that is wrong, including the errors in
-/// `wrong`. When time is up, the rest is still written, but coarsely.
-pub(super) fn diff(
+/// Compares the files with the changes. The error lists everything that is wrong, including the
+/// errors in `wrong`. When time is up, the rest is still compared, but coarsely.
+pub(super) fn compare(
     root: &Root<'_>,
     summary: &str,
     files: &[File],
     mut wrong: Vec<String>,
     until: Instant,
-) -> Result<String, String> {
-    let mut text = String::new();
-    comment(&mut text, summary);
-    let nothing = text.len();
+) -> Result<Proposal, String> {
+    let mut proposal = Proposal {
+        summary: summary.trim().to_owned(),
+        changes: Vec::new(),
+    };
+    let mut bytes = proposal.to_string().len();
     let places = Places::of(files);
     let mut deleted = MAX_ALL_DELETED_BYTES;
     for file in files {
-        let section = places
+        let change = places
             .check(root, file)
-            .and_then(|()| Section::of(root, file, until));
-        match section {
-            Ok(Some(section)) => section.write(file, &mut deleted, &mut text),
+            .and_then(|()| change(root, file, &mut deleted, until));
+        match change {
+            Ok(Some(change)) => {
+                bytes += change.to_string().len();
+                proposal.changes.push(change);
+            }
             Ok(None) => {}
             Err(what) => wrong.push(format!("`{}` {what}", file.path.display())),
         }
-        if text.len() > MAX_DIFF_BYTES {
+        if bytes > MAX_DIFF_BYTES {
             let words =
                 "the diff is larger than 1 MiB, too much for a review; propose less at once";
             return Err(words.to_owned());
@@ -84,17 +88,11 @@ pub(super) fn diff(
     if !wrong.is_empty() {
         return Err(format!("the proposal cannot be made: {}", wrong.join("\n")));
     }
-    if text.len() == nothing {
+    if proposal.changes.is_empty() {
         let words = "the proposal changes nothing: all files are like this already";
         return Err(words.to_owned());
     }
-    Ok(text)
-}
-
-fn comment(text: &mut String, words: &str) {
-    for line in words.trim().lines() {
-        let _ = writeln!(text, "# {}", line.trim_end());
-    }
+    Ok(proposal)
 }
 
 /// The files that exist and those that do not exist after the changes.
@@ -131,104 +129,75 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A file that the proposal changes.
-struct Section {
-    /// Digest of the current file; `None` if there is none yet.
-    now: Option<Digest>,
-    /// The new executable bit, if it changes.
-    executable: Option<bool>,
-    body: Body,
-}
-
-enum Body {
-    Hunks(String),
-    /// The file is deleted; holds its old text, if it is text.
-    Deleted(Option<String>),
-}
-
-impl Section {
-    /// Returns `None` if nothing would change.
-    fn of(root: &Root<'_>, file: &File, until: Instant) -> Result<Option<Self>, String> {
-        let failed = |error| format!("cannot be looked at: {error}");
-        let old = match root.stat(&file.path).map_err(failed)? {
-            None => None,
-            Some(stat) => {
-                ordinary(&stat)?;
-                let is_deleted = matches!(file.becomes, Becomes::Deleted);
-                let most = if is_deleted {
-                    MAX_GONE_BYTES
-                } else {
-                    MAX_FILE_BYTES
-                };
-                if stat.st_size.unsigned_abs() > most {
-                    let most = most >> 20;
-                    return Err(format!(
-                        "is larger than {most} MB, too large for a changeset"
-                    ));
-                }
-                let (content, stat) = root.read(&file.path).map_err(failed)?;
-                Some((content, stat))
+/// Compares one file; `None` if nothing would change. `deleted` is the number of bytes of deleted
+/// files that may still be shown.
+fn change(
+    root: &Root<'_>,
+    file: &File,
+    deleted: &mut usize,
+    until: Instant,
+) -> Result<Option<FileDiff>, String> {
+    let failed = |error| format!("cannot be looked at: {error}");
+    let old = match root.stat(&file.path).map_err(failed)? {
+        None => None,
+        Some(stat) => {
+            ordinary(&stat)?;
+            let is_deleted = matches!(file.becomes, Becomes::Deleted);
+            let most = if is_deleted {
+                MAX_GONE_BYTES
+            } else {
+                MAX_FILE_BYTES
+            };
+            if stat.st_size.unsigned_abs() > most {
+                let most = most >> 20;
+                return Err(format!(
+                    "is larger than {most} MB, too large for a changeset"
+                ));
             }
-        };
-        let now = old.as_ref().map(|(content, _)| Digest::of(content));
-        if file.before.is_some() && file.before != now {
-            return Err("was changed meanwhile".to_owned());
+            let (content, stat) = root.read(&file.path).map_err(failed)?;
+            Some((content, stat))
         }
-        let executes = |stat: &Stat| stat.st_mode & EXECUTE != 0;
-        let was = old.as_ref().is_some_and(|(_, stat)| executes(stat));
-        let body = match (&file.becomes, old.map(|(content, _)| content)) {
-            (Becomes::Deleted, Some(old)) => {
-                let body = Body::Deleted(String::from_utf8(old).ok());
-                return Ok(Some(Self {
-                    now,
-                    executable: None,
-                    body,
-                }));
-            }
-            (Becomes::Deleted | Becomes::Same, None) => return Err("is not there".to_owned()),
-            (Becomes::Edited(_), None) => {
-                return Err("is not there; give its whole `content`".to_owned());
-            }
-            (Becomes::Same, Some(_)) => String::new(),
-            (_, old) => hunks(file, old.unwrap_or_default(), until)?,
-        };
-        let executable = file.executable.filter(|wanted| *wanted != was);
-        if body.is_empty() && executable.is_none() && now.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            now,
-            executable,
-            body: Body::Hunks(body),
-        }))
+    };
+    let now = old.as_ref().map(|(content, _)| Digest::of(content));
+    if file.before.is_some() && file.before != now {
+        return Err("was changed meanwhile".to_owned());
     }
-
-    /// Writes the section. `deleted` is the number of bytes of deleted files that may still be
-    /// shown.
-    fn write(&self, file: &File, deleted: &mut usize, text: &mut String) {
-        let _ = match self.now {
-            Some(digest) => writeln!(text, "diff {} {digest}", file.path.display()),
-            None => writeln!(text, "diff {} new", file.path.display()),
-        };
-        comment(text, &file.reason);
-        match self.executable {
-            Some(true) => text.push_str("executable\n"),
-            Some(false) => text.push_str("not executable\n"),
-            None => {}
+    let executes = |stat: &Stat| stat.st_mode & EXECUTE != 0;
+    let was = old.as_ref().is_some_and(|(_, stat)| executes(stat));
+    let unchanged = FileDiff {
+        path: file.path.display().to_string(),
+        before: now,
+        reason: file.reason.trim().to_owned(),
+        ..FileDiff::default()
+    };
+    let hunks = match (&file.becomes, old.map(|(content, _)| content)) {
+        (Becomes::Deleted, Some(old)) => {
+            let old = String::from_utf8(old).unwrap_or_default();
+            let hunks = diff::hunks(&old, "", Instant::now());
+            let shown = hunks.len() <= MAX_DELETED_BYTES.min(*deleted);
+            *deleted -= if shown { hunks.len() } else { 0 };
+            return Ok(Some(FileDiff {
+                deleted: true,
+                hunks: if shown { hunks } else { String::new() },
+                ..unchanged
+            }));
         }
-        match &self.body {
-            Body::Hunks(hunks) => text.push_str(hunks),
-            Body::Deleted(old) => {
-                text.push_str("deleted\n");
-                let old = old.as_deref().unwrap_or_default();
-                let hunk = diff::hunks(old, "", Instant::now());
-                if hunk.len() <= MAX_DELETED_BYTES.min(*deleted) {
-                    *deleted -= hunk.len();
-                    text.push_str(&hunk);
-                }
-            }
+        (Becomes::Deleted | Becomes::Same, None) => return Err("is not there".to_owned()),
+        (Becomes::Edited(_), None) => {
+            return Err("is not there; give its whole `content`".to_owned());
         }
+        (Becomes::Same, Some(_)) => String::new(),
+        (_, old) => hunks(file, old.unwrap_or_default(), until)?,
+    };
+    let executable = file.executable.filter(|wanted| *wanted != was);
+    if hunks.is_empty() && executable.is_none() && now.is_some() {
+        return Ok(None);
     }
+    Ok(Some(FileDiff {
+        executable,
+        hunks,
+        ..unchanged
+    }))
 }
 
 /// Returns an error for a file that a changeset cannot replace or delete.

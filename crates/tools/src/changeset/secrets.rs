@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Site, UnknownSecret};
+use gyrus_contract::{FileDiff, Proposal, Site, UnknownSecret};
 
 /// Start of a marker, as [`Site::reveal`] knows it: `⟦secret:NAME⟧`.
 const START: &str = "⟦secret:";
@@ -45,6 +45,22 @@ impl Secrets {
             }
         }
         Ok(site.reveal(text)?)
+    }
+
+    /// Puts markers in the place of all revealed values.
+    pub(super) fn hide_in(&self, proposal: &mut Proposal) {
+        proposal.summary = self.hide(&proposal.summary);
+        for FileDiff {
+            path,
+            reason,
+            hunks,
+            ..
+        } in &mut proposal.changes
+        {
+            for text in [path, reason, hunks] {
+                *text = self.hide(text);
+            }
+        }
     }
 
     /// Returns the text with markers in the place of all revealed values.

@@ -2,32 +2,18 @@
 
 use std::path::Path;
 
-use gyrus_contract::{Digest, ResolvedCall, Site};
+use gyrus_contract::{Digest, MAX_CHANGES, ResolvedCall, Site, WantedChange};
 use gyrus_workspace::{
     Root,
     changeset::{After, FileChange, look},
 };
-use serde::Deserialize;
 
 use super::{
-    MAX_CHANGES,
     diff::{self, DiffError},
     named,
     paths::Paths,
 };
 use crate::failure::Failure;
-
-/// A change of one file, as given in the arguments.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    /// The path as the model wrote it, for error messages only.
-    path: String,
-    before: Option<Digest>,
-    content: Option<String>,
-    diff: Option<String>,
-    executable: Option<bool>,
-}
 
 /// Returns the changes, with the values of their secrets. No interrupted changeset may be left in
 /// the workspace.
@@ -36,7 +22,7 @@ pub(super) struct Wanted {
 /// Also returns the conflicts, if a diff was made for another version of a file.
 pub(super) fn wanted(
     call: &ResolvedCall,
-    changes: Vec<Wanted>,
+    changes: Vec<WantedChange>,
     root: &Root<'_>,
     site: &dyn Site,
 ) -> Result<Vec<FileChange>, Failure> {

@@ -7,8 +7,8 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
+use gyrus_contract::{SearchMode, SearchResult};
 use gyrus_text::counted;
-use serde::Deserialize;
 
 use super::Bounded;
 use crate::background::Patience;
@@ -26,29 +26,16 @@ const BEFORE_MATCH_BYTES: usize = 100;
 /// search.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// The form in which matches are shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Mode {
-    /// The matching lines.
-    #[default]
-    Lines,
-    /// The names of files with a match.
-    Files,
-    /// The number of matching lines, by file.
-    Count,
-}
-
 /// The matches found so far.
 pub(super) struct Matches {
     pattern: RegexMatcher,
     searcher: Searcher,
-    mode: Mode,
+    mode: SearchMode,
     /// Maximum number of lines in mode `Lines`, otherwise of files.
     limit: usize,
     text: String,
     lines: u64,
-    files: usize,
+    files: Vec<String>,
     searched: usize,
     binary: usize,
     /// Number of files with lines that are too long.
@@ -59,8 +46,17 @@ pub(super) struct Matches {
 }
 
 impl Matches {
-    pub(super) fn new(pattern: RegexMatcher, mode: Mode, context: usize, limit: usize) -> Self {
-        let context = if mode == Mode::Lines { context } else { 0 };
+    pub(super) fn new(
+        pattern: RegexMatcher,
+        mode: SearchMode,
+        context: usize,
+        limit: usize,
+    ) -> Self {
+        let context = if mode == SearchMode::Lines {
+            context
+        } else {
+            0
+        };
         let searcher = SearcherBuilder::new()
             .before_context(context)
             .after_context(context)
@@ -74,7 +70,7 @@ impl Matches {
             limit,
             text: String::new(),
             lines: 0,
-            files: 0,
+            files: Vec::new(),
             searched: 0,
             binary: 0,
             long_lines: 0,
@@ -87,8 +83,8 @@ impl Matches {
     /// Whether the search is complete.
     pub(super) fn is_full(&self) -> bool {
         let count = match self.mode {
-            Mode::Lines => usize::try_from(self.lines).unwrap_or(usize::MAX),
-            Mode::Files | Mode::Count => self.files,
+            SearchMode::Lines => usize::try_from(self.lines).unwrap_or(usize::MAX),
+            SearchMode::Files | SearchMode::Count => self.files.len(),
         };
         count >= self.limit || self.text.len() >= MAX_TEXT_BYTES || self.timed_out
     }
@@ -98,12 +94,12 @@ impl Matches {
         let mut in_file = InFile {
             pattern: &self.pattern,
             most_lines: match self.mode {
-                Mode::Lines => self.limit as u64 - self.lines,
-                Mode::Files => 1,
-                Mode::Count => u64::MAX,
+                SearchMode::Lines => self.limit as u64 - self.lines,
+                SearchMode::Files => 1,
+                SearchMode::Count => u64::MAX,
             },
             most_bytes: MAX_TEXT_BYTES.saturating_sub(self.text.len()),
-            shows_lines: self.mode == Mode::Lines,
+            shows_lines: self.mode == SearchMode::Lines,
             text: String::new(),
             lines: 0,
             is_binary: false,
@@ -130,14 +126,23 @@ impl Matches {
         if lines == 0 || is_binary {
             return;
         }
-        self.files += 1;
+        self.files.push(name.to_owned());
         self.lines += lines;
         let _ = match self.mode {
-            Mode::Lines if self.files > 1 => write!(self.text, "\n{name}\n{text}"),
-            Mode::Lines => write!(self.text, "{name}\n{text}"),
-            Mode::Files => writeln!(self.text, "{name}"),
-            Mode::Count => writeln!(self.text, "{lines}  {name}"),
+            SearchMode::Lines if self.files.len() > 1 => write!(self.text, "\n{name}\n{text}"),
+            SearchMode::Lines => write!(self.text, "{name}\n{text}"),
+            SearchMode::Files => writeln!(self.text, "{name}"),
+            SearchMode::Count => writeln!(self.text, "{lines}  {name}"),
         };
+    }
+
+    /// Returns the matches as data.
+    pub(super) fn into_value(self) -> SearchResult {
+        SearchResult {
+            text: self.text,
+            lines: self.lines,
+            files: self.files,
+        }
     }
 
     /// Returns the text of the answer.
@@ -148,15 +153,16 @@ impl Matches {
             searched,
             ..
         } = self;
+        let files = files.len();
         let matches = match (self.mode, lines, files) {
-            (Mode::Files, _, 1) | (Mode::Lines | Mode::Count, 1, _) => "matches",
+            (SearchMode::Files, _, 1) | (SearchMode::Lines | SearchMode::Count, 1, _) => "matches",
             _ => "match",
         };
-        let (files, searched) = (counted(*files, "file"), counted(*searched, "file"));
+        let (files, searched) = (counted(files, "file"), counted(*searched, "file"));
         let mut text = self.text.clone();
         let found = match self.mode {
-            Mode::Files => format!("{files} {matches}"),
-            Mode::Lines | Mode::Count => {
+            SearchMode::Files => format!("{files} {matches}"),
+            SearchMode::Lines | SearchMode::Count => {
                 format!("{} in {files} {matches}", counted(*lines, "line"))
             }
         };

@@ -1,5 +1,6 @@
 //! Tests of `ask_person`.
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::AskPerson;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::site::World;
 fn ask(answer: Option<&str>, arguments: Value) -> (String, bool) {
     let mut world = World::new();
     world.answer = answer.map(str::to_owned);
-    let output = world.call(&AskPerson::new(), arguments);
+    let output = world.call(&BuiltIn::new(AskPerson), arguments);
     (output.text, output.is_error)
 }
 

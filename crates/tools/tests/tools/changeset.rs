@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use gyrus_contract::{ActionVerdict, Digest, KeeperError, Probe};
+use gyrus_contract::{ActionVerdict, BuiltIn, Digest, KeeperError, Probe};
 use gyrus_tools::{ApplyChangeset, Shell};
 use serde_json::{Value, json};
 
 use crate::site::World;
 
-fn tool() -> ApplyChangeset {
-    ApplyChangeset::new(Shell::with_variables(|_| None))
+fn tool() -> BuiltIn<ApplyChangeset> {
+    BuiltIn::new(ApplyChangeset::new(Shell::with_variables(|_| None)))
 }
 
 #[expect(clippy::unwrap_used, reason = "only tests use it")]

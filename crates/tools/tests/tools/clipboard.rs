@@ -9,17 +9,19 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use gyrus_contract::{ActionVerdict, Captured, CommandOutcome, Exit};
+use gyrus_contract::{ActionVerdict, BuiltIn, Captured, CommandOutcome, Exit};
 use gyrus_tools::Clipboard;
 use serde_json::json;
 
 use crate::site::World;
 
 /// Creates the tool with a folder of programs and these variables.
-fn clipboard(path: &str, variables: &[(&str, &str)]) -> Clipboard {
+fn clipboard(path: &str, variables: &[(&str, &str)]) -> BuiltIn<Clipboard> {
     let mut variables: BTreeMap<_, _> = variables.iter().copied().collect();
     variables.insert("PATH", path);
-    Clipboard::with_variables(|name| variables.get(name).map(|value| (*value).to_owned()))
+    BuiltIn::new(Clipboard::with_variables(|name| {
+        variables.get(name).map(|value| (*value).to_owned())
+    }))
 }
 
 /// Returns a world whose `bin` has programs of these names, to be found and not run.
@@ -99,7 +101,7 @@ fn reads_with_the_helper_of_the_session() {
 #[test]
 fn says_what_is_missing() {
     let (world, path) = world_with(&["xclip"]);
-    let check = |clipboard: &Clipboard, words: &str| {
+    let check = |clipboard: &BuiltIn<Clipboard>, words: &str| {
         for arguments in [json!({}), json!({"text": "x"})] {
             let output = world.call(clipboard, arguments);
             assert!(

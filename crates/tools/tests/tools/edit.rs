@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
 };
 
-use gyrus_contract::{ActionVerdict, Digest, Probe, ToolOutput};
+use gyrus_contract::{ActionVerdict, BuiltIn, Digest, Probe, ToolOutput};
 use gyrus_tools::Edit;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::site::World;
 
 fn edit(world: &World, old: &str, new: &str) -> ToolOutput {
     let arguments = json!({"path": "f", "old_text": old, "new_text": new});
-    world.call(&Edit::new(), arguments)
+    world.call(&BuiltIn::new(Edit), arguments)
 }
 
 /// Edits the content, and expects the answer and the new content.
@@ -35,7 +35,7 @@ fn check(content: &str, old: &str, new: &str, answer: &str, expected: &str) {
 fn refused(content: &str, arguments: Value, words: &str) -> String {
     let world = World::new();
     fs::write(world.path("f"), content).unwrap();
-    let output = world.call(&Edit::new(), arguments);
+    let output = world.call(&BuiltIn::new(Edit), arguments);
     assert!(
         output.is_error && output.text.contains(words),
         "{}",
@@ -123,7 +123,7 @@ fn several_places_are_named_or_all_replaced() {
     );
     let world = World::new();
     fs::write(world.path("f"), content).unwrap();
-    let output = world.call(&Edit::new(), arguments(true));
+    let output = world.call(&BuiltIn::new(Edit), arguments(true));
     assert_eq!(
         output.text,
         "edited `f`: 3 replacements, in what were lines 1, 2, 4"
@@ -230,7 +230,7 @@ fn secrets_become_real_in_the_file_only() {
 #[test]
 fn follows_nothing_that_was_not_judged() {
     let world = World::new();
-    let tool = Edit::new();
+    let tool = BuiltIn::new(Edit);
     fs::write(world.path("f"), "old").unwrap();
     let arguments = json!({"path": "f", "old_text": "old", "new_text": "new"});
     let judged = world.resolved(&tool, arguments);
@@ -245,7 +245,7 @@ fn follows_nothing_that_was_not_judged() {
 #[test]
 fn tells_whether_a_lost_call_happened() {
     let world = World::new();
-    let tool = Edit::new();
+    let tool = BuiltIn::new(Edit);
     let probe = |content: &str, old: &str, new: &str| {
         fs::write(world.path("f"), content).unwrap();
         let arguments = json!({"path": "f", "old_text": old, "new_text": new});

@@ -3,7 +3,7 @@
 
 use std::{io::Write as _, net::TcpStream};
 
-use gyrus_contract::{ActionVerdict, ToolOutput};
+use gyrus_contract::{ActionVerdict, BuiltIn, ToolOutput};
 use gyrus_tools::Fetch;
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use crate::{
     site::World,
 };
 
-fn tool() -> Fetch {
-    Fetch::allowing(["127.0.0.1".to_owned()])
+fn tool() -> BuiltIn<Fetch> {
+    BuiltIn::new(Fetch::allowing(["127.0.0.1".to_owned()]))
 }
 
 fn fetch(url: &str) -> ToolOutput {
@@ -237,7 +237,10 @@ fn a_redirect_opens_no_door() {
             write!(stream, "{head}Location: {location}\r\n\r\n").unwrap();
         }
     });
-    let allowing = Fetch::allowing(["127.0.0.1".to_owned(), "LOCALHOST".to_owned()]);
+    let allowing = BuiltIn::new(Fetch::allowing([
+        "127.0.0.1".to_owned(),
+        "LOCALHOST".to_owned(),
+    ]));
     let output = World::new().call(&allowing, json!({"url": outer.url("/")}));
     let told = format!("leads to another host, which was not asked: {location}\n");
     assert!(output.text.contains(&told), "{}", output.text);
@@ -252,7 +255,7 @@ fn only_public_hosts_are_reached() {
     let server = Server::sending(ok("", b"inner"));
     let port = server.port();
     let world = World::new();
-    let fetch = Fetch::new();
+    let fetch = BuiltIn::new(Fetch::new());
     for host in [
         "127.0.0.1",
         "localhost",
@@ -348,7 +351,7 @@ fn serve_tls(key: &rcgen::CertifiedKey<rcgen::KeyPair>) -> (String, std::thread:
 fn certificates_are_checked() {
     let localhost = vec!["localhost".to_owned()];
     let key = rcgen::generate_simple_self_signed(localhost.clone()).unwrap();
-    let tool = Fetch::allowing(localhost);
+    let tool = BuiltIn::new(Fetch::allowing(localhost));
     const ROOT: &str = "SSL_CERT_FILE";
     const INNER: &str = "FETCH_TEST_INNER";
     if std::env::var_os(INNER).is_some() {

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::Glob;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::{list::files, site::World};
 
 #[track_caller]
 fn check(world: &World, arguments: Value, expected: &str) {
-    let output = world.call(&Glob::new(), arguments);
+    let output = world.call(&BuiltIn::new(Glob), arguments);
     assert_eq!((output.text.as_str(), output.is_error), (expected, false));
 }
 
@@ -57,7 +58,7 @@ fn finds_files_newest_first() {
     );
     check(&world, json!({"path": "out", "pattern": "*"}), "out/f.rs\n");
     let output = world.call(
-        &Glob::new(),
+        &BuiltIn::new(Glob),
         json!({"path": ".", "pattern": "*.rs", "hidden": true}),
     );
     assert!(output.text.contains(".x/e.rs\n") && output.text.contains("out/f.rs\n"));
@@ -76,7 +77,10 @@ fn patterns_are_bounded_and_stay_below() {
         ("{a", "is invalid"),
         (&*"a".repeat(1001), "longer than 1000 bytes"),
     ] {
-        let output = world.call(&Glob::new(), json!({"path": ".", "pattern": pattern}));
+        let output = world.call(
+            &BuiltIn::new(Glob),
+            json!({"path": ".", "pattern": pattern}),
+        );
         assert!(
             output.is_error && output.text.contains(words),
             "{pattern}: {}",
@@ -90,14 +94,17 @@ fn patterns_are_bounded_and_stay_below() {
         "**/".repeat(300) + "a",
         "{".repeat(400) + &"}".repeat(400),
     ] {
-        world.call(&Glob::new(), json!({"path": ".", "pattern": pattern}));
+        world.call(
+            &BuiltIn::new(Glob),
+            json!({"path": ".", "pattern": pattern}),
+        );
     }
-    let file = world.call(&Glob::new(), json!({"path": "a", "pattern": "*"}));
+    let file = world.call(&BuiltIn::new(Glob), json!({"path": "a", "pattern": "*"}));
     assert!(file.is_error && file.text.contains("`a` is a file"));
     for number in 0..700 {
         fs::write(world.path(&format!("{number}.x")), "").unwrap();
     }
-    let output = world.call(&Glob::new(), json!({"path": ".", "pattern": "*.x"}));
+    let output = world.call(&BuiltIn::new(Glob), json!({"path": ".", "pattern": "*.x"}));
     assert!(
         output
             .text

@@ -3,6 +3,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::{Glob, List, Search};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ pub(crate) fn files(world: &World, names: &[&str]) {
 }
 
 fn list(world: &World, arguments: Value) -> String {
-    let output = world.call(&List::new(), arguments);
+    let output = world.call(&BuiltIn::new(List), arguments);
     assert!(!output.is_error, "{}", output.text);
     output.text
 }
@@ -74,7 +75,7 @@ fn shows_a_tree() {
         list(&world, json!({"path": "empty"})),
         "(nothing to show)\n"
     );
-    let file = world.call(&List::new(), json!({"path": "b.txt"}));
+    let file = world.call(&BuiltIn::new(List), json!({"path": "b.txt"}));
     assert!(file.is_error && file.text.contains("use `read`"));
 }
 
@@ -105,7 +106,7 @@ fn is_bounded() {
     }
     let text = list(&world, json!({"path": "deep", "depth": 20}));
     assert!(text.contains("were not entered"), "{text}");
-    let found = world.call(&Glob::new(), json!({"path": "deep", "pattern": "*"}));
+    let found = world.call(&BuiltIn::new(Glob), json!({"path": "deep", "pattern": "*"}));
     assert!(
         found.text.contains("[left out: 1 too deep]"),
         "{}",
@@ -152,15 +153,15 @@ fn no_tool_walks_out_of_its_folder() {
     let calls = |path: &str| {
         [
             world.call(
-                &List::new(),
+                &BuiltIn::new(List),
                 json!({"path": path, "depth": 20, "hidden": true}),
             ),
             world.call(
-                &Glob::new(),
+                &BuiltIn::new(Glob),
                 json!({"path": path, "pattern": "**/*", "hidden": true}),
             ),
             world.call(
-                &Search::new(),
+                &BuiltIn::new(Search),
                 json!({"path": path, "pattern": "content", "hidden": true}),
             ),
         ]
@@ -181,7 +182,7 @@ fn no_tool_walks_out_of_its_folder() {
     assert!(found.contains("2 lines in 2 files match"), "{found}");
 
     // The folder itself is swapped after the verdict.
-    let search = Search::new();
+    let search = BuiltIn::new(Search);
     let judged = world.resolved(&search, json!({"path": "d", "pattern": "content"}));
     fs::rename(world.path("d"), world.path("e")).unwrap();
     symlink(world.outside("out"), world.path("d")).unwrap();
@@ -215,7 +216,7 @@ fn a_race_for_a_folder_on_the_way_is_never_won() {
                 swap(&d, &link);
             }
         });
-        let search = Search::new();
+        let search = BuiltIn::new(Search);
         for _ in 0..1000 {
             let arguments = json!({"path": "top", "pattern": "content"});
             let output = world.call(&search, arguments);

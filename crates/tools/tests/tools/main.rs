@@ -19,7 +19,7 @@ mod shell;
 mod site;
 mod write;
 
-use gyrus_contract::{ActionVerdict, Claim, Evidence};
+use gyrus_contract::{ActionVerdict, BuiltIn, Claim, Evidence};
 use gyrus_tools::Finish;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ use crate::site::World;
 #[test]
 fn finish_claims() {
     let world = World::new();
-    let finish = Finish::new();
+    let finish = BuiltIn::new(Finish);
     let output = world.call(
         &finish,
         json!({"reached": true, "answer": "42", "evidence": [{"what": "counted", "at": "a.txt"}]}),

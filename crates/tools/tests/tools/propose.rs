@@ -6,19 +6,19 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
 };
 
-use gyrus_contract::{ActionVerdict, Digest, Probe};
+use gyrus_contract::{ActionVerdict, BuiltIn, Digest, Probe};
 use gyrus_tools::{ApplyChangeset, ProposeChangeset, Shell};
 use serde_json::{Value, json};
 
 use crate::site::World;
 
-fn apply_tool() -> ApplyChangeset {
-    ApplyChangeset::new(Shell::with_variables(|_| None))
+fn apply_tool() -> BuiltIn<ApplyChangeset> {
+    BuiltIn::new(ApplyChangeset::new(Shell::with_variables(|_| None)))
 }
 
 fn propose(world: &World, changes: Value) -> Result<String, String> {
     let arguments = json!({"summary": "Why it is done.\n\nAnd more.", "changes": changes});
-    let output = world.call(&ProposeChangeset::new(), arguments);
+    let output = world.call(&BuiltIn::new(ProposeChangeset), arguments);
     assert_eq!(output.verdict, ActionVerdict::NoEffect);
     let text = world.redacted(&output);
     match output.is_error {

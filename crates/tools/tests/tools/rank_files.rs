@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::RankFiles;
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ fn world() -> World {
 }
 
 fn rank(world: &World, arguments: Value) -> Value {
-    let output = world.call(&RankFiles::new(), arguments);
+    let output = world.call(&BuiltIn::new(RankFiles), arguments);
     assert!(!output.is_error, "{}", output.text);
     serde_json::from_str(&output.text).unwrap()
 }
@@ -102,7 +103,7 @@ fn paths_are_those_that_read_takes() {
             "is outside the workspace",
         ),
     ] {
-        let output = world.call(&RankFiles::new(), arguments);
+        let output = world.call(&BuiltIn::new(RankFiles), arguments);
         assert!(
             output.is_error && output.text.contains(words),
             "{}",

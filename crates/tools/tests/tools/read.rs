@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::Read;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -16,13 +17,13 @@ use crate::site::World;
 
 #[track_caller]
 fn check(world: &World, arguments: Value, expected: &str) {
-    let output = world.call(&Read::new(), arguments);
+    let output = world.call(&BuiltIn::new(Read), arguments);
     assert_eq!((output.text.as_str(), output.is_error), (expected, false));
 }
 
 #[track_caller]
 fn refused(world: &World, arguments: Value, words: &str) {
-    let output = world.call(&Read::new(), arguments);
+    let output = world.call(&BuiltIn::new(Read), arguments);
     assert!(output.is_error, "not refused: {}", output.text);
     assert!(output.text.contains(words), "{}", output.text);
 }
@@ -76,7 +77,7 @@ fn long_files_are_read_in_pieces_that_join() {
     let mut offset = Some(1);
     while let Some(offset_line) = offset.take() {
         let arguments = json!({"path": "long", "offset_line": offset_line});
-        let text = world.call(&Read::new(), arguments).text;
+        let text = world.call(&BuiltIn::new(Read), arguments).text;
         assert!(text.len() <= 64 * 1024 + 200, "{}", text.len());
         for line in text.lines() {
             match line.split_once('\t') {
@@ -108,7 +109,7 @@ fn what_is_no_plain_text() {
         "(not text: a PNG image, 16 bytes)",
     );
     fs::write(world.path("wide"), b"\xff\xfea\0b\0").unwrap();
-    let output = world.call(&Read::new(), json!({"path": "wide"}));
+    let output = world.call(&BuiltIn::new(Read), json!({"path": "wide"}));
     assert!(output.text.contains("UTF-16"), "{}", output.text);
 
     // One endless line is cut between characters.
@@ -125,7 +126,10 @@ fn what_is_no_plain_text() {
     let huge = fs::File::create(world.path("huge")).unwrap();
     std::io::Write::write_all(&mut &huge, &b"x".repeat(10_000)).unwrap();
     huge.set_len(1 << 40).unwrap();
-    let output = world.call(&Read::new(), json!({"path": "huge", "offset_line": 2}));
+    let output = world.call(
+        &BuiltIn::new(Read),
+        json!({"path": "huge", "offset_line": 2}),
+    );
     assert!(
         output.text.starts_with("(line 2 is too far away"),
         "{}",
@@ -142,7 +146,7 @@ fn pictures_are_shown() {
         bytes.extend(b"\0\0\x03\x20\x08\x02\0\0\0");
         bytes.resize(size, 0);
         fs::write(world.path("p"), &bytes).unwrap();
-        let output = world.call(&Read::new(), json!({"path": "p"}));
+        let output = world.call(&BuiltIn::new(Read), json!({"path": "p"}));
         assert!(!output.is_error, "{}", output.text);
         (output, bytes)
     };
@@ -199,7 +203,7 @@ fn lists_folders() {
     for number in 0..1200 {
         fs::write(world.path(&format!("many/{number:04}")), "").unwrap();
     }
-    let output = world.call(&Read::new(), json!({"path": "many"}));
+    let output = world.call(&BuiltIn::new(Read), json!({"path": "many"}));
     assert!(output.text.starts_with("0000  0 bytes\n"));
     assert!(
         output.text.contains("[1000 of 1200 entries; use `glob`"),
@@ -269,7 +273,7 @@ fn neither_hangs_nor_floods() {
     refused(&world, json!({"path": "/dev/zero"}), "is a device");
     refused(&world, json!({"path": "/dev/tty"}), "is a device");
     // The system reports size 0, and yet there is text.
-    let output = world.call(&Read::new(), json!({"path": "/proc/version"}));
+    let output = world.call(&BuiltIn::new(Read), json!({"path": "/proc/version"}));
     assert!(output.text.starts_with("     1\tLinux"), "{}", output.text);
 }
 
@@ -292,7 +296,7 @@ fn follows_nothing_that_was_not_judged() {
     fs::write(world.outside("secret"), "secret").unwrap();
     fs::create_dir(world.path("d")).unwrap();
     fs::write(world.path("d/file"), "fine").unwrap();
-    let read = Read::new();
+    let read = BuiltIn::new(Read);
     let judged = world.resolved(&read, json!({"path": "d/file"}));
     let outside = world.resolved(&read, json!({"path": "../secret"}));
     assert_eq!(
@@ -352,7 +356,7 @@ fn a_race_for_the_path_is_never_won() {
     fs::create_dir(world.path("d")).unwrap();
     fs::write(world.path("d/file"), "fine").unwrap();
     symlink(world.outside("out"), world.path("link")).unwrap();
-    let read = Read::new();
+    let read = BuiltIn::new(Read);
     let judged = world.resolved(&read, json!({"path": "d/file"}));
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, fs, os::unix::fs::PermissionsExt, sync::Arc};
 
-use gyrus_contract::{ActionVerdict, CommandReading, ResolvedCall, ResolvedCommand, Tool};
+use gyrus_contract::{ActionVerdict, BuiltIn, CommandReading, ResolvedCall, ResolvedCommand, Tool};
 use gyrus_process::Programs;
 use gyrus_tools::RunAsUser;
 use serde_json::{Value, json};
@@ -11,12 +11,15 @@ use serde_json::{Value, json};
 use crate::site::World;
 
 /// Returns the tool in a world with a program `there`, which it finds.
-fn tool(world: &World) -> (RunAsUser, Arc<Programs>) {
+fn tool(world: &World) -> (BuiltIn<RunAsUser>, Arc<Programs>) {
     fs::create_dir(world.outside("bin")).unwrap();
     install(world, "#!/bin/sh\n");
     let programs = Arc::new(Programs::on_path(Some(world.outside("bin").as_os_str())));
     let variables = || vec![(OsString::from("GH_TOKEN"), OsString::from("x"))];
-    (RunAsUser::with(Arc::clone(&programs), variables), programs)
+    (
+        BuiltIn::new(RunAsUser::with(Arc::clone(&programs), variables)),
+        programs,
+    )
 }
 
 fn install(world: &World, text: &str) {
@@ -29,7 +32,7 @@ fn install(world: &World, text: &str) {
 /// Returns the call as the gate resolves it now.
 fn resolved(
     world: &World,
-    tool: &RunAsUser,
+    tool: &BuiltIn<RunAsUser>,
     programs: &Programs,
     arguments: Value,
 ) -> ResolvedCall {

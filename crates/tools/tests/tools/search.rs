@@ -3,13 +3,14 @@
 
 use std::fs;
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::Search;
 use serde_json::{Value, json};
 
 use crate::{list::files, site::World};
 
 fn search(world: &World, arguments: Value) -> String {
-    let output = world.call(&Search::new(), arguments);
+    let output = world.call(&BuiltIn::new(Search), arguments);
     assert!(!output.is_error, "{}", output.text);
     output.text
 }
@@ -161,7 +162,10 @@ fn patterns_are_bounded() {
         (&*"a".repeat(2001), "longer than 2000 bytes"),
         (&*("(".repeat(900) + &")".repeat(900)), "nest"),
     ] {
-        let output = world.call(&Search::new(), json!({"path": ".", "pattern": pattern}));
+        let output = world.call(
+            &BuiltIn::new(Search),
+            json!({"path": ".", "pattern": pattern}),
+        );
         assert!(
             output.is_error && output.text.to_lowercase().contains(words),
             "{pattern}: {}",
@@ -178,12 +182,12 @@ fn patterns_are_bounded() {
         search(&world, json!({"path": ".", "pattern": pattern}));
     }
     let output = world.call(
-        &Search::new(),
+        &BuiltIn::new(Search),
         json!({"path": ".", "pattern": "a", "mode": "all"}),
     );
     assert!(output.is_error && output.text.contains("unknown variant `all`"));
     let output = world.call(
-        &Search::new(),
+        &BuiltIn::new(Search),
         json!({"path": ".", "pattern": "a", "glob": "["}),
     );
     assert!(output.is_error && output.text.contains("is invalid"));
@@ -202,6 +206,9 @@ fn special_files_are_no_trap() {
         text,
         "plain\n    1: content\n[1 line in 1 file matches; 1 file searched]\n"
     );
-    let pipe = world.call(&Search::new(), json!({"path": "pipe", "pattern": "a"}));
+    let pipe = world.call(
+        &BuiltIn::new(Search),
+        json!({"path": "pipe", "pattern": "a"}),
+    );
     assert!(pipe.is_error && pipe.text.contains("is a named pipe"));
 }

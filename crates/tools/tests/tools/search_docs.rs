@@ -3,13 +3,14 @@
 
 use std::fs;
 
+use gyrus_contract::BuiltIn;
 use gyrus_tools::SearchDocs;
 use serde_json::{Value, json};
 
 use crate::site::World;
 
 fn search(world: &World, arguments: Value) -> String {
-    let output = world.call(&SearchDocs::new(), arguments);
+    let output = world.call(&BuiltIn::new(SearchDocs), arguments);
     assert!(!output.is_error, "{}", output.text);
     output.text
 }
@@ -71,7 +72,7 @@ fn the_name_of_a_document_counts_and_nothing_is_said_to_be_nothing() {
         (json!({"query": "x", "path": "none"}), "does not exist"),
         (json!({"path": "docs"}), "missing field `query`"),
     ] {
-        let output = world.call(&SearchDocs::new(), arguments);
+        let output = world.call(&BuiltIn::new(SearchDocs), arguments);
         assert!(
             output.is_error && output.text.contains(words),
             "{}",

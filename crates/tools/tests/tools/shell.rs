@@ -1,14 +1,14 @@
 //! `shell`: what it orders from the keeper, and what it makes of the outcome.
 
-use gyrus_contract::{ActionVerdict, Captured, CommandOutcome, Exit, KeeperError};
+use gyrus_contract::{ActionVerdict, BuiltIn, Captured, CommandOutcome, Exit, KeeperError};
 use gyrus_tools::Shell;
 use serde_json::{Value, json};
 
 use crate::site::World;
 
 /// Creates the tool with these variables.
-fn shell() -> Shell {
-    Shell::with_variables(|name| {
+fn shell() -> BuiltIn<Shell> {
+    BuiltIn::new(Shell::with_variables(|name| {
         let value = match name {
             "PATH" => "/home/me/bin:.::/usr/bin:tools",
             "HOME" => "/home/me",
@@ -18,7 +18,7 @@ fn shell() -> Shell {
             _ => return None,
         };
         Some(value.to_owned())
-    })
+    }))
 }
 
 #[test]

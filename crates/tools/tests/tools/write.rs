@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use gyrus_contract::{ActionVerdict, Artifact, Digest, Probe, ToolOutput};
+use gyrus_contract::{ActionVerdict, Artifact, BuiltIn, Digest, Probe, ToolOutput};
 use gyrus_tools::Write;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use crate::site::World;
 
 fn write(world: &World, path: &str, content: &str) -> ToolOutput {
-    world.call(&Write::new(), json!({"path": path, "content": content}))
+    world.call(
+        &BuiltIn::new(Write),
+        json!({"path": path, "content": content}),
+    )
 }
 
 #[track_caller]
@@ -172,7 +175,7 @@ fn wrong_arguments_do_nothing() {
         json!({"path": "a", "content": "x", "mode": "append"}),
         json!(r#"{"path": "a", "content": "#),
     ] {
-        let output = world.call(&Write::new(), arguments);
+        let output = world.call(&BuiltIn::new(Write), arguments);
         assert!(output.is_error && output.text.contains("Expected an object like"));
     }
     assert_eq!(world.names(), Vec::<String>::new());
@@ -181,7 +184,7 @@ fn wrong_arguments_do_nothing() {
 #[test]
 fn tells_whether_a_lost_call_happened() {
     let world = World::new();
-    let tool = Write::new();
+    let tool = BuiltIn::new(Write);
     let probe = |arguments: Value| world.probe(&tool, &world.resolved(&tool, arguments));
     let ours = || json!({"path": "f", "content": "⟦secret:KEY⟧"});
     assert_eq!(probe(ours()), Probe::DidNotHappen, "there is no file");
@@ -215,7 +218,7 @@ fn tells_whether_a_lost_call_happened() {
 #[test]
 fn never_leaves_by_a_link() {
     let world = World::new();
-    let tool = Write::new();
+    let tool = BuiltIn::new(Write);
     fs::create_dir(world.outside("out")).unwrap();
     fs::create_dir(world.path("d")).unwrap();
     symlink(world.outside("out"), world.path("link")).unwrap();

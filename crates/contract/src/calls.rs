@@ -1,0 +1,484 @@
+//! The calls that parts of gyrus make themselves: the arguments of the tools, and the values that
+//! they return.
+//!
+//! A loop makes a call from the type that the tool parses, and reads the value that the tool
+//! wrote, so neither side knows the other's JSON or words. Tools that only models call define
+//! their arguments beside their code.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use crate::{Arguments, Digest, Observation, ToolCall};
+
+/// The tool with which a model claims that the goal is reached.
+pub const FINISH: &str = "finish";
+
+/// Default time limit of a command, in seconds.
+pub const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+
+/// Maximum time limit of a command, in seconds.
+pub const MAX_TIMEOUT_SECONDS: u64 = 600;
+
+/// Maximum number of files in one changeset.
+pub const MAX_CHANGES: usize = 20_000;
+
+/// The arguments of a tool that parts of gyrus call themselves.
+pub trait TypedCall: Arguments + Serialize {
+    /// The value that the tool returns.
+    type Value: DeserializeOwned;
+
+    /// Returns the call with these arguments.
+    fn to_call(&self) -> ToolCall {
+        let arguments = serde_json::to_value(self).expect("arguments are plain data");
+        ToolCall::new(Self::TOOL, arguments)
+    }
+
+    /// Returns the value of a result; `None` if it has none, as in old journals and in errors.
+    fn value_of(seen: &Observation) -> Option<Self::Value> {
+        Self::Value::deserialize(seen.value.as_ref()?).ok()
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Runs a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShellCall {
+    /// The command line. A marker like ⟦secret:NAME⟧ becomes the secret.
+    pub command: String,
+    /// Killed after so many seconds. Default: 120.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
+    pub timeout_seconds: Option<u64>,
+}
+
+impl Arguments for ShellCall {
+    const TOOL: &'static str = "shell";
+    const EXAMPLE: &'static str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
+}
+
+impl TypedCall for ShellCall {
+    type Value = CommandResult;
+}
+
+/// The value of a command that ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandResult {
+    /// Its standard output and error in the order written. Of a long one the middle is left out.
+    pub text: String,
+    /// The exit code; absent if the command was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Number of bytes that are left out of `text`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub omitted_bytes: u64,
+}
+
+/// Reads a file, shows a picture or lists a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadCall {
+    /// The file or folder, relative to the workspace or absolute.
+    pub path: String,
+    /// The first line to return, counted from 1. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub offset_line: Option<u64>,
+    /// How many lines to return. Default: 2000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = Self::MAX_LINES))]
+    pub limit_lines: Option<u64>,
+}
+
+impl ReadCall {
+    /// Maximum and default number of lines of one call.
+    pub const MAX_LINES: u64 = 2_000;
+
+    /// Reads the file at `path` from its beginning.
+    pub fn of(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Arguments for ReadCall {
+    const TOOL: &'static str = "read";
+    const EXAMPLE: &'static str =
+        r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
+}
+
+impl TypedCall for ReadCall {
+    type Value = Value;
+}
+
+/// Finds files by a pattern of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GlobCall {
+    /// `*` and `?` do not cross `/`, `**` does, `{a,b}` is either; without a `/` it means names at
+    /// any depth, as in `*.toml`.
+    pub pattern: String,
+    /// The folder, relative to the workspace or absolute; `.` for the workspace.
+    pub path: String,
+    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hidden: bool,
+}
+
+impl Arguments for GlobCall {
+    const TOOL: &'static str = "glob";
+    const EXAMPLE: &'static str = r#"{"pattern": "src/**/*.rs", "path": "."}"#;
+}
+
+impl TypedCall for GlobCall {
+    type Value = PathList;
+}
+
+/// The value of a tool that lists files or folders: those that its text shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathList {
+    /// The paths, in the form in which `read` accepts them; folders end with `/`.
+    pub paths: Vec<String>,
+}
+
+/// The form in which matches are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchMode {
+    /// The matching lines.
+    #[default]
+    Lines,
+    /// The names of files with a match.
+    Files,
+    /// The number of matching lines, by file.
+    Count,
+}
+
+/// Finds lines that match a regular expression.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchCall {
+    /// The regular expression, without look-around and back-references; it matches within a line.
+    pub pattern: String,
+    /// The file or folder, relative to the workspace or absolute; `.` for the workspace.
+    pub path: String,
+    /// Only files whose path below the folder matches, as in `*.rs` or `src/**/*.{c,h}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub glob: Option<String>,
+    /// `lines` shows the matching lines, `files` only names files with a match, `count` counts
+    /// matching lines by file. Default: lines.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: SearchMode,
+    /// Whether upper and lower case are the same. Default: false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore_case: bool,
+    /// Lines to show before and after each match. Default: 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(range(min = 0, max = Self::MAX_CONTEXT))]
+    pub context: usize,
+    /// Stops after so many matching lines, or files. Default: 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = Self::MAX_MATCHES))]
+    pub max_matches: Option<usize>,
+    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hidden: bool,
+}
+
+impl SearchCall {
+    /// Maximum number of lines of context around a match.
+    pub const MAX_CONTEXT: usize = 20;
+
+    /// Maximum number of matching lines, or of files.
+    pub const MAX_MATCHES: usize = 1_000;
+}
+
+impl Arguments for SearchCall {
+    const TOOL: &'static str = "search";
+    const EXAMPLE: &'static str =
+        r#"{"pattern": "fn main\\b", "path": ".", "glob": "*.rs", "context": 2}"#;
+}
+
+impl TypedCall for SearchCall {
+    type Value = SearchResult;
+}
+
+/// The value of a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// The matches as the tool shows them, without notes about the search.
+    pub text: String,
+    /// Number of matching lines; in the mode `files`, each file counts once.
+    pub lines: u64,
+    /// The files with a match.
+    pub files: Vec<String>,
+}
+
+/// Evaluates a JavaScript expression in the page, for a check that a person typed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateCall {
+    /// The expression; a promise is awaited.
+    pub expression: String,
+}
+
+impl Arguments for EvaluateCall {
+    const TOOL: &'static str = "evaluate";
+    const EXAMPLE: &'static str = r#"{"expression": "document.title"}"#;
+}
+
+impl TypedCall for EvaluateCall {
+    type Value = Value;
+}
+
+/// Posts a submission to a judge that a person named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeCall {
+    /// The judge's address.
+    pub url: String,
+    /// What is to be judged.
+    pub submission: Map<String, Value>,
+}
+
+impl Arguments for JudgeCall {
+    const TOOL: &'static str = "judge";
+    const EXAMPLE: &'static str = r#"{"url": "https://judge.example/", "submission": {}}"#;
+}
+
+impl TypedCall for JudgeCall {
+    type Value = JudgeRuling;
+}
+
+/// The ruling of a judge: the value of `judge`, and of a server's tool that judges.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeRuling {
+    /// Whether it accepts the work.
+    pub accepted: bool,
+    /// Its report.
+    #[serde(default, rename = "text", skip_serializing_if = "is_default")]
+    pub report: String,
+}
+
+/// Ranks the files of a folder by how much they are about a goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RankFilesCall {
+    /// The goal, or words that the files would have.
+    pub query: String,
+    /// The folder, relative to the workspace; `.` for all of it.
+    pub path: String,
+    /// Default: 20000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+}
+
+impl Arguments for RankFilesCall {
+    const TOOL: &'static str = "rank_files";
+    const EXAMPLE: &'static str =
+        r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
+}
+
+impl TypedCall for RankFilesCall {
+    type Value = RankedFiles;
+}
+
+/// The result of a ranking.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankedFiles {
+    /// The files: the chosen ones first, best first.
+    pub files: Vec<RankedFile>,
+    /// Number of files that were considered.
+    #[serde(default)]
+    pub considered: usize,
+}
+
+/// A file of a ranking.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankedFile {
+    /// The path, in the form in which `read` accepts it.
+    pub path: String,
+    /// The size in bytes.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Estimated size in tokens; 0 if unknown.
+    #[serde(default)]
+    pub tokens: u64,
+    /// The reason why it is listed.
+    #[serde(default)]
+    pub why: WhyRanked,
+    /// Whether it fits, together with the other chosen ones.
+    #[serde(default)]
+    pub chosen: bool,
+}
+
+/// The reason why a file is listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WhyRanked {
+    /// It holds the project's conventions.
+    #[serde(rename = "guideline")]
+    Guideline,
+    /// Its words are those of the goal.
+    #[serde(rename = "about the goal")]
+    AboutTheGoal,
+    /// A person added it to the list.
+    #[default]
+    #[serde(rename = "added by a person")]
+    Added,
+}
+
+impl WhyRanked {
+    /// Returns the reason as it is shown.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Guideline => "guideline",
+            Self::AboutTheGoal => "about the goal",
+            Self::Added => "added by a person",
+        }
+    }
+}
+
+/// Tells of earlier runs in the same folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadJournalCall {
+    /// A few words of what you are about to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+}
+
+impl Arguments for ReadJournalCall {
+    const TOOL: &'static str = "read_journal";
+    const EXAMPLE: &'static str = r#"{"query": "retry failed uploads"}"#;
+}
+
+impl TypedCall for ReadJournalCall {
+    type Value = Value;
+}
+
+/// Compares a changeset with the files and shows it as one diff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProposeChangesetCall {
+    /// What the changes do together, and why.
+    pub summary: String,
+    /// One for each file, with one of `content`, `edits` and `delete`.
+    #[schemars(length(min = 1, max = MAX_CHANGES))]
+    pub changes: Vec<ProposedChange>,
+}
+
+impl Arguments for ProposeChangesetCall {
+    const TOOL: &'static str = "propose_changeset";
+    const EXAMPLE: &'static str = r#"{"summary": "Retry uploads that time out", "changes": [{"path": "src/upload.rs", "reason": "try three times", "edits": [{"old": "send(&file)", "new": "retry(3, || send(&file))"}]}, {"path": "src/retry.rs", "reason": "new helper", "content": "pub fn retry() {}\n"}, {"path": "src/old.rs", "reason": "unused now", "delete": true}]}"#;
+}
+
+impl TypedCall for ProposeChangesetCall {
+    type Value = crate::Proposal;
+}
+
+/// The proposed change of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProposedChange {
+    /// The file, in the workspace.
+    pub path: String,
+    /// Why this file changes, for the person who reviews.
+    pub reason: String,
+    /// The digest of the file that `diff` was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub before: Option<Digest>,
+    /// The whole content of a new file, or of one that becomes another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Replacements in a file that exists, made one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub edits: Option<Vec<ProposedEdit>>,
+    /// True: the file is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete: Option<bool>,
+    /// The hunks of a proposal that a person has cut. Not described to models, because they write
+    /// hunks that do not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub diff: Option<String>,
+    /// Left out: as the file is, and a new one is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<bool>,
+}
+
+/// A replacement in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProposedEdit {
+    /// What to replace, exactly as it stands in the file, without line numbers. It must occur
+    /// once: quote enough lines around it.
+    pub old: String,
+    /// What it becomes; empty to delete it.
+    pub new: String,
+}
+
+/// Creates, replaces and deletes files, all or none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyChangesetCall {
+    /// One for each file.
+    #[schemars(length(min = 1, max = MAX_CHANGES))]
+    pub changes: Vec<WantedChange>,
+    /// A command line that must succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+}
+
+impl Arguments for ApplyChangesetCall {
+    const TOOL: &'static str = "apply_changeset";
+    const EXAMPLE: &'static str = r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
+}
+
+impl TypedCall for ApplyChangesetCall {
+    type Value = AppliedChangeset;
+}
+
+/// The change of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WantedChange {
+    /// The file, in the workspace.
+    pub path: String,
+    /// The digest of the file as it is now; left out for a new file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub before: Option<Digest>,
+    /// The whole new content. A marker like ⟦secret:NAME⟧ becomes the secret. With neither
+    /// `content` nor `diff` the file is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// In place of `content`: hunks of a unified diff, from the first @@ line on, for the file as
+    /// `before` says. Each must fit exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Left out: as the file was, and a new one is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<bool>,
+}
+
+/// The value of a changeset that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedChangeset {
+    /// The counts in one line.
+    pub text: String,
+    /// Number of files that were created.
+    pub created: usize,
+    /// Number of files whose content was replaced.
+    pub replaced: usize,
+    /// Number of files that were deleted.
+    pub deleted: usize,
+}

@@ -1,0 +1,160 @@
+//! Tools whose arguments are a type: the schema for models, the parsing, and the message about
+//! wrong arguments come from it.
+
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    Aim, Boxed, Cleared, Probe, Repeat, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
+    Touch, Unresolvable, schema_of,
+};
+
+/// The arguments of a tool. Their doc comments are the descriptions that models see; they deny
+/// unknown fields.
+pub trait Arguments: DeserializeOwned + JsonSchema + Send {
+    /// The tool's name.
+    const TOOL: &'static str;
+
+    /// Valid arguments as JSON, which are shown with errors.
+    const EXAMPLE: &'static str;
+
+    /// Parses arguments. Some models send the object as a string that contains it: that is taken
+    /// as meant.
+    ///
+    /// # Errors
+    /// Returns an error, worded for the model, when they do not fit the type.
+    fn parse(given: &Value) -> Result<Self, WrongArguments> {
+        let parsed = match given {
+            Value::String(text) => serde_json::from_str(text),
+            other => Self::deserialize(other),
+        };
+        parsed.map_err(|error| WrongArguments {
+            tool: Self::TOOL,
+            error,
+            example: Self::EXAMPLE,
+        })
+    }
+}
+
+/// The error for arguments that do not fit their tool; the message is for a model.
+#[derive(Debug, thiserror::Error)]
+#[error("the arguments of `{tool}` are wrong: {error}. Expected an object like {example}")]
+pub struct WrongArguments {
+    tool: &'static str,
+    error: serde_json::Error,
+    example: &'static str,
+}
+
+/// A tool over typed arguments; [`BuiltIn`] makes a [`Tool`] of it. A tool is one such type, and
+/// one line in the table of its crate.
+pub trait TypedTool: Send + Sync + 'static {
+    /// The arguments.
+    type Arguments: Arguments;
+
+    /// The failure of a call, on its way to the model.
+    type Failure: Into<ToolOutput> + From<WrongArguments>;
+
+    /// The handling of a call that a crash interrupted.
+    const REPEAT: Repeat;
+
+    /// Returns the text for the model: what the tool does and when to use it.
+    fn description(&self) -> String;
+
+    /// Returns the things that a call may read, change or start.
+    fn touches(&self) -> Vec<Touch>;
+
+    /// Executes a call. Paths are those of `call`, which the gate judged, not those of the
+    /// arguments.
+    fn run(
+        &self,
+        arguments: Self::Arguments,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> impl Future<Output = Result<ToolOutput, Self::Failure>> + Send;
+
+    /// See [`Tool::check`].
+    ///
+    /// # Errors
+    /// Returns an error when the call cannot succeed with these arguments.
+    fn check(&self, _arguments: &Value) -> Result<(), Unresolvable> {
+        Ok(())
+    }
+
+    /// See [`Tool::aim`].
+    fn aim(
+        &self,
+        _call: &ToolCall,
+    ) -> impl Future<Output = Result<Option<Aim>, Unresolvable>> + Send {
+        async { Ok(None) }
+    }
+
+    /// See [`Tool::probe`].
+    fn probe(&self, _call: &ResolvedCall, _site: &dyn Site) -> impl Future<Output = Probe> + Send {
+        async { Probe::Unknown }
+    }
+}
+
+/// A [`TypedTool`] with its specification.
+pub struct BuiltIn<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: TypedTool> BuiltIn<T> {
+    /// Creates the tool.
+    ///
+    /// # Panics
+    /// Panics in a debug build if the example does not fit the arguments.
+    pub fn new(tool: T) -> Self {
+        let spec = ToolSpec {
+            name: T::Arguments::TOOL.to_owned(),
+            description: tool.description(),
+            parameters: schema_of::<T::Arguments>(),
+            touches: tool.touches(),
+            repeat: T::REPEAT,
+        };
+        debug_assert!(
+            serde_json::from_str::<Value>(T::Arguments::EXAMPLE).is_ok_and(|example| {
+                spec.misfits(&example).is_empty() && T::Arguments::parse(&example).is_ok()
+            }),
+            "the example of `{}` does not fit its arguments",
+            spec.name
+        );
+        Self { tool, spec }
+    }
+}
+
+impl<T: TypedTool> Tool for BuiltIn<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            match T::Arguments::parse(&call.arguments) {
+                Ok(arguments) => self.tool.run(arguments, &call, site).await,
+                Err(wrong) => Err(wrong.into()),
+            }
+            .unwrap_or_else(Into::into)
+        })
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        self.tool.check(arguments)
+    }
+
+    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+        Box::pin(self.tool.aim(call))
+    }
+
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+        Box::pin(self.tool.probe(call, site))
+    }
+}
