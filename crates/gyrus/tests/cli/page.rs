@@ -166,9 +166,9 @@ fn hostile_text_is_only_text() {
         "</script></style></title></textarea><script>document.title='taken'</script>",
         "javascript:alert(1)",
         "-->]]>&amp;",
-        "U+202Eexe.txtU+202C zeroU+200Bwidth tagU+E0041",
+        "⟨U+202E⟩exe.txt⟨U+202C⟩ zero⟨U+200B⟩width tag⟨U+E0041⟩",
         "␛[2J␛]0;title␇ nul:",
-        "<b>bold</b> U+202E",
+        "<b>bold</b> ⟨U+202E⟩",
         "more bytes left out here",
         "claimed",
     ] {
@@ -251,7 +251,7 @@ fn a_page_goes_where_it_is_sent_and_nowhere_else() {
     fs::write(world.path("work/mine.html"), "<!doctype html>\nmine").unwrap();
     save("mine.html")
         .exits(2)
-        .says("is no page of gyrus")
+        .says("is not a page of gyrus")
         .says("name a new file");
     assert_eq!(world.file("mine.html"), "<!doctype html>\nmine");
     save("page.html").exits(0);

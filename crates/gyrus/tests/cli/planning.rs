@@ -109,7 +109,7 @@ fn the_journal_of_a_small_plan() {
     • the plan: a plan of 2 steps
       1. write: because of 1
       2. list: because of 2
-    → write content=# Notes⏎ path=notes/index.md
+    → write content=# Notes path=notes/index.md
     ← created `notes/index.md` (8 bytes, 1 line)
     · step 1 (`write`) worked
     → list notes
