@@ -28,7 +28,7 @@ const CRATE_LINES: [(&str, usize); 16] = [
     ("net", 700),
     ("process", 2_700),
     ("screen", 9_610),
-    ("surfaces", 5_760),
+    ("surfaces", 5_780),
     ("text", 660),
     ("tools", 7_390),
     ("workspace", 14_000),
