@@ -293,58 +293,36 @@ impl From<ApprovalError> for Failure {
 
 impl From<VoidAnswer> for Failure {
     fn from(void: VoidAnswer) -> Self {
-        let failure = Failure::usage(&void);
-        match void {
-            VoidAnswer::Answered { run, .. } => {
-                failure.hint(format!("to go on: gyrus resume {}", run.short()))
-            }
-            VoidAnswer::NotAsked { .. } => failure.hint("see what is asked: gyrus approvals"),
-            VoidAnswer::AskedAnew { .. } => failure.hint("see what it asks now: gyrus approvals"),
-            VoidAnswer::Expired { run, .. } => {
-                failure.hint(format!("to be asked anew: gyrus resume {}", run.short()))
-            }
-        }
+        SurfaceError::from(void).into()
     }
 }
 
 impl From<SurfaceError> for Failure {
     fn from(error: SurfaceError) -> Self {
-        match error {
+        let hint = error.hint();
+        let failure = match error {
             SurfaceError::Journal(error) => of_journal(&error),
             SurfaceError::Approval(error) => error.into(),
-            SurfaceError::Void(void) => void.into(),
+            SurfaceError::Void(void) => Failure::usage(void),
             SurfaceError::Output(error) => error.into(),
             SurfaceError::Program(error) => error.into(),
+            SurfaceError::Watcher(error) => Failure::failed(error),
             SurfaceError::Json(source) => {
                 Failure::failed("the output cannot be written").because(&source)
             }
-            SurfaceError::Watcher(error) => Failure::failed(error),
-            SurfaceError::Usage {
-                message,
-                source,
-                hint,
-            } => {
-                let failure = Failure::usage(message);
-                let failure = match &source {
-                    Some(source) => failure.because(source),
-                    None => failure,
-                };
-                match hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                }
-            }
             SurfaceError::File {
-                message,
-                source,
-                hint,
-            } => {
-                let failure = Failure::failed(message).because(&source);
-                match hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                }
-            }
+                message, source, ..
+            } => Failure::failed(message).because(&source),
+            SurfaceError::Usage {
+                message, source, ..
+            } => match &source {
+                Some(source) => Failure::usage(message).because(source),
+                None => Failure::usage(message),
+            },
+        };
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 }

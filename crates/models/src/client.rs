@@ -14,7 +14,7 @@ use crate::{
     stream::ReplyReader,
 };
 
-/// What one protocol does differently from the others.
+/// The differences of one protocol from the others.
 pub(crate) trait Protocol: Default + Send + Sync {
     /// Reader of its streams.
     type Reader: ReplyReader;

@@ -1,9 +1,10 @@
 //! The errors of a surface.
 
-use std::io;
+use std::{error::Error, io};
 
 use gyrus_kernel::approvals::{ApprovalError, VoidAnswer};
 use gyrus_process::ProgramError;
+use gyrus_text::visible;
 
 /// A surface that cannot show something or deliver an answer.
 #[derive(Debug, thiserror::Error)]
@@ -29,21 +30,21 @@ pub enum SurfaceError {
     /// The person asked for something that cannot be had.
     #[error("{message}")]
     Usage {
-        /// What cannot be had.
+        /// The event, in one sentence.
         message: String,
         /// The cause, if the system gave one.
         source: Option<io::Error>,
-        /// What the person can do instead.
+        /// The next step.
         hint: Option<&'static str>,
     },
     /// A file cannot be written.
     #[error("{message}")]
     File {
-        /// What happened to which file.
+        /// The event and the file.
         message: String,
         /// The cause.
         source: io::Error,
-        /// What the person can do.
+        /// The next step.
         hint: Option<&'static str>,
     },
     /// The task that shows the run ended early.
@@ -57,6 +58,46 @@ impl SurfaceError {
             message: message.into(),
             source: None,
             hint: None,
+        }
+    }
+
+    /// Returns the next step for the person, if there is one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } | Self::File { hint, .. } => hint.map(str::to_owned),
+            Self::Void(void) => Some(next_step(void)),
+            Self::Journal(_)
+            | Self::Approval(_)
+            | Self::Output(_)
+            | Self::Program(_)
+            | Self::Json(_)
+            | Self::Watcher(_) => None,
+        }
+    }
+
+    /// Returns the error with its causes and the next step, for a person who goes on.
+    pub(crate) fn told(&self) -> String {
+        let mut told = format!("error: {}", visible(&self.to_string()));
+        let mut next = self.source();
+        while let Some(cause) = next {
+            told.push_str(&format!("\n  because: {}", visible(&cause.to_string())));
+            next = cause.source();
+        }
+        if let Some(hint) = self.hint() {
+            told.push_str(&format!("\n  hint: {}", visible(&hint)));
+        }
+        told.push('\n');
+        told
+    }
+}
+
+fn next_step(void: &VoidAnswer) -> String {
+    match void {
+        VoidAnswer::Answered { run, .. } => format!("to go on: gyrus resume {}", run.short()),
+        VoidAnswer::NotAsked { .. } => "see what is asked: gyrus approvals".to_owned(),
+        VoidAnswer::AskedAnew { .. } => "see what it asks now: gyrus approvals".to_owned(),
+        VoidAnswer::Expired { run, .. } => {
+            format!("to be asked anew: gyrus resume {}", run.short())
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct Step {
     pub step: u32,
     /// The phase of the loop, or the loop's name if it has no phases.
     phase: String,
-    /// What the model thought, in order, joined by blank lines.
+    /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
     /// What was called, with which arguments.
     tool_inputs: Vec<Value>,

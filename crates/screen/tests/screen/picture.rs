@@ -196,7 +196,7 @@ async fn secrets_are_in_neither_tree_nor_picture() {
             "771177",
             "881188",
             "411111",
-            "737",
+            "cvc-7-3-7",
             "dotted-secret",
             "in-the-frame",
             "in-the-root",

@@ -255,7 +255,7 @@ impl Console {
                 self.asking = false;
                 match approvals::answer(&self.store, open, person.clone(), answer)? {
                     Delivery::Given => Ok(()),
-                    Delivery::Void(void) => put(&format!("{}\n", told(&void))),
+                    Delivery::Void(void) => put(&SurfaceError::from(void).told()),
                 }
             }
             None if open.card.question => put("your answer, in words: "),
@@ -281,11 +281,11 @@ impl Console {
                 self.asking = false;
                 match approvals::answer(&self.store, open, person.clone(), answer)? {
                     Delivery::Given => Ok(()),
-                    Delivery::Void(void) => put(&format!("{}\n", told(&void))),
+                    Delivery::Void(void) => put(&SurfaceError::from(void).told()),
                 }
             }
             (Err(failure), Some(open), _) => {
-                put(&format!("{}\n{}", told(&failure), choices(&open.card)))
+                put(&format!("{}{}", failure.told(), choices(&open.card)))
             }
             (_, _, _) => Ok(()),
         }
@@ -312,11 +312,6 @@ impl Console {
             Ok(())
         }
     }
-}
-
-/// An error as one line for the person who typed.
-fn told(error: &dyn std::error::Error) -> String {
-    format!("error: {error}")
 }
 
 /// Returns what can be answered to a card.

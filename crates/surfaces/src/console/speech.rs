@@ -14,10 +14,10 @@ use crate::{
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;
 
-/// How an object in a reply begins. It is for the loop; what it says to a person comes as a note.
+/// The beginnings of an object in a reply. The object is for the loop; what it says to a person comes as a note.
 const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
 
-/// What is being said, by run.
+/// The replies that are arriving, by run.
 #[derive(Debug, Default)]
 pub(crate) struct Speech {
     runs: BTreeMap<RunId, Saying>,

@@ -1,4 +1,4 @@
-//! What belongs together on the page: the first happening of an effect with its mark, its name and
+//! An item of the page: the first happening of an effect with its mark, its name and
 //! its time, and below it what followed.
 
 use gyrus_contract::Origin;
@@ -24,11 +24,11 @@ const LISTED: usize = 40;
 /// Characters of a headline.
 const HEADLINE: usize = 2_000;
 
-/// What the items of a step need to be drawn.
+/// Draws the items of a step.
 pub(super) struct Drawing<'a> {
-    /// What the steps of the run have in common.
+    /// The context that the steps of the run share.
     pub(super) context: &'a Context<'a>,
-    /// Where pictures are read from.
+    /// The journal that pictures are read from.
     pub(super) reader: &'a Reader,
     /// The words that say where the whole of a text is that was cut.
     pub(super) rest: &'a str,
@@ -183,36 +183,12 @@ fn head(happening: &Happening) -> Markup {
     } else {
         &happening.headline
     };
-    let prefix = match happening.subject {
-        Subject::Verdict => "gate: ",
-        Subject::Question => "asks: ",
-        Subject::Goal
-        | Subject::Resumed
-        | Subject::Parked { .. }
-        | Subject::Ended
-        | Subject::HandedOver
-        | Subject::StepEnded
-        | Subject::StepDropped
-        | Subject::Warning
-        | Subject::Person
-        | Subject::Request
-        | Subject::Reply
-        | Subject::ReplyFailed
-        | Subject::Told
-        | Subject::Thought
-        | Subject::Reflection
-        | Subject::Note
-        | Subject::Call
-        | Subject::Started
-        | Subject::Result { .. }
-        | Subject::View
-        | Subject::Answer { .. }
-        | Subject::Wait
-        | Subject::WaitEnded
-        | Subject::Branches
-        | Subject::Child
-        | Subject::ChildEnded
-        | Subject::Unreadable => "",
+    let prefix = if happening.subject == Subject::Verdict {
+        "gate: "
+    } else if happening.subject == Subject::Question {
+        "asks: "
+    } else {
+        ""
     };
     html! {
         span.mark { (happening.subject.mark()) }

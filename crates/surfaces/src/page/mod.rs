@@ -48,7 +48,7 @@ use crate::{error::SurfaceError, projection::Part};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// How every page begins; a file that begins so may be replaced by a newer page.
+/// The beginning of every page; a file that begins so may be replaced by a newer page.
 pub const OPENING: &str = "<!doctype html>\n<!-- a run of gyrus -->\n";
 
 /// A run of at most so many steps is shown with all of them open.
@@ -299,7 +299,7 @@ fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// What the script works with; without it there is nothing to see here.
+/// The bar that the script works with; without the script it stays hidden.
 fn toolbar(steps: usize) -> Markup {
     let keys = [
         ("j k", "next, previous"),

@@ -25,15 +25,15 @@ pub(super) struct Step {
     pub(super) began_ms: i64,
     /// The time of its last entry, in UTC milliseconds.
     pub(super) ended_ms: i64,
-    /// How it came out.
+    /// The outcome.
     pub(super) fate: Fate,
-    /// What happened in it; what belongs to one effect stands together, in order of the first.
+    /// The things that happened in it; those of one effect stand together, in order of the first.
     pub(super) items: Vec<Item>,
     /// Its entries as they stand in the journal, and those since the step before.
     pub(super) entries: Vec<RawEntry>,
 }
 
-/// How a step came out.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Its state is kept.
@@ -44,12 +44,12 @@ pub(super) enum Fate {
     Open,
 }
 
-/// What happened, as far as it belongs together. Never empty.
+/// The things that happened in one effect, or one thing that belongs to none. Never empty.
 #[derive(Debug)]
 pub(super) struct Item {
     /// The effect that it is.
     pub(super) effect: Option<EffectId>,
-    /// What happened, in order.
+    /// The things that happened, in order.
     pub(super) happenings: Vec<Happening>,
 }
 

@@ -132,37 +132,10 @@ impl Survey {
     }
 
     fn count(&mut self, happening: &Happening) {
-        match happening.subject {
-            Subject::Call => self.calls += 1,
-            Subject::Question => self.questions += 1,
-            Subject::ReplyFailed => self.failed_attempts += 1,
-            Subject::Goal
-            | Subject::Resumed
-            | Subject::Parked { .. }
-            | Subject::Ended
-            | Subject::HandedOver
-            | Subject::StepEnded
-            | Subject::StepDropped
-            | Subject::Warning
-            | Subject::Person
-            | Subject::Request
-            | Subject::Reply
-            | Subject::Told
-            | Subject::Thought
-            | Subject::Reflection
-            | Subject::Note
-            | Subject::Verdict
-            | Subject::Started
-            | Subject::Result { .. }
-            | Subject::View
-            | Subject::Answer { .. }
-            | Subject::Wait
-            | Subject::WaitEnded
-            | Subject::Branches
-            | Subject::Child
-            | Subject::ChildEnded
-            | Subject::Unreadable => {}
-        }
+        let counts = |subject| u64::from(happening.subject == subject);
+        self.calls += counts(Subject::Call);
+        self.questions += counts(Subject::Question);
+        self.failed_attempts += counts(Subject::ReplyFailed);
         if let Some(step) = step_of(happening.effect.as_ref()) {
             let figures = self.figures(step);
             figures.tokens = figures.tokens.saturating_add(happening.charged.tokens);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::projection::{Happening, Subject};
 use gyrus_contract::EffectId;
 
-/// What time is spent on.
+/// Uses of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     /// A model thinks.
@@ -39,7 +39,7 @@ impl Use {
 pub(super) struct Shares([u64; Use::ALL.len()]);
 
 impl Shares {
-    /// Of one use.
+    /// Returns the milliseconds of one use.
     pub(super) fn of(&self, what: Use) -> u64 {
         self.0[what as usize]
     }

@@ -23,7 +23,7 @@ const GIST: usize = 140;
 /// Names of tools that a step's one line has.
 const NAMED_TOOLS: usize = 2;
 
-/// What the steps of a run have in common.
+/// The context that the steps of a run share.
 pub(super) struct Context<'a> {
     /// The run's number on the page.
     pub(super) number: u32,
@@ -116,7 +116,7 @@ fn tools(step: &Step) -> Markup {
     }
 }
 
-/// What went another way than usual in a step.
+/// Returns the flags of a step, each with its class: events that a reader looks for.
 fn flags(step: &Step) -> impl Iterator<Item = (&'static str, &'static str)> {
     let has = |wanted: Subject| step.happenings().any(|one| one.subject == wanted);
     let flags = [

@@ -56,7 +56,7 @@ fn aside(headline: String) -> Option<Happening> {
     Some(Happening::main(Subject::Note, Tone::Aside, headline))
 }
 
-/// What a loop sent back, with the reason.
+/// Something that a loop sent back, with the reason.
 fn refused(what: &str, why: &str) -> Option<Happening> {
     let headline = format!("{what}: {why}");
     (!why.is_empty()).then(|| Happening::main(Subject::Note, Tone::Bad, headline))

@@ -20,15 +20,15 @@ pub struct Happening {
     pub subject: Subject,
     /// Whether a person who watches the run sees it.
     pub weight: Weight,
-    /// How it is coloured.
+    /// The colour, by meaning.
     pub tone: Tone,
-    /// What happened, in one sentence; empty if the parts say it.
+    /// The event in one sentence; empty if the parts say it.
     pub headline: String,
-    /// What belongs to it, in order.
+    /// The parts that belong to it, in order.
     pub parts: Vec<Part>,
     /// Tokens and money that it cost.
     pub charged: Charge,
-    /// How long it took, in milliseconds, if it was measured.
+    /// The duration in milliseconds, if it was measured.
     pub took_ms: Option<u64>,
 }
 
@@ -173,14 +173,14 @@ pub enum Weight {
     Detail,
 }
 
-/// How something is coloured.
+/// Colours, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// The model's thinking.
     Thought,
     /// A tool call, or something that went well.
     Call,
-    /// What came back.
+    /// The result of a call.
     Observation,
     /// A question to a person, or an answer.
     Ask,
@@ -188,7 +188,7 @@ pub enum Tone {
     Bad,
     /// A heading.
     Strong,
-    /// What one may skip.
+    /// Text that a reader may skip.
     Aside,
     /// Everything else.
     Plain,

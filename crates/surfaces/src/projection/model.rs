@@ -104,7 +104,7 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
     happening
 }
 
-/// What gyrus itself told the model: texts of its own, and results of calls that the loop did not
+/// Returns what gyrus itself told the model: texts of its own, and results of calls that the loop did not
 /// execute. Such words are short; what stands in a blob came from somewhere that is shown already.
 pub(super) fn told(appended: &Appended, called: &BTreeSet<String>) -> Vec<Happening> {
     let items = appended.items.iter().filter_map(|item| match item {
