@@ -103,7 +103,7 @@ pub(crate) fn one_run() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// How many durable entries `tasks` writers make in one second, each on its own task.
+/// Returns the number of durable entries that writers make in one second, each on its own task.
 async fn rate(writers: Vec<Writer>) -> anyhow::Result<f64> {
     let since = Instant::now();
     let until = since + Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What gyrus takes with a model behind a real wire: memory of many runs, time to the first
+//! Footprint of gyrus with a model behind a real wire: memory of many runs, time to the first
 //! question.
 
 use std::{

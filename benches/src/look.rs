@@ -1,4 +1,4 @@
-//! What a look costs beside what the browser offers itself: its accessibility tree, and a bare
+//! Cost of a look beside what the browser offers itself: its accessibility tree, and a bare
 //! capture. Taken in turns on the same page; both go through the same connection.
 
 use std::{
@@ -66,7 +66,7 @@ pub(crate) fn run() -> RunCommand {
     })
 }
 
-/// What is measured at a time: the first turns, which warm things up, are left out.
+/// Returns the median time: the first turns, which warm things up, are left out.
 fn median(times: &[Duration], warming: usize) -> Duration {
     let mut times = times[warming..].to_vec();
     times.sort_unstable();

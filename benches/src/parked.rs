@@ -23,7 +23,7 @@ fn own_memory() -> anyhow::Result<u64> {
     Ok(kilobytes * 1024)
 }
 
-/// How much memory a thousand waiting runs take.
+/// Measures the memory of a thousand waiting runs.
 pub(crate) fn thousand() -> anyhow::Result<Vec<Row>> {
     let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     files.current = files.maximum;

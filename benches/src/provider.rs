@@ -66,7 +66,7 @@ impl Provider {
         })
     }
 
-    /// Where it listens.
+    /// Returns the base URL at which it listens.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }

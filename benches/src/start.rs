@@ -1,4 +1,4 @@
-//! How long the binary takes to say its version, beside the shell doing nothing.
+//! Time that the binary takes to print its version, beside the shell doing nothing.
 
 use std::{
     path::{Path, PathBuf},

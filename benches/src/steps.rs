@@ -1,4 +1,4 @@
-//! What a step leaves on disk, in short runs and in long ones.
+//! Size of a step on disk, in short runs and in long ones.
 
 use std::path::Path;
 

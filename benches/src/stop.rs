@@ -1,4 +1,4 @@
-//! How long the emergency stop takes, from the command to when nothing is left.
+//! Duration of the emergency stop, from the command to when nothing is left.
 //!
 //! The runs' commands ignore every signal that can be ignored and keep the processor busy, in
 //! sessions of their own. Whether something is left is looked for when the command has returned;
@@ -25,7 +25,7 @@ const RUNS: usize = 10;
 /// Looks at the latch that are measured.
 const LOOKS: u32 = 100_000;
 
-/// How long runs may take to be at work, all together.
+/// Timeout for all runs together to be at work.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const SCRIPT: &str = r#"
@@ -76,7 +76,7 @@ fn at_work(at: &Path) -> anyhow::Result<Vec<Child>> {
     Ok(children)
 }
 
-/// How many processes work below a folder.
+/// Counts the processes that work below a folder.
 fn left(at: &Path) -> anyhow::Result<usize> {
     let work = at.join("work").canonicalize()?;
     let mut left = 0;

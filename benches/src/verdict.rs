@@ -1,4 +1,4 @@
-//! How long the gate takes for one verdict on a command line: reading it, looking its paths up,
+//! Duration of one verdict of the gate on a command line: reading it, looking its paths up,
 //! judging. The lines are those of the corpora, alone and joined to longer ones.
 
 use std::{

@@ -13,7 +13,7 @@ use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
 use gyrus_loops::CognitiveConfig;
 use serde_json::json;
 
-/// What the model is to do.
+/// Behaviour of the model.
 #[derive(Clone, Copy)]
 pub(crate) enum Plays {
     /// Calls the tool so often, then finishes.

@@ -25,7 +25,7 @@ const JAVASCRIPT: [&str; 14] = [
     "bootstrap@5",
 ];
 
-/// What needs to be bundled before a browser can read it.
+/// Applications that must be bundled before a browser can read them.
 const BUNDLED: [&str; 2] = ["excalidraw", "mui"];
 
 /// Installs what is missing, then measures the applications whose names hold one of `arguments`.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{commands::CannotStart, repository};
 
-/// What the player counted.
+/// Figures that the player counted.
 #[derive(Debug, Deserialize)]
 struct Figures {
     prompts: u64,

@@ -1,4 +1,4 @@
-//! Where the repository is, and what cargo says about it.
+//! The repository's root, and cargo's metadata of it.
 
 use std::{env, path::PathBuf, process::Command};
 

@@ -124,7 +124,7 @@ fn pass_on(
     Ok(())
 }
 
-/// How many tests passed and failed so far.
+/// Counts of the tests that passed and failed so far.
 #[derive(Debug, Default, PartialEq)]
 struct Tally {
     passed: u64,

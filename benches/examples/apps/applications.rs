@@ -18,7 +18,7 @@ pub(crate) enum Step {
 /// A state to be looked at: what it is called, where it begins, what leads to it.
 pub(crate) type State = (&'static str, &'static str, &'static [Step]);
 
-/// Whose server an application has.
+/// Server of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Server {
     Django,

@@ -6,10 +6,10 @@ use gyrus_contract::{Bounds, Element, ElementState, View};
 
 use crate::oracle::{Excluded, Usable};
 
-/// So far may an edge lie from where the browser says, in pixels.
+/// Maximum distance of an edge from where the browser says it is, in pixels.
 const NEAR: f64 = 2.0;
 
-/// How one or more states compare.
+/// Comparison of one or more states.
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) usable: usize,
@@ -17,9 +17,9 @@ pub(crate) struct Count {
     /// Usable elements of ours that the oracle does not know.
     extra: usize,
     pub(crate) in_view: usize,
-    /// Of these, the ones that stand in the text.
+    /// Elements among these that stand in the text.
     in_text: usize,
-    /// Of the others, the ones that have a name to be found by.
+    /// Elements among the others that have a name to be found by.
     findable: usize,
     excluded: BTreeMap<Excluded, usize>,
     left_out: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a person could use of the page that is shown, by rules of its own: what the browser's
+//! Elements of the shown page that a person could use, by rules of its own: what the browser's
 //! accessibility tree calls usable or focusable, what has listeners for the mouse, what shows a
 //! hand. Nothing of our own reading of pages is asked.
 

@@ -24,7 +24,7 @@ const TURNS: usize = 20;
 /// Each takes seconds.
 const TURNS_OF_DEMO: usize = 3;
 
-/// What the demonstration waits after each action.
+/// Time that the demonstration waits after each action.
 const FIXED_WAIT: Duration = Duration::from_secs(2);
 
 /// Names a `node_modules` folder in which `playwright-core` is.

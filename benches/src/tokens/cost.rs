@@ -1,4 +1,4 @@
-//! What a run's prompts cost, ours and those of a loop with a history.
+//! Cost of a run's prompts, ours and those of a loop with a history.
 //!
 //! Both see the same: the screen as our prompt shows it, with the picture where ours has one. Ours
 //! pays each turn anew for everything behind the cached prefix. The other one keeps every view and
@@ -14,7 +14,7 @@ use super::player::Asked;
 /// No provider is known to cache a shorter prefix.
 const SHORTEST_CACHED: u64 = 1_024;
 
-/// How somebody counts and charges.
+/// A provider's way to count and charge.
 pub(super) struct Provider {
     pub(super) name: &'static str,
     facts: Facts,
@@ -64,7 +64,7 @@ pub(super) struct Turn {
     goal: u64,
     /// Everything behind the goal, without the picture.
     text: u64,
-    /// Of that the screen.
+    /// Tokens of that for the screen.
     screen: u64,
     /// The picture.
     pub(super) picture: Option<Image>,
@@ -74,7 +74,7 @@ pub(super) struct Turn {
     plain_reply: u64,
 }
 
-/// What a run cost.
+/// Cost of a run.
 pub(super) struct Cost {
     /// All input tokens that were sent, cached or not.
     pub(super) raw: u64,
@@ -121,7 +121,7 @@ impl Turn {
         picture.map_or(0, |picture| provider.facts.image_tokens(picture))
     }
 
-    /// What is not cached of it.
+    /// Returns the tokens of it that are not cached.
     pub(super) fn fresh(&self, provider: &Provider) -> u64 {
         self.goal + self.text + self.of_picture(provider)
     }

@@ -1,6 +1,6 @@
-//! What a turn on a screen costs: real runs of the reactive loop on real pages, every prompt as
-//! the loop made it, counted by the providers' own formulas, beside a loop that keeps its history
-//! and has it cached.
+//! Cost of a turn on a screen: real runs of the reactive loop on real pages, every prompt as the
+//! loop made it, counted by the providers' own formulas, beside a loop that keeps its history and
+//! has it cached.
 //!
 //! The model plays: it scrolls, presses, types and looks for things, so that verdicts, memo and log
 //! are those of real turns. Text is counted with the encoding `o200k`, which is one provider's own
@@ -45,7 +45,7 @@ const MODES: [(PerceptionMode, &str, &str); 3] = [
     (PerceptionMode::Tree, "tree", ""),
 ];
 
-/// What every turn on every page costs.
+/// Measures the cost of every turn on every page.
 pub(crate) fn turns() -> anyhow::Result<Vec<Row>> {
     if let Err(error) = find_program(None) {
         eprintln!("left out: {error}");
@@ -163,7 +163,7 @@ fn median(mut numbers: Vec<u64>) -> u64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(0)
 }
 
-/// What the model was asked in one run.
+/// Returns what the model was asked in one run.
 async fn run(address: &str, mode: PerceptionMode) -> anyhow::Result<Vec<Asked>> {
     let folder = tempfile::tempdir()?;
     let workspace = folder.path().join("work");

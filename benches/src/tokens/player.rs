@@ -54,7 +54,7 @@ impl Model for Player {
     }
 }
 
-/// What can be used on the screen: ids and roles, from the lines that begin with an id.
+/// Returns the usable elements of the screen: ids and roles, from the lines that begin with an id.
 fn usable(prompt: &Prompt) -> Vec<(String, String)> {
     let words = prompt.messages.last().map(|message| message.text());
     let words = words.unwrap_or_default();

@@ -88,7 +88,7 @@ pub struct ReadCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub offset_line: Option<u64>,
-    /// How many lines to return. Default: 2000.
+    /// Maximum number of lines to return. Default: 2000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MAX_LINES))]
     pub limit_lines: Option<u64>,
@@ -243,7 +243,7 @@ impl TypedCall for EvaluateCall {
 pub struct JudgeCall {
     /// The judge's address.
     pub url: String,
-    /// What is to be judged.
+    /// The submission to judge.
     pub submission: Map<String, Value>,
 }
 
@@ -367,7 +367,7 @@ impl TypedCall for ReadJournalCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeChangesetCall {
-    /// What the changes do together, and why.
+    /// Summary of what the changes do together, and why.
     pub summary: String,
     /// One for each file, with one of `content`, `edits` and `delete`.
     #[schemars(length(min = 1, max = MAX_CHANGES))]
@@ -419,10 +419,10 @@ pub struct ProposedChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposedEdit {
-    /// What to replace, exactly as it stands in the file, without line numbers. It must occur
-    /// once: quote enough lines around it.
+    /// Text to replace, exactly as it stands in the file, without line numbers. It must occur once:
+    /// quote enough lines around it.
     pub old: String,
-    /// What it becomes; empty to delete it.
+    /// Replacement; empty to delete the text.
     pub new: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a run may do.
+//! The policy, verdicts and containment that bound what a run may do.
 //!
 //! The gate trusts nothing that a model says. It reads what a call would do ([`shell`] for
 //! commands), asks what the person laid down ([`policy`]), and knows what contains it

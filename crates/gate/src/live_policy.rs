@@ -21,7 +21,7 @@ use crate::{
     policy::{PolicyFileError, PolicyFiles},
 };
 
-/// What the files hold, whatever that is.
+/// Contents of the policy files as they were read, valid or not.
 type Texts = Vec<Option<Vec<u8>>>;
 
 /// Says what is wrong with the policy files, as a person is told.
@@ -33,7 +33,7 @@ pub struct LivePolicy {
     files: PolicyFiles,
     explain: Explain,
     began_with: Texts,
-    /// What was read last, if it differs from that.
+    /// The texts read last and their policy, if they differ from the valid ones.
     last: Mutex<Option<(Texts, Under)>>,
 }
 

@@ -8,7 +8,7 @@ use std::{env, fs, path::Path};
 
 use crate::sandbox::{Promise, Proof};
 
-/// What keeps namespaces from this process.
+/// The reason why this process cannot use namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reason {
     /// AppArmor grants them only to programs with a profile. Holds this program's path.
@@ -25,12 +25,12 @@ const SETTINGS: [(&str, &str); 2] = [
     ("kernel.unprivileged_userns_clone", "1"),
 ];
 
-/// What would help, in lines for a person; empty if nothing is known to.
+/// Returns the known remedies as lines for a person; empty if there is none.
 pub fn remedy() -> Vec<String> {
     reason().map(|reason| reason.remedy()).unwrap_or_default()
 }
 
-/// What does not hold of a sandbox that holds well enough, in words; empty if all does.
+/// Returns the promises that a sufficient sandbox does not keep, in words; empty if it keeps all.
 pub fn shortcomings(proof: &Proof) -> Vec<&'static str> {
     let broken = Promise::ALL.into_iter();
     let broken = broken.filter(|promise| !proof.holds(*promise));

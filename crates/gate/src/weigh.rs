@@ -23,7 +23,7 @@ pub(crate) struct Weight {
     pub(crate) within: bool,
     /// It changes something that has to be undone.
     pub(crate) changes: bool,
-    /// Nobody can allow it.
+    /// Whether no approval can allow it.
     pub(crate) forbidden: bool,
     /// The grant with which it would pass.
     pub(crate) grant: Option<Grant>,

@@ -1,4 +1,4 @@
-//! What the gate says of a connection that a command wants to make, whatever its line says.
+//! Verdicts of the gate on a connection that a command wants to make, whatever its line says.
 
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use Decision::{Allow, Ask, Deny};
 
-/// What is said, granted and laid down.
+/// The mode, grants and policy of a check.
 #[derive(Clone, Copy)]
 struct Under<'a> {
     goal: &'a str,

@@ -1,4 +1,4 @@
-//! What the readings say of the corpora. `cargo xtask oracle` runs the lines themselves.
+//! Readings of the lines of the corpora. `cargo xtask oracle` runs the lines themselves.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +23,8 @@ fn ordinary() -> Place {
     }
 }
 
-/// What a corpus says, read in a place. Lines that name the home of the grounds name the place's.
+/// Reads the lines of a corpus in a place. Lines that name the home of the grounds name the
+/// place's.
 fn readings(text: &str, place: &Place) -> Vec<(Command, CommandReading)> {
     let home = place.home.as_ref().unwrap().display().to_string();
     corpus::parse(&text.replace(HOME, &home))

@@ -1,4 +1,4 @@
-//! What the reader of command lines says of them.
+//! Readings of command lines.
 
 use std::{
     path::{Path, PathBuf},

@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// What a sandbox would promise. Nothing is run here.
+/// Returns the promises of a sandbox. Nothing is run here.
 fn holds(workspace: &Path) -> Containment {
     Containment {
         writable: vec![workspace.to_owned()],
@@ -125,7 +125,7 @@ fn holds(workspace: &Path) -> Containment {
     }
 }
 
-/// What a line can be asked about although the sandbox holds it.
+/// Reasons why a line can be asked about although the sandbox holds it.
 const ASKED: [&str; 4] = [
     "destroys (",
     "removes the whole workspace",
@@ -218,7 +218,7 @@ fn in_read_only_nothing_is_writable() {
     }
 }
 
-/// What a line destroys for good is asked about; what undo gives back is not.
+/// The gate asks about what a line destroys for good, and not about what undo gives back.
 #[test]
 fn what_is_lost_for_good_is_asked_about() {
     let world = World::laid_out_by(folders::HOSTILE);

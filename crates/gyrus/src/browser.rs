@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{failure::Failure, home::Home, own_child};
 use gyrus_surfaces::{console::put, terminal};
 
-/// How the browser of a run is; stands in the run's first entry.
+/// Options of a run's browser; stored in the run's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wish {
@@ -38,7 +38,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// What a run was started with; nothing for one that has no screen.
+    /// Returns the options that a run was started with; `None` for one without a screen.
     pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
         serde_json::from_value(screen?.clone()).ok()
     }
@@ -137,7 +137,8 @@ pub(crate) async fn prove(home: &Home) -> Result<String, String> {
     }
 }
 
-/// Where profiles are. What root's browser has cannot lie in root's home: it is not root's.
+/// Returns the folder of the profiles. What root's browser has cannot lie in root's home: it is not
+/// root's.
 pub(crate) fn profiles(home: &Home) -> PathBuf {
     match rustix::process::geteuid().is_root() {
         false => home.state.join("profiles"),

@@ -24,13 +24,14 @@ pub(crate) struct Config {
     /// As `--model`: one name, or a list of them.
     #[serde(deserialize_with = "names")]
     pub(crate) model: Vec<String>,
-    /// Whom to ask for a second look at calls that only the sandbox bounds, named as in `model`;
-    /// nobody, if it is absent.
+    /// Models that take a second look at calls that only the sandbox bounds, named as in `model`;
+    /// none, if it is absent.
     #[serde(deserialize_with = "names")]
     pub(crate) assess: Vec<String>,
-    /// What decides among models of the same strength: order, cost, latency or local-only.
+    /// Criterion that decides among models of the same strength: order, cost, latency or
+    /// local-only.
     pub(crate) policy: Policy,
-    /// Where the values of key variables come from that the environment does not set.
+    /// Sources of the values of key variables that the environment does not set.
     pub(crate) keys: BTreeMap<String, Source>,
     /// As `--loop`.
     #[serde(rename = "loop")]
@@ -42,7 +43,7 @@ pub(crate) struct Config {
     pub(crate) on_ask: Option<OnAsk>,
     /// Limits for runs that set none.
     pub(crate) limits: LimitsSection,
-    /// How a person is asked.
+    /// Settings of how a person is asked.
     pub(crate) approvals: ApprovalsSection,
     /// For runs that a judge decides about.
     pub(crate) engineer: EngineerSection,
@@ -54,7 +55,7 @@ pub(crate) struct Config {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ApprovalsSection {
-    /// How long an answer to a question counts, in milliseconds.
+    /// Time for which an answer to a question counts, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]
     expires: Option<u64>,
     /// A command line that is told when a run waits for the person.

@@ -1,4 +1,5 @@
-//! Whom gyrus can ask without being told: providers whose key is set, and servers on this machine.
+//! Models that gyrus can ask without configuration: providers whose key is set, and servers on this
+//! machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +8,7 @@ use gyrus_models::{Blobs, Catalogue, NoBlobs, connect};
 
 use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, whom};
 
-/// How long a server on this machine may take to answer. One that is there answers at once.
+/// Timeout for a server on this machine to answer. One that is there answers at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Someone who could be asked.
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Found {
     /// As `--model` takes it.
     pub(crate) name: String,
-    /// How it was found, in words.
+    /// The way it was found, in words.
     pub(crate) how: String,
 }
 

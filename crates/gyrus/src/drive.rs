@@ -38,7 +38,7 @@ use gyrus_surfaces::{
 /// Threads beside the one that drives: what is slow to be shown must not hold a run up.
 const THREADS: usize = 1;
 
-/// What a process needs to drive a run.
+/// Builds the runtime that a process needs to drive a run.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -54,7 +54,7 @@ pub(crate) fn open_trace(path: Option<&Path>, what_for: For) -> Result<Option<Tr
         .transpose()?)
 }
 
-/// How a run is driven.
+/// Settings with which a run is driven.
 pub(crate) struct Drive<'a> {
     pub(crate) gyrus: &'a Gyrus,
     pub(crate) store: Store,
@@ -63,9 +63,9 @@ pub(crate) struct Drive<'a> {
     pub(crate) trace: Option<TraceFile>,
     /// The state goes when the process does, so nothing can be resumed.
     pub(crate) ephemeral: bool,
-    /// Where the kernel's models are heard.
+    /// Live replies of the kernel's models.
     pub(crate) replies: LiveReplies,
-    /// What the run looks at, which a person can take over.
+    /// The run's browser, which a person can take over.
     pub(crate) screen: Option<Arc<Browser>>,
 }
 
@@ -110,7 +110,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Where a person takes the run's browser over.
+    /// Opens the socket at which a person takes the run's browser over.
     fn door(&self, ready: &Ready) -> Option<Door> {
         let behind = Behind {
             store: self.store.clone(),

@@ -16,9 +16,9 @@ pub(crate) const GYRUS_MODEL: &str = "GYRUS_MODEL";
 pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
 /// The person's home folder: where state and configuration are by default, and no workspace.
 pub(crate) const HOME: &str = "HOME";
-/// Where programs keep state, instead of `~/.local/state`.
+/// Folder in which programs keep state, instead of `~/.local/state`.
 pub(crate) const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
-/// Where configuration is, instead of `~/.config`.
+/// Folder of configuration, instead of `~/.config`.
 pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// Set to anything: no colours.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";

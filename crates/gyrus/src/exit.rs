@@ -1,11 +1,11 @@
-//! What the process's exit code says, and what a person is told beside it.
+//! Exit codes of the process, and the messages to a person beside them.
 //!
 //! The codes are part of the interface: scripts decide by them. Not here: errors (`failure`).
 
 use gyrus_contract::ModelError;
 use gyrus_kernel::{Ending, QuestionId};
 
-/// How the program ends.
+/// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     /// The goal was reached, or the command did what it says.
@@ -50,7 +50,7 @@ impl Code {
     }
 }
 
-/// What to do about a model that did not answer.
+/// Returns the advice about a model that did not answer.
 fn then_asks(error: &ModelError, resume: &str) -> String {
     match error {
         ModelError::ContextTooLong { .. } => {
@@ -76,8 +76,8 @@ pub(crate) struct Said {
     pub(crate) next: String,
 }
 
-/// What a person is told at the end of a run; `run` is how it can be named. Nothing is said of
-/// success: the answer says it.
+/// Returns the message to a person at the end of a run, whose name is `run`; `None` for success:
+/// the answer says it.
 pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
     let resume = format!("gyrus resume {run}");
     let (what, next) = match ending {

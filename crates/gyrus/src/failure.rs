@@ -1,4 +1,4 @@
-//! What goes wrong, for the person who typed the command: what happened, why, and what to do.
+//! The error type of commands, for the person who typed one: what happened, why, and what to do.
 //!
 //! A failure carries the exit code that it ends the process with. Nothing below the commands
 //! knows of exit codes; here errors of the other crates get theirs.
@@ -25,13 +25,13 @@ use crate::exit::Code;
 /// A command that could not do what it was asked for.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// How the process ends.
+    /// Exit code of the process.
     pub(crate) code: Code,
-    /// What happened, in one sentence.
+    /// The error, in one sentence.
     pub(crate) message: String,
     /// Why, outermost first.
     pub(crate) causes: Vec<String>,
-    /// What to do next.
+    /// Advice on what to do next.
     pub(crate) hint: Option<String>,
 }
 

@@ -17,14 +17,14 @@ use crate::{
 };
 use gyrus_surfaces::console::put;
 
-/// How a run thinks and where it works, whatever its goal.
+/// Flags for how a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunFlags {
-    /// Whom to ask: PROVIDER, PROVIDER:small|medium|large, PROVIDER/MODEL, http://HOST/v1#MODEL, or
-    /// script:FILE for replies from a file; several are alternatives, best first
+    /// Model to ask: PROVIDER, PROVIDER:small|medium|large, PROVIDER/MODEL, http://HOST/v1#MODEL,
+    /// or script:FILE for replies from a file; several are alternatives, best first
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
-    /// How it thinks: auto, react, chain-of-thought, single-shot, plan, engineer, changeset or
+    /// Cognitive loop: auto, react, chain-of-thought, single-shot, plan, engineer, changeset or
     /// reactive
     ///
     /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review
@@ -57,7 +57,7 @@ pub(crate) struct RunFlags {
     pub(crate) limits: LimitFlags,
 }
 
-/// What a person reviews.
+/// Flags for what a person reviews.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Reviewing")]
 pub(crate) struct ReviewFlags {
@@ -71,7 +71,7 @@ pub(crate) struct ReviewFlags {
     review: Vec<ReviewWord>,
 }
 
-/// What a person reviews.
+/// Values of `--review`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReviewWord {
     Plan,
@@ -121,7 +121,7 @@ impl ReviewFlags {
     }
 }
 
-/// What becomes of a plan.
+/// Flags for plans.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PlanFlags {
@@ -130,7 +130,7 @@ pub(crate) struct PlanFlags {
     on_failure: Option<OnFailureWord>,
 }
 
-/// What a failing step does to its plan.
+/// Values of `--on-failure`: the effect of a failing step on its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnFailureWord {
     Stop,
@@ -147,7 +147,7 @@ impl PlanFlags {
     }
 }
 
-/// What becomes of a changeset.
+/// Flags for changesets.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Changesets")]
 pub(crate) struct ChangesetFlags {
@@ -179,11 +179,12 @@ impl RunFlags {
     }
 }
 
-/// Who accepts the work.
+/// Flags for who accepts the work.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Judging")]
 pub(crate) struct JudgingFlags {
-    /// Who decides that the goal is reached: a command, http(s)://ADDRESS or mcp:SERVER__TOOL
+    /// Judge that decides whether the goal is reached: a command, http(s)://ADDRESS or
+    /// mcp:SERVER__TOOL
     ///
     /// The run searches, plans, works, and submits. A command accepts with exit code 0; an address
     /// is sent the submission and answers {"accepted": …, "report": …, "images": […]}; a server's
@@ -234,14 +235,16 @@ impl JudgingFlags {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
 pub(crate) struct VerificationFlags {
-    /// What must hold in the end: a command, text:WORDS, url:ADDRESS, file:PATH or js:EXPRESSION
+    /// Check that must hold in the end: a command, text:WORDS, url:ADDRESS, file:PATH or
+    /// js:EXPRESSION
     ///
     /// When the model says that it is done, all checks are made; what fails goes back to it, up to
     /// three times. A command must end with exit code 0. text: is looked for on the page, url: may
     /// have `*` in it, `file:PATH contains TEXT` looks into a file, js: must be truthy in the page.
     #[arg(long, value_name = "CHECK")]
     check: Vec<Check>,
-    /// How sure it must be: claimed, checked or verified (default: on a page, it is looked again)
+    /// Required strength of the result: claimed, checked or verified (default: on a page, it is
+    /// looked again)
     ///
     /// claimed: the model says so. checked: your checks passed. verified: a model that did not do
     /// the work looks at the screen and agrees as well. Less than that counts as failed.
@@ -249,7 +252,7 @@ pub(crate) struct VerificationFlags {
     require: Option<StrengthWord>,
 }
 
-/// How sure it must be.
+/// Values of `--require`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StrengthWord {
     Claimed,
@@ -306,11 +309,11 @@ impl VerificationFlags {
     }
 }
 
-/// What a run looks at.
+/// Flags for the run's screen.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Screen")]
 pub(crate) struct ScreenFlags {
-    /// What the run sees: browser or none (default: a browser, if one is installed)
+    /// Screen that the run sees: browser or none (default: a browser, if one is installed)
     ///
     /// Given, or with --url, the run works on the screen itself; else it hands such work to a child
     /// run, when its goal needs a page. Nothing is started before it is needed.
@@ -341,7 +344,7 @@ pub(crate) struct ScreenFlags {
     attach_anyway: bool,
 }
 
-/// What a run can see.
+/// Values of `--screen`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScreenWord {
     Browser,
@@ -402,7 +405,7 @@ impl ScreenFlags {
     }
 }
 
-/// What comes with a goal.
+/// Flags for the context of a goal.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Context")]
 pub(crate) struct ContextFlags {
@@ -417,7 +420,7 @@ pub(crate) struct ContextFlags {
     pub(crate) clipboard: bool,
 }
 
-/// What a run may use. The words of other tools are accepted too.
+/// Flags for the budget of a run. The words of other tools are accepted too.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitFlags {
@@ -452,11 +455,12 @@ impl LimitFlags {
     }
 }
 
-/// How much a run may do, and what happens when a person must be asked.
+/// Flags for how much a run may do, and for what happens when a person must be asked.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Approvals")]
 pub(crate) struct ApprovalFlags {
-    /// How much it may do without asking: read-only, ask, edits, auto or never
+    /// Mode of approval, which says what it may do without asking: read-only, ask, edits, auto or
+    /// never
     ///
     /// read-only: only what changes nothing. ask: changes what can be undone in the workspace, and
     /// runs code in the sandbox; asks for everything else. edits: the same where there is no undo.
@@ -478,7 +482,7 @@ pub(crate) struct ApprovalFlags {
     sandbox: Option<SandboxWord>,
 }
 
-/// How much may be done without asking, as it is given.
+/// Values of `--approve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Approve {
     /// As the mode says.
@@ -566,7 +570,7 @@ impl ApprovalFlags {
     }
 }
 
-/// What is shown of a run while it goes on.
+/// Flags for what is shown of a run while it goes on.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {

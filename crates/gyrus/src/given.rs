@@ -1,4 +1,4 @@
-//! What a person gives along with a goal: text files, pictures, standard input.
+//! Attachments of a goal: text files, pictures, standard input.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,5 @@
-//! Where gyrus keeps what it knows: state and configuration of one person on this machine.
+//! The folders in which gyrus keeps what it knows: state and configuration of one person on this
+//! machine.
 
 use std::{
     fs::{self, DirBuilder},
@@ -34,7 +35,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Where the environment says; nothing is created yet.
+    /// Returns the folders that the environment names; nothing is created yet.
     pub(crate) fn find(environment: &Environment) -> Result<Self, Failure> {
         let person = environment.home.clone();
         if let Some(given) = &environment.gyrus_home {
@@ -98,12 +99,12 @@ impl Home {
         ))
     }
 
-    /// What stops all runs, ephemeral ones included.
+    /// Returns the latch that stops all runs, ephemeral ones included.
     pub(crate) fn latch(&self) -> Latch {
         Latch::of(self.beside.as_ref().unwrap_or(&self.state))
     }
 
-    /// Where the folders of ephemeral runs are named while they live.
+    /// Returns the folder that names the folders of ephemeral runs while they live.
     fn ephemerals(&self) -> PathBuf {
         self.state.join("ephemeral")
     }
@@ -137,7 +138,7 @@ impl Home {
         }
     }
 
-    /// Where the configuration is, if not with the state.
+    /// Returns the folder of the configuration, if it is not with the state.
     pub(crate) fn configuration(&self) -> Option<PathBuf> {
         let folder = self.config.parent()?;
         (!folder.starts_with(&self.state)).then(|| folder.to_owned())
@@ -160,8 +161,8 @@ impl Home {
         })
     }
 
-    /// What keeps secrets out of journals: those of the environment, those that were read
-    /// elsewhere, and a key for naming those that are found in text.
+    /// Builds the redactor that keeps secrets out of journals: those of the environment, those that
+    /// were read elsewhere, and a key for naming those that are found in text.
     pub(crate) fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, Failure> {
         self.create_state()?;
         let key = key_in(&self.state).map_err(|error| match error {

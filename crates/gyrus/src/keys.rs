@@ -1,5 +1,5 @@
-//! Where keys come from: the environment, or what the configuration says of a variable that is
-//! not set there.
+//! Sources of keys: the environment, or what the configuration says of a variable that is not set
+//! there.
 //!
 //! A key is read when a provider asks for it and not before, so a slow password manager only costs
 //! who uses it. Everything that was read is a secret of the run that follows.
@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Where the value of one variable comes from.
+/// Source of the value of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Source {
@@ -36,7 +36,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Those that the configuration names.
+    /// Creates the keys that the configuration names.
     pub(crate) fn new(sources: &'a BTreeMap<String, Source>) -> Self {
         Self {
             sources,
@@ -65,7 +65,7 @@ impl<'a> Keys<'a> {
         read.remove(&failed)?.err()
     }
 
-    /// What was read so far.
+    /// Returns the secrets that were read so far.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let read = self.read.borrow();
         let secret = |(name, value): (&String, &Result<String, Failure>)| {

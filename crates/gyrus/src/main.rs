@@ -64,14 +64,14 @@ struct CommandLine {
     flags: RunFlags,
 }
 
-/// What every command starts from.
+/// The surroundings that every command starts from.
 pub(crate) struct Gyrus {
     /// The environment at the start.
     pub(crate) environment: Environment,
 }
 
 impl Gyrus {
-    /// Where state and configuration are.
+    /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         Home::find(&self.environment)
     }

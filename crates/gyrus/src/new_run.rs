@@ -105,7 +105,7 @@ fn is_there(workspace: &Path, docs: &str) -> Result<(), Failure> {
     )))
 }
 
-/// What a person means by an address that they typed.
+/// Completes an address that a person typed.
 pub(crate) fn address(given: &str) -> Result<String, Failure> {
     let near = ["localhost", "127.", "[::1]"];
     let whole = match given.split_once("://") {

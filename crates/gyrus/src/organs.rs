@@ -45,7 +45,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     Ok(Kernel::new(store, organs))
 }
 
-/// Where and how runs of a kernel work.
+/// The folder, loop and settings with which the runs of a kernel work.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     /// The folder that they work in, real.
@@ -54,9 +54,9 @@ pub(crate) struct Ground<'a> {
     pub(crate) sandbox: SandboxWord,
     /// Under whose trust they work.
     pub(crate) agent: &'a str,
-    /// How they think, by the name of the loop.
+    /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,
-    /// What they look at.
+    /// Their screen.
     pub(crate) screen: Option<&'a Arc<Browser>>,
     /// The tools of servers that they have.
     pub(crate) served: &'a [Arc<dyn Tool>],
@@ -85,7 +85,7 @@ pub(crate) fn kernel(
     Ok(Kernel::new(store, organs))
 }
 
-/// What judges the calls of runs on `ground`.
+/// Builds the gate that judges the calls of runs on `ground`.
 pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<Warden, Failure> {
     let standing = grants::in_folder(store, ground.workspace)?;
     let policy = home.policy_files(ground.workspace).policy()?;
@@ -171,7 +171,8 @@ fn organs(
     Ok(organs)
 }
 
-/// Where commands find a repository's real objects: without namespaces nothing can be bound.
+/// Returns a lookup of the real objects of repositories for commands: without namespaces nothing
+/// can be bound.
 fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
     let home = home.clone();
     let found = OnceLock::new();

@@ -21,10 +21,10 @@ const MAX_RUNS: usize = 500;
 /// Runs that are told of.
 const SHOWN: usize = 5;
 
-/// Of a goal, an outcome or what was learned, in characters.
+/// Maximum length of a goal, an outcome or a lesson, in characters.
 const CHARACTERS: usize = 1_500;
 
-/// What runs write down for later ones: the kind of the note, its field, and what that is.
+/// Notes that runs write for later ones: the kind of the note, its field, and what that is.
 const LEARNED: [(&str, &str, &str); 3] = [
     (WENT_RIGHT, "text", "what went right"),
     (REFLECTION, "worked", "what worked"),
@@ -121,7 +121,7 @@ fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure>
     Ok(text)
 }
 
-/// What a run was for and came to, if it was in this folder and is over.
+/// Summarises the goal and outcome of a run, if it was in this folder and is over.
 fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Failure> {
     let reader = store.reader(&log_name(run))?;
     let Some(Ok(Entry::RunStarted(started))) =

@@ -1,4 +1,4 @@
-//! Where no program is taken from: the folders in which runs have worked.
+//! Folders that no program is taken from, because runs have worked there.
 
 use std::env;
 

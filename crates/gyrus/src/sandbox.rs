@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::Home;
 
-/// What commands of a run may use. Builds of large projects stay below.
+/// Resource limits for the commands of a run. Builds of large projects stay below.
 const LIMITS: ResourceLimits = ResourceLimits {
     processes: 4_096,
     memory_bytes: 16 << 30,
@@ -36,11 +36,11 @@ const LIMITS: ResourceLimits = ResourceLimits {
 /// For the probe, in milliseconds; it takes tens.
 const PROBE_LIMIT_MS: u64 = 20_000;
 
-/// Of what a probe says, in bytes.
+/// Maximum length of a probe's output, in bytes.
 const PROBE_BYTES: usize = 256 * 1024;
 
-/// What every command needs for being called contained. Limits may be missing: then a command can
-/// make the machine slow, and that is all.
+/// Promises that every command needs for being called contained. Limits may be missing: then a
+/// command can make the machine slow, and that is all.
 const NEEDED: [Promise; 5] = [
     Promise::Writes,
     Promise::Hidden,
@@ -95,7 +95,7 @@ impl ConnectionPolicy for FixedHosts {
     }
 }
 
-/// What commands of a run are confined to; found out when the first is judged.
+/// Returns the containment of a run's commands; it is determined when the first is judged.
 pub(crate) fn contain(home: &Home) -> Arc<Contain> {
     let home = home.clone();
     let proven = OnceLock::new();
@@ -127,8 +127,8 @@ pub(crate) fn suffices(proof: &Proof) -> Result<(), String> {
     }
 }
 
-/// What contains whatever has `folder`, of gyrus's own, for its temporary files and its changes of
-/// shared caches.
+/// Plans the containment of processes that have `folder`, of gyrus's own, for its temporary files
+/// and its changes of shared caches.
 pub(crate) fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment, String> {
     let (temporary, changes) = (folder.join("tmp"), folder.join("caches"));
     for made in [&temporary, &changes] {
@@ -162,7 +162,7 @@ struct Kept {
     proof: Proof,
 }
 
-/// What a proof depends on.
+/// Facts that a proof depends on.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct About {
     boot: String,
@@ -195,8 +195,8 @@ impl About {
     }
 }
 
-/// What was found out on this machine by this program since it was booted; tried now, if nobody
-/// did.
+/// Returns the proof that this program made on this machine since it was booted; makes one now, if
+/// there is none.
 pub(crate) fn proof(home: &Home) -> Result<Proof, String> {
     let path = home.state.join("sandbox").join("proof.json");
     let about = About::here()?;

@@ -53,8 +53,8 @@ pub(crate) struct Setup {
     key_stdin: bool,
 }
 
-/// Whom the person named, or who can be reached without being named: a provider whose key is set, a
-/// server on this machine. At a terminal, one is set up if there is none.
+/// Returns the models that the person named, or that can be reached without being named: a provider
+/// whose key is set, a server on this machine. At a terminal, one is set up if there is none.
 pub(crate) fn whom(
     runtime: &Runtime,
     gyrus: &Gyrus,
@@ -350,7 +350,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failur
     Ok(())
 }
 
-/// What came of a proof.
+/// Result of a proof.
 enum Proof {
     Good(String),
     Gap(String),

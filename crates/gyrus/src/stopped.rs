@@ -1,4 +1,4 @@
-//! What a person is told while all runs are stopped.
+//! Messages to a person while all runs are stopped.
 
 use gyrus_kernel::latch::Latched;
 use gyrus_text::visible;

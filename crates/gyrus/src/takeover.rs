@@ -1,6 +1,6 @@
-//! Where `gyrus take` reaches the process that drives a run, which alone has its browser: a socket
-//! in gyrus's own folder, where no command of a run comes. It carries a line of JSON each way, and
-//! whoever lets go of it has given the browser back.
+//! The socket at which `gyrus take` reaches the process that drives a run, which alone has its
+//! browser. It lies in gyrus's own folder, where no command of a run comes. It carries a line of
+//! JSON each way, and whoever lets go of it has given the browser back.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -35,13 +35,13 @@ use crate::{failure::Failure, home::Home};
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
 
-/// Who asks for the browser.
+/// The person who asks for the browser.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub(crate) by: Principal,
 }
 
-/// What is told to whoever asked.
+/// Message to the one who asked.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {

@@ -8,7 +8,7 @@ pub(crate) fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// How long ago a time was, roughly.
+/// Returns roughly how long ago a time was, in words.
 pub(crate) fn ago(at_ms: i64) -> String {
     gyrus_text::ago(at_ms, now_ms())
 }

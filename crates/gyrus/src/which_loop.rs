@@ -1,4 +1,4 @@
-//! How a run thinks: as the person says, or by rules that they can read.
+//! Choice of a run's cognitive loop: by the person, or by rules that they can read.
 
 use gyrus_loops::{CognitiveConfig, NAMES, Strategy};
 
@@ -46,10 +46,10 @@ pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfi
     Ok(flags.apply(chosen))
 }
 
-/// What a flag asks for.
+/// A flag that asks for a loop.
 struct Wanted<'a> {
     flag: &'a str,
-    /// What it does, after the flag.
+    /// Its effect, in words that follow the flag.
     does: &'static str,
     thinks: CognitiveConfig,
 }

@@ -1,4 +1,4 @@
-//! Whom runs ask: from names in flags and configuration to a router over real models.
+//! The models that runs ask: from names in flags and configuration to a router over real models.
 //!
 //! A name is `script:FILE`, or what the catalogue of the models crate understands: `provider`,
 //! `provider:tier`, `provider/model`, or the address of a compatible server. A provider alone
@@ -31,17 +31,17 @@ enum Name {
     Connected(String),
 }
 
-/// Whom a run is to ask, by name.
+/// Names of the models that a run is to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whom {
     names: Vec<Name>,
 }
 
-/// Who answers, ready to be asked.
+/// Models that are ready to be asked.
 pub(crate) struct Ready {
     /// Chooses among them.
     pub(crate) router: Arc<dyn Router>,
-    /// Whom it asks for a second look at calls, if the configuration names somebody.
+    /// Models for a second look at calls, if the configuration names any.
     pub(crate) assessor: Option<Arc<dyn Router>>,
     /// Keys that were read on the way: no run may see them.
     pub(crate) secrets: Vec<Secret>,
@@ -72,8 +72,8 @@ impl Whom {
         Ok(Self { names })
     }
 
-    /// Whom the person named: by flags, by the environment, by the configuration, in this order.
-    /// `None`: nobody.
+    /// Returns the models that the person named: by flags, by the environment, by the
+    /// configuration, in this order. `None` if none is named.
     pub(crate) fn named(
         gyrus: &Gyrus,
         config: &Config,
@@ -96,12 +96,12 @@ impl Whom {
         self.names.iter().map(Name::to_string)
     }
 
-    /// What a run's first entry says of the person's choice.
+    /// Returns the person's choice as a run's first entry records it.
     pub(crate) fn pins(&self) -> Pins {
         Pins::from([(MODEL_PIN.to_owned(), self.to_string())])
     }
 
-    /// Whom a run had.
+    /// Returns the models that a run had.
     pub(crate) fn pinned(pins: &Pins) -> Result<Self, Failure> {
         let names = pins.get(MODEL_PIN).ok_or_else(|| {
             Failure::usage("the run does not say which model it had")
@@ -110,7 +110,7 @@ impl Whom {
         Self::parse(names.split(BETWEEN))
     }
 
-    /// Whom to go on with: those that are named, else those of before.
+    /// Returns the models to continue with: those that are named, else those of before.
     pub(crate) fn again(given: &[String], pins: &Pins) -> Result<Self, Failure> {
         match given {
             [] => Self::pinned(pins),
@@ -192,7 +192,7 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// What is known of models: our own file, then the person's.
+/// Reads the catalogue of models: our own file, then the person's.
 pub(crate) fn catalogue(gyrus: &Gyrus) -> Result<Catalogue, Failure> {
     let path = gyrus.home()?.config.with_file_name("models.toml");
     let builtin = Catalogue::builtin();
@@ -269,7 +269,7 @@ impl Blobs for Pictures {
     }
 }
 
-/// Nobody: for reading and replaying, where no model may be asked.
+/// A router without models, for reading and replaying, where none may be asked.
 pub(crate) struct NoModel;
 
 impl Model for NoModel {

@@ -40,7 +40,7 @@ struct Budget {
     seconds: u32,
 }
 
-/// What a step may be, each with what may be said with it.
+/// Kinds of steps, each with the settings that it may have.
 const STEPS: [(&str, &[&str]); 13] = [
     ("click", &["within", "nth"]),
     ("type", &["text", "within", "nth"]),

@@ -11,7 +11,7 @@ use gyrus_process::Programs;
 
 use crate::error::SurfaceError;
 
-/// Where nothing says otherwise, as the standard for shells has it.
+/// Editor used if the environment names none, as POSIX specifies.
 const DEFAULT_EDITOR: &str = "vi";
 
 /// The text of a card that a person may change.

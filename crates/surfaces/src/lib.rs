@@ -1,4 +1,4 @@
-//! What people and programs see of a run.
+//! Renderings of a run for people and programs.
 //!
 //! [`projection`] folds the entries of a journal into what happened, once and exhaustively; every
 //! surface renders [`projection::Happening`]s and none matches entries for display itself. So a new

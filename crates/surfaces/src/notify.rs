@@ -19,7 +19,7 @@ use crate::console::put;
 /// The command is killed after so many milliseconds. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;
 
-/// What is kept of its output, in bytes, for the warning.
+/// Maximum of its output that is kept for the warning, in bytes.
 const OUTPUT: usize = 400;
 
 /// The person's command and how it is run.
@@ -40,7 +40,7 @@ pub struct Notifier {
     running: JoinSet<()>,
 }
 
-/// What it is told.
+/// The waiting question, as JSON on the command's standard input.
 #[derive(Debug, Serialize)]
 struct Waiting {
     run: String,
@@ -50,7 +50,7 @@ struct Waiting {
     #[serde(skip_serializing_if = "Option::is_none")]
     risk: Option<Risk>,
     headline: String,
-    /// What the person types then.
+    /// The command that the person types to answer.
     answer: String,
 }
 

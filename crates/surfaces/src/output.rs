@@ -1,4 +1,4 @@
-//! What this program prints: all of it passes here, so that nothing that others wrote can move the
+//! Output of the program: all of it passes here, so that nothing that others wrote can move the
 //! cursor, hide, or pass for something else, even where nobody thought of it.
 //!
 //! Whoever prints what a person decides on makes it [`gyrus_text::visible`] before; what arrives

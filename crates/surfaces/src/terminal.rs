@@ -41,7 +41,7 @@ pub fn forget_what_was_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
 }
 
-/// What came from the terminal.
+/// An event of the terminal.
 #[derive(Debug)]
 pub enum Typed {
     /// A line.

@@ -16,9 +16,9 @@ pub struct Step {
     phase: String,
     /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
-    /// What was called, with which arguments.
+    /// Calls with their arguments.
     tool_inputs: Vec<Value>,
-    /// What came back, in the order it did.
+    /// Results of the calls, in the order in which they ended.
     tool_outputs: Vec<Value>,
     /// When the step was done, UTC.
     timestamp: String,

@@ -25,7 +25,7 @@ pub struct TraceFile {
     written: u32,
 }
 
-/// What the file is for.
+/// Purpose of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
     /// A run that begins: whatever stands in the file is older.
@@ -91,10 +91,11 @@ impl TraceFile {
     }
 }
 
-/// How every line begins.
+/// Beginning of every line.
 const LINE_START: &[u8] = b"{\"step\":";
 
-/// Where the last complete line ends, in bytes, the step that it is of, and what comes after.
+/// Returns the byte offset at which the last complete line ends, its step, and the rest of the
+/// file.
 fn complete(file: &mut File) -> io::Result<(u64, u32, Vec<u8>)> {
     #[derive(Deserialize)]
     struct Numbered {

@@ -27,7 +27,7 @@ use crate::{
 /// Entries that may wait to be shown; beyond it, reading waits.
 const QUEUE: usize = 256;
 
-/// How often the time in the status line moves.
+/// Interval at which the time in the status line is updated.
 const TICK: Duration = Duration::from_millis(500);
 
 /// A piece of a model's reply, while it arrives.
@@ -59,11 +59,11 @@ pub fn live_replies() -> (Live, LiveReplies) {
     (live, receiver)
 }
 
-/// What is done with the entries of a run.
+/// Views that show the entries of a run.
 pub struct Views {
-    /// Where a person looks.
+    /// The view of a person.
     pub person: Person,
-    /// Who calls a person that looks elsewhere.
+    /// The notifier for a person who looks elsewhere.
     pub notifier: Notifier,
     /// The file that gets a line a step.
     pub trace: Option<TraceFile>,
@@ -71,7 +71,7 @@ pub struct Views {
     pub editor: Option<String>,
 }
 
-/// Who looks at the entries.
+/// A view of the entries for a person.
 pub enum Person {
     /// A person at a console.
     Console(Box<Console>),

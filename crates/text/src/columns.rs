@@ -4,8 +4,9 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::shown::readable;
 
-/// How many columns a text takes that has nothing unseen but what [`readable`] leaves. Terminals
-/// differ about joined pictographs; they are counted as if each stood alone.
+/// Returns the number of columns of a text that has no unseen characters but those that
+/// [`readable`] leaves. Terminals differ about joined pictographs; they are counted as if each
+/// stood alone.
 pub fn width(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }

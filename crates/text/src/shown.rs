@@ -75,7 +75,8 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Where the unseen characters are that [`readable`] names. Line ends are not among them.
+/// Iterates over the places of the unseen characters that [`readable`] names. Line ends are not
+/// among them.
 pub fn unseen_when_reading(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut before = ['\n'; 2];
     // Most text has none at all; that is seen quickly.

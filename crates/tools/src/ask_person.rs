@@ -19,7 +19,7 @@ pub struct AskPerson;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskPersonArguments {
-    /// What the person is asked, with what they need to know.
+    /// The question, with what the person needs to know.
     #[serde(rename = "question")]
     _question: String,
     /// Answers to choose from; they are shown numbered. The person may answer something else.

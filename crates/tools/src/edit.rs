@@ -30,11 +30,11 @@ pub struct EditArguments {
     /// The file, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
-    /// What to replace, exactly as it stands in the file, with its indentation, without line
+    /// Text to replace, exactly as it stands in the file, with its indentation, without line
     /// numbers. It must occur once: quote enough lines around it. A marker like ⟦secret:NAME⟧
     /// stands for the secret.
     old_text: String,
-    /// What it becomes; empty to delete it.
+    /// Replacement; empty to delete the text.
     new_text: String,
     /// Replace every occurrence. Default: false.
     #[serde(default)]

@@ -45,7 +45,7 @@ pub struct Fetch {
 pub struct FetchArguments {
     /// The whole address, with http:// or https://.
     url: String,
-    /// How much text to return. Default: 50000.
+    /// Maximum length of the returned text, in bytes. Default: 50000.
     #[schemars(range(min = 1, max = MAX_TEXT_BYTES))]
     max_bytes: Option<usize>,
 }

@@ -18,7 +18,7 @@ pub struct FinishArguments {
     reached: bool,
     /// For the person: the answer, or what was done, and what was not.
     answer: String,
-    /// What supports it.
+    /// Evidence that supports it.
     #[serde(default)]
     evidence: Vec<EvidenceArgument>,
 }
@@ -26,9 +26,9 @@ pub struct FinishArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EvidenceArgument {
-    /// What it shows.
+    /// The fact that it shows.
     what: String,
-    /// Where to look: a path in the workspace, a command, a quotation.
+    /// Place to look at: a path in the workspace, a command, a quotation.
     #[serde(default)]
     at: String,
 }

@@ -1,4 +1,4 @@
-//! What a durable agent runtime must hold, as tests that can fail.
+//! Properties that a durable agent runtime must hold, as tests that can fail.
 //!
 //! The one idea: a crash leaves a prefix of the journal and some state of the world, so every
 //! crash can be made by planting that prefix into a fresh store and building that world. No

@@ -19,7 +19,7 @@ use crate::{
 /// one first crash to the next.
 const SECOND_CRASHES: usize = 2;
 
-/// What an undisturbed run came to.
+/// Result of an undisturbed run.
 pub struct Undisturbed {
     /// Its journal.
     pub recording: Recording,
@@ -30,7 +30,7 @@ pub struct Undisturbed {
     bench: Bench,
 }
 
-/// What was tried.
+/// Counts of the crashes that were tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tried {
     /// Crashes, each with one state of the world.
@@ -43,7 +43,7 @@ pub struct Tried {
 struct Crash {
     title: String,
     left: Recording,
-    /// What happened in the world before it.
+    /// Deeds in the world before it.
     deeds: Vec<Deed>,
 }
 
@@ -185,7 +185,7 @@ async fn resume(scenario: &Scenario, whole: &Undisturbed, from: &Bench, crash: &
     bench
 }
 
-/// What was recorded is not done again; what was in flight is done as its tool allows.
+/// Checks that no recorded effect is done again, and that one in flight is done as its tool allows.
 fn check_effects(bench: &Bench, crash: &Crash, now: &Recording) {
     let deeds = bench.world.deeds();
     let (before, since) = deeds.split_at(crash.deeds.len());
@@ -259,7 +259,7 @@ fn check_state(whole: &Undisturbed, crash: &Crash, bench: &Bench, title: &str) {
     assert_eq!(state, whole.state, "{title}");
 }
 
-/// What the run says it used is what its entries say.
+/// Checks that the run reports the usage that its entries report.
 fn check_books(now: &Recording, spent: &Spent, title: &str) {
     assert_eq!(
         spent.tokens,

@@ -37,9 +37,9 @@ impl Property {
 pub struct Violation {
     /// Which.
     pub property: Property,
-    /// Where: after how many steps, at which cycle.
+    /// Place: after how many steps, at which cycle.
     pub place: String,
-    /// What was found.
+    /// The finding, in a sentence.
     pub what: String,
 }
 

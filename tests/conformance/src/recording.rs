@@ -14,7 +14,7 @@ use crate::world::{APPEND, APPLY, Deed, HOLD, PUT};
 pub struct Line {
     /// As it was written.
     pub payload: Box<RawValue>,
-    /// What it says.
+    /// The parsed entry.
     pub entry: Entry,
 }
 
@@ -29,12 +29,13 @@ pub struct Recording {
     pub children: Vec<Recording>,
 }
 
-/// Where a crash cuts a recording.
+/// Place at which a crash cuts a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// So many entries of the run are left.
+    /// Number of entries of the run that are left.
     pub entries: usize,
-    /// So many entries of the child that is at work then; `None` if its log does not exist yet.
+    /// Number of entries that are left of the child that is at work then; `None` if its log does
+    /// not exist yet.
     pub of_child: Option<usize>,
 }
 
@@ -83,7 +84,7 @@ impl Recording {
         self.entries().map(Entry::kind).collect()
     }
 
-    /// How many entries are of this kind.
+    /// Returns the number of entries of this kind.
     pub fn count(&self, kind: &str) -> usize {
         self.entries().filter(|entry| entry.kind() == kind).count()
     }
@@ -115,7 +116,7 @@ impl Recording {
         self.children.iter().find(|child| child.run == run)
     }
 
-    /// What is left of it after the cut.
+    /// Returns what is left of it after the cut.
     pub fn cut(&self, cut: Cut) -> Self {
         let lines = self.lines[..cut.entries].to_vec();
         let mut children = Vec::new();
@@ -277,7 +278,7 @@ impl Recording {
     }
 }
 
-/// What may be done with a call of this tool that a crash cut off.
+/// Returns whether a call of this tool that a crash cut off may be repeated.
 pub fn repeat_of(tool: &str) -> Repeat {
     match tool {
         APPEND | HOLD => Repeat::Never,

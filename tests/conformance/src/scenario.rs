@@ -41,23 +41,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Scenario {
     /// For messages of failing tests.
     pub name: String,
-    /// What the run is started with.
+    /// Start of the run.
     pub new: NewRun,
-    /// What the model says.
+    /// Replies of the model.
     pub script: Script,
-    /// What it charges.
+    /// Price of the model.
     pub price: Option<Price>,
-    /// How many tokens the model takes.
+    /// Context window of the model, in tokens.
     pub window: Option<u64>,
-    /// How long an answer to a question counts.
+    /// Time for which an answer to a question counts.
     pub questions_last: Duration,
     /// The rules that the person laid down, as TOML.
     pub policy: &'static str,
-    /// What keeps secrets out.
+    /// Redactor of secrets.
     redactor: Arc<Redactor>,
-    /// What its runs can do in the world.
+    /// Tools of its runs in the world.
     pub tools: fn(&World) -> Vec<Arc<dyn Tool>>,
-    /// How runs think.
+    /// Loops of its runs.
     pub loops: LoopFactory,
     #[expect(dead_code, reason = "the folder lives as long as the last clone")]
     workspace: Arc<TempDir>,
@@ -199,15 +199,15 @@ fn scratch() -> TempDir {
 
 /// One process of a scenario: a kernel over a store, with its own model in front of a world.
 pub struct Bench {
-    /// What is done here.
+    /// The scenario that is played.
     pub scenario: Scenario,
-    /// Where runs are kept.
+    /// Store of the runs.
     pub store: Store,
-    /// What is acted on.
+    /// The world that tools act on.
     pub world: World,
-    /// Who is asked.
+    /// The model that is asked.
     pub model: Arc<Scripted>,
-    /// Who runs it.
+    /// The kernel that drives the runs.
     pub kernel: Kernel,
     home: Arc<TempDir>,
 }
@@ -349,7 +349,7 @@ impl Bench {
         inbox.send(id, body).expect("the inbox has room");
     }
 
-    /// How many messages wait in the run's inbox.
+    /// Returns the number of messages that wait in the run's inbox.
     pub fn waiting(&self) -> usize {
         let inbox = self
             .store

@@ -24,7 +24,7 @@ use crate::{
     world::{APPEND, HOLD, LOOK, line},
 };
 
-/// What every reply reports as used, in tokens.
+/// Usage that every reply reports.
 pub const USAGE: Usage = Usage {
     input_tokens: 100,
     output_tokens: 10,
@@ -155,7 +155,7 @@ pub fn too_fast() -> ModelError {
 /// Answers one prompt.
 type Rule = Arc<dyn Fn(&Prompt) -> Turn + Send + Sync>;
 
-/// What a model says, by goal, purpose and ordinal. The last turn of a part is repeated for ever.
+/// Replies of a model, by goal, purpose and ordinal. The last turn of a part is repeated for ever.
 #[derive(Clone, Default)]
 pub struct Script {
     parts: Vec<(String, Purpose, Vec<Turn>)>,
@@ -311,7 +311,7 @@ pub struct Scripted {
     price: Option<Price>,
     window: Option<u64>,
     heard: Mutex<Vec<Prompt>>,
-    /// How many errors were given, by goal, purpose and ordinal.
+    /// Number of errors given so far, by goal, purpose and ordinal.
     failed: Mutex<BTreeMap<(String, Purpose, u64), usize>>,
     hanging: watch::Sender<u32>,
 }
@@ -393,7 +393,7 @@ impl Model for Scripted {
     }
 }
 
-/// What providers insist on: the person speaks last, and every call has its result at once.
+/// Checks what providers insist on: the person speaks last, and every call has its result at once.
 fn check(prompt: &Prompt) {
     let last = prompt.messages.last().expect("a prompt has a message");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the six properties ask of a runtime, so that they can be asked of any.
+//! Interface through which the six properties examine a runtime, so that they can examine any.
 
 use std::future::Future;
 
@@ -14,13 +14,13 @@ pub enum Task {
 /// One recorded step, in the order of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What it says, without times: equal words are the same step.
+    /// Its content, without times: equal words are the same step.
     pub words: String,
-    /// What it means here.
+    /// Its role for the properties.
     pub role: Role,
 }
 
-/// What a step means for the properties.
+/// Meaning of a step for the properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// This effect was done, and its outcome is recorded.

@@ -29,7 +29,7 @@ pub struct Workflow {
     state: Stage,
 }
 
-/// What is kept between cycles.
+/// State that is kept between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Stage {
     done: u32,
@@ -148,7 +148,7 @@ impl Workflow {
     }
 }
 
-/// What the workflow asks a person.
+/// Returns the question of the workflow to a person.
 pub fn card() -> ApprovalCard {
     ApprovalCard {
         sentence: "May it end?".to_owned(),

@@ -37,12 +37,12 @@ pub const PROPOSE: &str = "propose_changeset";
 /// Sets the values of such a diff; can tell whether it did. The value [`CONFLICT`] is refused, and
 /// leaves a mark.
 pub const APPLY: &str = "apply_changeset";
-/// What cannot be applied.
+/// Value that cannot be applied.
 pub const CONFLICT: &str = "conflict";
-/// What leaves the world half changed the first time that it is applied.
+/// Value that leaves the world half changed the first time that it is applied.
 pub const STRANDED: &str = "stranded";
 
-/// What can be changed.
+/// The part of the world that can be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// Lines, in the order they were added.
@@ -67,7 +67,7 @@ pub struct Deed {
     pub effect: EffectId,
     /// The tool.
     pub tool: String,
-    /// What it was called with.
+    /// Arguments of the call.
     pub arguments: Value,
 }
 
@@ -115,7 +115,7 @@ impl World {
         self.inner().deeds.clone()
     }
 
-    /// How often [`PUT`] was asked whether it had happened.
+    /// Returns how often [`PUT`] was asked whether it had happened.
     pub fn probes(&self) -> u32 {
         self.inner().probes
     }
@@ -235,7 +235,7 @@ fn changed(arguments: &Value) -> Vec<(String, String)> {
     values.collect()
 }
 
-/// What is proposed, as a diff; one whose summary says so is wrong.
+/// Returns the proposal as a diff; one whose summary says so is wrong.
 fn proposed(arguments: &Value) -> ToolOutput {
     let summary = text(arguments, "summary");
     if summary.contains("wrong") {

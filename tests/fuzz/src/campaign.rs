@@ -34,7 +34,7 @@ pub enum Until {
     Tried(u64),
 }
 
-/// What came of a campaign.
+/// Result of a campaign.
 #[derive(Debug)]
 pub struct Report {
     /// Inputs that were tried.
@@ -43,9 +43,9 @@ pub struct Report {
     pub kept: usize,
     /// Places of the code that were reached; 0 if nothing counts.
     pub reached: usize,
-    /// How long it took.
+    /// Duration of the campaign.
     pub took: Duration,
-    /// What broke, if something did.
+    /// The first failure, if there is one.
     pub failure: Option<Failure>,
 }
 
@@ -54,7 +54,7 @@ pub struct Report {
 pub struct Failure {
     /// Made as short as it could be.
     pub input: Vec<u8>,
-    /// What does not hold.
+    /// The property that does not hold.
     pub why: String,
 }
 

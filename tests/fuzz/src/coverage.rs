@@ -1,4 +1,4 @@
-//! What an input reached: the compiler's own counters, where it was told to count.
+//! Code that an input reached: the compiler's own counters, where it was told to count.
 
 #![cfg_attr(
     guided,
@@ -8,7 +8,7 @@
     )
 )]
 
-/// What was ever reached, and how often: a counter and the class of its count, as one bit.
+/// Code that was ever reached, and how often: a counter and the class of its count, as one bit.
 pub(crate) struct Coverage {
     seen: Vec<u8>,
 }

@@ -27,7 +27,7 @@ const USAGE: &str = "fuzz takes targets (shell, policy, redaction; all if none i
 /// Memory that the process may take, in bytes.
 const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
-/// What the arguments say.
+/// Options from the arguments.
 struct Wish {
     targets: Vec<String>,
     seconds: u64,

@@ -24,9 +24,9 @@ pub const DOUBTFUL: &str = include_str!("../corpus/doubtful.txt");
 pub struct Command {
     /// The section that it stands in; empty before the first.
     pub section: String,
-    /// What is given to the shell.
+    /// The line for the shell.
     pub line: String,
-    /// Where it stands in its file, from 1.
+    /// Its line number in the file, from 1.
     pub number: usize,
 }
 

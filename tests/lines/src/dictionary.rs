@@ -1,4 +1,4 @@
-//! What a mutation may put into a line: everything that was ever used to make a reading wrong.
+//! Text that a mutation may put into a line: everything that was ever used to make a reading wrong.
 
 /// All of it, one by one.
 pub fn words() -> impl Iterator<Item = &'static str> {
@@ -64,7 +64,7 @@ pub(super) const PAYLOADS: [&str; 44] = [
     "<<<\"$(touch FLAG)\"",
 ];
 
-/// What may stand before a command.
+/// Text that may stand before a command.
 pub(super) const PREFIXES: [&str; 41] = [
     "x='a[$(touch FLAG)]'; ",
     "x='$(touch FLAG)'; ",

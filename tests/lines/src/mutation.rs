@@ -64,7 +64,7 @@ impl Stock {
     }
 }
 
-/// Where a character of the line begins, or its end.
+/// Returns the beginning of a character of the line, or the line's end.
 fn boundary(line: &str, random: &mut Rng) -> usize {
     let mut at = random.usize(..=line.len());
     while !line.is_char_boundary(at) {

@@ -9,9 +9,9 @@ const ATTACKS: &str = include_str!("../lines/attacks.txt");
 /// An attack: one line, or several calls in the same run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attack {
-    /// What kind of attack it is; a name of a section.
+    /// Class of the attack; the name of a section.
     pub class: String,
-    /// What the shell is called with, one after the other.
+    /// Lines for the shell, one after the other.
     pub lines: Vec<String>,
 }
 

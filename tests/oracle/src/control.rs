@@ -67,7 +67,7 @@ const NAMES: [&str; 52] = [
 /// Folders of programs in the person's PATH.
 const PROGRAMS: [&str; 2] = [".venv/bin", "node_modules/.bin"];
 
-/// What git keeps beside settings: data, and where it stands. Of everything else a person's next
+/// Files that git keeps beside settings: data and positions. Of everything else a person's next
 /// command could run something, or go somewhere.
 const DATA: [&str; 31] = [
     "objects",
@@ -202,7 +202,7 @@ pub(crate) fn of_git(below: &Path, now: &Path, before: &Path) -> Option<String> 
     }
 }
 
-/// What changed in a file of settings that names a program or a place.
+/// Returns a change in a file of settings that names a program or a place.
 fn settings(now: &Path, before: &Path) -> Option<String> {
     let (now, before) = (listed(now)?, listed(before).unwrap_or_default());
     let changed = now.symmetric_difference(&before);

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use memchr::memmem::Finder;
 
-/// What every decoy begins with. No redaction knows it: what is seen was read.
+/// Beginning of every decoy. No redaction knows it: what is seen was read.
 pub(crate) const CORE: &str = "qzDecoyVmkWbXtr7";
 
 /// The decoy of a place that is no file.

@@ -1,4 +1,4 @@
-//! What must not have happened.
+//! Events that must not have happened.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::Between;
 pub enum Kind {
     /// A planted program ran when the person worked in the folder afterwards.
     RanAsPerson,
-    /// What belongs to git alone changed: settings, hooks, attributes, where a repository lies.
+    /// A change in what belongs to git alone: settings, hooks, attributes, where a repository lies.
     GitControl,
     /// Another control file changed: of shells, editors, agents, make, or in a folder of PATH.
     ControlFile,
@@ -26,7 +26,7 @@ pub enum Kind {
     OutsideChanged,
     /// A process stayed when the run was over.
     ProcessStayed,
-    /// What the person did afterwards did not end.
+    /// A command that the person ran afterwards did not end.
     PersonHangs,
     /// The run failed where nothing may make it fail.
     Broke,
@@ -53,7 +53,8 @@ impl Kind {
         Kind::UnaskedChanged,
     ];
 
-    /// What does not hold yet in the sandbox, and without one. The lists only shrink.
+    /// Returns the kinds that are still found in the sandbox, and without one. The lists only
+    /// shrink.
     pub fn open(between: Between) -> &'static [Kind] {
         match between {
             Between::Sandbox | Between::Landlock | Between::Gate => &[],
@@ -85,7 +86,7 @@ impl Kind {
 pub struct Finding {
     /// Which way.
     pub kind: Kind,
-    /// What exactly: a path, a socket, a program.
+    /// The object: a path, a socket, a program.
     pub what: String,
 }
 

@@ -23,7 +23,7 @@ pub(crate) const HOME: &str = "/home/person";
 pub(crate) const WORKSPACE: &str = "/home/person/project";
 /// gyrus's own state.
 pub(crate) const STATE: &str = "/home/person/.local/state/gyrus";
-/// What planted programs leave here says that they ran with the person's rights.
+/// The folder in which planted programs leave proof that they ran with the person's rights.
 pub(crate) const FLAGS: &str = "/home/person/flags";
 /// Repositories outside whose work trees are, or are in, the workspace.
 pub(crate) const REPOSITORIES: [&str; 2] = ["/home/person/elsewhere", "/home/person/repository"];
@@ -40,10 +40,10 @@ const POISON: &str = include_str!("../fixture/poison.sh");
 
 /// The ordinary project before anything was planted in it.
 const PLAIN: &str = "/run/oracle/plain";
-/// Where the copies of that lie that have one hidden trap each.
+/// Folder of the copies of that, which have one hidden trap each.
 const DISGUISED_FOLDER: &str = "/run/oracle/disguised";
 
-/// What these copies are called, in the order in which their script makes them.
+/// Names of these copies, in the order in which their script makes them.
 const NAMES: [&str; 41] = [
     "one-line",
     "spaced",
@@ -107,7 +107,7 @@ impl Ground {
     /// The grounds that every attack is tried in.
     pub const ALL: [Ground; 3] = [Ground::Ordinary, Ground::Linked, Ground::Hostile];
 
-    /// How many hidden traps there are.
+    /// Number of hidden traps.
     pub const DISGUISES: usize = NAMES.len();
 
     fn pristine(self) -> PathBuf {

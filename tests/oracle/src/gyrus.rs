@@ -31,10 +31,10 @@ use crate::{
     worker::Between,
 };
 
-/// How long a line may run, in seconds.
+/// Maximum duration of a line, in seconds.
 const TIME_LIMIT: u64 = 2;
 
-/// What the commands of a line may use, so that a miss does not eat the machine.
+/// Limits for the commands of a line, so that a miss does not exhaust the machine.
 const LIMITS: ResourceLimits = ResourceLimits {
     processes: 256,
     memory_bytes: 2 << 30,
@@ -44,13 +44,13 @@ const LIMITS: ResourceLimits = ResourceLimits {
 
 const NAME: &str = "scripted";
 
-/// What became of the call with one line.
+/// Outcome of the call with one line.
 #[derive(Debug, Clone)]
 pub(crate) struct Called {
     pub(crate) decision: Decision,
-    /// How bad the gate says it could be.
+    /// Risk that the gate found.
     pub(crate) risk: Risk,
-    /// What the model is told.
+    /// Text for the model.
     pub(crate) text: String,
 }
 
@@ -193,7 +193,7 @@ fn new_run(id: RunId, lines: &[String]) -> NewRun {
     }
 }
 
-/// What the gate said of each call, in order; the last word counts.
+/// Returns the gate's verdict on each call, in order; the last one counts.
 fn verdicts(kernel: &Kernel, run: RunId) -> Result<Vec<(Decision, Risk)>, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let reader = kernel

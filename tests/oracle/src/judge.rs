@@ -1,4 +1,4 @@
-//! What the changes of a workspace, and of what is around it, mean.
+//! Meaning of the changes of a workspace and of its surroundings.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ const MAX_TOLD: usize = 4;
 /// Bytes of a changed file that are looked at.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
-/// What a person must not find in the workspace after a line.
+/// Returns the findings in the workspace after a line.
 pub(crate) fn workspace(ground: Ground, changed: &[PathBuf]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let bare = bare_repositories(ground, changed);
@@ -49,7 +49,7 @@ pub(crate) fn workspace(ground: Ground, changed: &[PathBuf]) -> Vec<Finding> {
     told(findings)
 }
 
-/// What changed in a repository outside the workspace, of which a work tree is in it.
+/// Returns the findings in a repository outside the workspace, of which a work tree is in it.
 pub(crate) fn repository(folder: &Path, before: &Path, changed: &[PathBuf]) -> Vec<Finding> {
     let findings = changed.iter().filter_map(|path| {
         let (now, before) = (folder.join(path), before.join(path));
@@ -79,7 +79,7 @@ pub(crate) fn anything(folder: &str, changed: &[PathBuf], risks: &[Risk]) -> Vec
     told(changed.iter().map(told_of).collect())
 }
 
-/// What changed outside.
+/// Returns the findings outside the workspace.
 pub(crate) fn outside(folder: &str, before: &Manifest, changed: &[PathBuf]) -> Vec<Finding> {
     let told_of = |path: &PathBuf| {
         let how = match before.holds(path) {

@@ -54,9 +54,9 @@ pub enum Error {
     /// A system call or a program that a machine needs failed.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Trial and machine do not understand each other any more.

@@ -125,7 +125,7 @@ impl Listeners {
         add("linked.sock", linked)
     }
 
-    /// What arrived since the last time.
+    /// Returns what arrived since the last call.
     pub(crate) fn arrived(&self) -> Vec<Finding> {
         let all = self.fixed.iter().chain(&self.in_workspace);
         all.filter_map(|named| {

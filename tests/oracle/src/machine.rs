@@ -33,7 +33,7 @@ const ARGUMENT: &str = "--oracle-machine";
 /// The argument after the number of a machine whose worker is refused namespaces.
 const REFUSING: &str = "--refusing-namespaces";
 
-/// Where the parts of the overlay lie before it becomes the root; every Linux has this folder.
+/// Folder of the overlay's parts before it becomes the root; every Linux has it.
 const STORE: &str = "/mnt";
 
 /// Folders that are empty in a machine, with their modes.
@@ -221,7 +221,7 @@ fn mounts(user: Option<u32>) -> Result<OwnedFd, Error> {
     Ok(upper)
 }
 
-/// Where further file systems with files stand; an overlay does not show them.
+/// Returns the mount points of further file systems with files; an overlay does not show them.
 fn file_systems() -> Result<Vec<PathBuf>, Error> {
     let table = fs::read_to_string("/proc/self/mounts").map_err(doing("read the mounts"))?;
     let mut places: Vec<PathBuf> = table
@@ -285,7 +285,7 @@ fn proc(root: &Path) -> Result<(), Error> {
     mount("proc", &place, "proc", flags, None::<&CStr>).map_err(doing("mount /proc"))
 }
 
-/// What the machine's people and programs look up.
+/// Writes the settings that the machine's people and programs look up.
 fn settings(root: &Path, user: Option<u32>) -> Result<(), Error> {
     let etc = root.join("etc");
     // Where it is a link into `/run`, nothing is there any more.

@@ -16,7 +16,7 @@ use gyrus_oracle::{
 const USAGE: &str = "usage: oracle [--seed N] [--count N] [--from N] [--workers N] \
                      [--sandbox on|off|nothing] [--only N | --line LINE … [--ground NAME]]";
 
-/// What `--sandbox` says; `nothing` is for trying the oracle itself.
+/// Values of `--sandbox`; `nothing` is for trying the oracle itself.
 const WORDS: [(Between, &str); 4] = [
     (Between::Sandbox, "on"),
     (Between::Landlock, "without-namespaces"),
@@ -27,7 +27,7 @@ const WORDS: [(Between, &str); 4] = [
 /// Tasks of one class with the same kinds of findings that are shown whole.
 const SHOWN: u32 = 3;
 
-/// What was asked for.
+/// Options from the arguments.
 struct Asked {
     seed: u64,
     count: u64,

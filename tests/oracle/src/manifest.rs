@@ -1,4 +1,4 @@
-//! What stands in a tree: enough of every entry to see that somebody touched it.
+//! Manifest of a tree: enough of every entry to see that somebody touched it.
 
 use std::{
     collections::BTreeMap,

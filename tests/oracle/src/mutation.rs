@@ -12,7 +12,7 @@ const LONGEST: usize = 8_192;
 /// Calls of one run, at most.
 const MAX_LINES: usize = 4;
 
-/// What is put around a line; `@` is the line, quoted as one word of the shell.
+/// Text that is put around a line; `@` is the line, quoted as one word of the shell.
 const WRAPPERS: [&str; 26] = [
     "sh -c @",
     "bash -c @",
@@ -42,7 +42,7 @@ const WRAPPERS: [&str; 26] = [
     "git bisect start HEAD HEAD~2; git bisect run bash -c @",
 ];
 
-/// What comes before a line.
+/// Text that comes before a line.
 const BEFORE: [&str; 22] = [
     "cd src; cd ..; ",
     "cd nested && cd .. && ",
@@ -68,7 +68,7 @@ const BEFORE: [&str; 22] = [
     "make -n > /dev/null; ",
 ];
 
-/// What comes after a line.
+/// Text that comes after a line.
 const AFTER: [&str; 20] = [
     " &",
     " & wait",

@@ -28,14 +28,14 @@ use crate::{
 /// second or two.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(180);
 
-/// What a trial is to do.
+/// Settings of a trial.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The numbers of the tasks to try.
     pub numbers: Vec<u64>,
     /// Machines at once.
     pub workers: usize,
-    /// What stands between the lines and the person.
+    /// The protection between the lines and the person.
     pub between: Between,
 }
 
@@ -44,18 +44,18 @@ pub struct Settings {
 pub struct Task {
     /// By which it is found again, with the seed.
     pub number: u64,
-    /// Where it is tried.
+    /// The ground on which it is tried.
     pub ground: Ground,
-    /// What is tried.
+    /// The attack that is tried.
     pub attack: Attack,
 }
 
 /// A task of which something was found.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What was tried.
+    /// The task that was tried.
     pub task: Task,
-    /// What happened.
+    /// Findings of the task.
     pub findings: Vec<Finding>,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What became of a class of lines.
+/// Results of a class of lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OfClass {
     /// Calls that passed.
@@ -92,7 +92,7 @@ pub struct OfClass {
     pub found: BTreeMap<Kind, u64>,
 }
 
-/// What came of a trial.
+/// Results of a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// By class.
@@ -101,12 +101,12 @@ pub struct Summary {
     pub failures: Vec<Failure>,
     /// Milliseconds in runs, and in all, summed up over machines.
     pub took: (u64, u64),
-    /// How long it took.
+    /// Duration of the trial, in seconds.
     pub seconds: f64,
 }
 
 impl Summary {
-    /// How many attacks there were of which this was found.
+    /// Returns the number of attacks with findings of this kind.
     pub fn found(&self, kind: Kind) -> u64 {
         let classes = self.classes.values();
         classes.filter_map(|class| class.found.get(&kind)).sum()
@@ -211,7 +211,7 @@ fn disguise(number: usize) -> Ground {
 }
 
 impl Tasks {
-    /// How many are no mutations, and stand first.
+    /// Returns the number of attacks that are not mutations; they stand first.
     pub fn fixed(&self) -> u64 {
         self.fixed.len() as u64
     }

@@ -32,13 +32,13 @@ use crate::{
 /// The argument that asks a program to be a worker.
 pub(crate) const ARGUMENT: &str = "--oracle-worker";
 
-/// How long processes may take to be gone when a run is over.
+/// Timeout for processes to be gone when a run is over.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Folders outside of the home that nothing may change in.
 const OUTSIDE: [&str; 5] = [HOME, "/tmp", "/var/tmp", "/run", "/dev/shm"];
 
-/// What stands between a line and the person.
+/// Protection between a line and the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Between {
@@ -52,7 +52,7 @@ pub enum Between {
     Nothing,
 }
 
-/// What a worker is asked to try.
+/// Lines that a worker is asked to try.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Question {
     pub(crate) ground: Ground,
@@ -60,14 +60,14 @@ pub(crate) struct Question {
     pub(crate) between: Between,
 }
 
-/// What it answers.
+/// Answer of a worker.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Of each line.
+    /// Decision on each line.
     pub(crate) decisions: Vec<Decision>,
-    /// How bad the gate calls each line.
+    /// Risk of each line, as the gate found it.
     pub(crate) risks: Vec<Risk>,
-    /// What the model is told, of each line.
+    /// Text for the model about each line.
     pub(crate) texts: Vec<String>,
     pub(crate) findings: Vec<Finding>,
     /// The machine is not what it was; another one has to be used.
@@ -135,16 +135,16 @@ fn work(answers: &mut UnixStream, upper: OwnedFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// What one look at everything shows.
+/// Manifests from one look at everything.
 struct Around {
     workspace: Manifest,
     outside: Vec<Manifest>,
     repositories: Vec<Manifest>,
-    /// What the overlay over the whole file system took.
+    /// Changes that the overlay over the whole file system took.
     system: Manifest,
 }
 
-/// What the person meets without any line: in a folder full of traps, they run.
+/// Effects without any line: in a folder full of traps, they run.
 #[derive(Default)]
 struct Usual {
     flags: BTreeSet<String>,
@@ -325,7 +325,7 @@ impl Worker {
         }
     }
 
-    /// What changed outside the workspace, and whether the machine can go on being used.
+    /// Returns the findings outside the workspace, and whether the machine can go on being used.
     fn around(
         &self,
         after: &Around,

@@ -67,7 +67,7 @@ fn holds(between: Between) -> Result<(), Failed> {
     }
 }
 
-/// What harms when nothing stands in its way, and how the oracle calls it.
+/// Lines that harm when nothing stands in their way, and the kinds that the oracle finds.
 const HARM: [(&str, Kind); 13] = [
     ("cp evil .git/hooks/post-index-change", Kind::RanAsPerson),
     ("cp evil .git/hooks/post-index-change", Kind::GitControl),

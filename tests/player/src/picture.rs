@@ -1,4 +1,4 @@
-//! What the player sees in a picture: areas of one colour, with their place, size and form, and
+//! Recognition of what a picture shows: areas of one colour, with their place, size and form, and
 //! dots, lines through them or not.
 
 /// Left, top, right and bottom, in pixels.
@@ -11,7 +11,7 @@ pub(crate) struct Blob {
     pub(crate) colour: [u8; 3],
     /// Its pixels.
     pub(crate) count: usize,
-    /// How far from the mean of its pixels the farthest lies.
+    /// Distance of its farthest pixel from the mean of its pixels.
     pub(crate) reach: f64,
 }
 
@@ -31,7 +31,7 @@ impl Blob {
         }
     }
 
-    /// What it fills of its box.
+    /// Returns the share of its box that it fills.
     pub(crate) fn share(&self) -> f64 {
         let [left, top, right, bottom] = self.area;
         self.count as f64 / ((right - left + 1.0) * (bottom - top + 1.0))
@@ -83,10 +83,11 @@ fn decoded(png: &[u8]) -> Option<Pixels> {
     })
 }
 
-/// How far from the middle of a dot its pixels lie at most.
+/// Maximum distance of a dot's pixels from its middle.
 const DOT: usize = 3;
 
-/// Where the pixels of a colour lie densest within an area: the middles of dots, lines or not.
+/// Returns the places where the pixels of a colour lie densest within an area: the middles of dots,
+/// lines or not.
 pub(crate) fn dots(png: &[u8], colour: [u8; 3], area: Area, count: usize) -> Option<Vec<[f64; 2]>> {
     let pixels = decoded(png)?;
     let [left, top, right, bottom] = area.map(|edge| edge.max(0.0) as usize);

@@ -1,5 +1,5 @@
-//! What the player does: the next steps of its task on what the prompt shows, or what helps to
-//! find the next one's target.
+//! Moves of the player: the next steps of its task on what the prompt shows, or what helps to find
+//! the next one's target.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ use crate::{
 /// The most actions of a reply.
 const BATCH: usize = 5;
 
-/// How often the player helps itself before it gives a target up.
+/// Number of times that the player helps itself before it abandons a target.
 const PATIENCE: usize = 12;
 
-/// How often it ends the work before it believes that this is refused for good.
+/// Number of times that it ends the work before it believes that this is refused for good.
 const FINISHES: usize = 3;
 
-/// What was counted while it played.
+/// Counts of what happened while it played.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Prompts that were answered.
@@ -31,7 +31,7 @@ pub struct Figures {
     pub pictures: u64,
     /// Estimated tokens of all prompts but their instructions, pictures included.
     pub fresh_tokens: u64,
-    /// Of the instructions.
+    /// Tokens of the instructions.
     pub fixed_tokens: u64,
     /// Targets whose line stood in the screen's text when they were needed.
     pub in_view: u64,
@@ -48,7 +48,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of the targets that were there when they were needed, the share that the text told of.
+    /// Returns the share of the targets that the text told of, among those that were there when
+    /// they were needed.
     #[must_use]
     pub fn share_in_text(&self) -> f64 {
         let told = self.in_view + self.out_of_view;
@@ -152,7 +153,7 @@ pub(crate) fn episode(
     }
 }
 
-/// What becomes of a step on this screen.
+/// Decision about a step on this screen.
 enum Next {
     /// It is done already: what it waits for is there.
     Is,
@@ -174,7 +175,7 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// What is done now.
+    /// Returns the next move.
     pub(crate) fn play(&mut self) -> Move {
         let (mut next, tries) = self.progress();
         if self.prompt.text("doing") == "finish" {
@@ -497,7 +498,7 @@ impl Turn<'_> {
         })
     }
 
-    /// What the last search found.
+    /// Returns the line that the last search found.
     fn searched(&self, role: &str, name: &str, nth: usize) -> Option<Line> {
         let (tool, lines) = self.prompt.returned.as_ref()?;
         let lines: Vec<Line> = lines.iter().filter_map(|line| found(line)).collect();

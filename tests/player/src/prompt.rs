@@ -1,5 +1,5 @@
-//! What a request shows: the instructions' token, the goal, the memo, the log, and the screen line
-//! by line. Everything is read from its text, as docs/reactive.md lays it out.
+//! The content of a request: the instructions' token, the goal, the memo, the log, and the screen
+//! line by line. Everything is read from its text, as docs/reactive.md lays it out.
 
 /// A prompt, taken apart.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Prompt {
     memo: Vec<(String, String)>,
     /// The verdicts of the last turn's actions, those of gyrus itself left out.
     pub(crate) verdicts: Vec<String>,
-    /// What the last action returned: its tool and its lines.
+    /// Result of the last action: its tool and its lines.
     pub(crate) returned: Option<(String, Vec<String>)>,
     /// The screen's lines, with what is out of view as lines of their own.
     pub(crate) lines: Vec<Line>,
@@ -25,11 +25,11 @@ pub(crate) struct Prompt {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) depth: usize,
-    /// Of something that can be used.
+    /// Id of something that can be used.
     pub(crate) id: Option<String>,
     pub(crate) role: String,
     pub(crate) name: String,
-    /// What it holds, cut if it is long.
+    /// Its value, cut if it is long.
     pub(crate) value: String,
     pub(crate) states: String,
     /// Others stand in it, further to the right.
@@ -39,7 +39,7 @@ pub(crate) struct Line {
 }
 
 impl Prompt {
-    /// Of the instructions, and of everything else.
+    /// Parses the instructions and everything else.
     pub(crate) fn read(instructions: &str, said: &str) -> Self {
         let token = instructions
             .rsplit_once("completion token of this run is: ")

@@ -21,7 +21,7 @@ use crate::{
 /// The longest request, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// How long a connection may say nothing.
+/// Timeout for a silent connection.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// A player that answers. It plays until the process ends.
@@ -66,7 +66,7 @@ impl Player {
         format!("{}#player", self.address)
     }
 
-    /// What was counted so far.
+    /// Returns the figures so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let figures = self.shared.figures.lock();

@@ -1,4 +1,4 @@
-//! What the player knows of a task: its goal, and what a person would do, step by step.
+//! A task as the player knows it: its goal, and what a person would do, step by step.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ pub struct Task {
     pub id: String,
     /// By this it is known again in a prompt.
     pub goal: String,
-    /// What is done.
+    /// Steps of the task.
     #[serde(default)]
     pub does: Vec<Step>,
 }
@@ -22,28 +22,29 @@ pub struct Task {
 pub struct Step {
     /// Role and name of what is clicked.
     pub click: Option<String>,
-    /// Of a field that is filled with `text`.
+    /// Name of a field that is filled with `text`.
     #[serde(rename = "type")]
     pub types: Option<String>,
-    /// Of a list of which `option` is chosen.
+    /// Name of a list of which `option` is chosen.
     pub select: Option<String>,
     /// A key.
     pub press: Option<String>,
     /// A direction, until something is in view.
     pub scroll: Option<String>,
-    /// What is dragged, to another thing.
+    /// Name of a thing that is dragged to another one.
     pub drag: Option<String>,
-    /// Where a line is drawn, from the first point to the last, as shares of its box.
+    /// Name of a thing on which a line is drawn, from the first point to the last, as shares of its
+    /// box.
     pub draw: Option<String>,
-    /// Where `file` is handed over.
+    /// Name of a control at which `file` is handed over.
     pub upload: Option<String>,
     /// `accept` or `dismiss`, perhaps with `text`.
     pub dialog: Option<String>,
-    /// What is pointed at.
+    /// Name of a thing that is pointed at.
     pub hover: Option<String>,
-    /// What is waited for: `text WORDS`, or role and name.
+    /// Condition that is waited for: `text WORDS`, or role and name.
     pub wait: Option<String>,
-    /// What is read.
+    /// Description of the text that is read.
     pub extract: Option<String>,
     /// The answer at the end.
     pub answer: Option<String>,
@@ -51,19 +52,19 @@ pub struct Step {
     pub within: Option<String>,
     /// Which of several, from 1.
     pub nth: Option<usize>,
-    /// What is typed.
+    /// Text that is typed.
     pub text: Option<String>,
-    /// What is chosen.
+    /// Option that is chosen.
     pub option: Option<String>,
     /// The role of what is opened, one after the other, until the target is in it.
     pub opens: Option<String>,
-    /// How far is scrolled.
+    /// Name of the thing until which is scrolled.
     pub until: Option<String>,
-    /// Where it is dragged.
+    /// Name of the thing to which it is dragged.
     pub to: Option<String>,
     /// A file of the folder.
     pub file: Option<String>,
-    /// Where is drawn.
+    /// Points through which is drawn.
     pub points: Vec<[f64; 2]>,
 }
 

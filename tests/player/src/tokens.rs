@@ -1,7 +1,7 @@
 //! About how many tokens a prompt takes: the estimate that docs/reactive.md states, written anew.
 
-/// Of a text: one for every seven letters of a word, every three digits, every mark or run of up
-/// to four equal ones, and every letter outside of ASCII.
+/// Counts the tokens of a text: one for every seven letters of a word, every three digits, every
+/// mark or run of up to four equal ones, and every letter outside of ASCII.
 pub(crate) fn of_text(text: &str) -> u64 {
     let mut sum = 0;
     let mut letters = text.chars().peekable();
@@ -26,7 +26,7 @@ pub(crate) fn of_text(text: &str) -> u64 {
     sum
 }
 
-/// Of a picture: one for every square of 28 pixels, the dearest formula known.
+/// Counts the tokens of a picture: one for every square of 28 pixels, the dearest formula known.
 pub(crate) fn of_picture(width: u32, height: u32) -> u64 {
     u64::from(width.div_ceil(28)) * u64::from(height.div_ceil(28))
 }

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-/// What a request says.
+/// A parsed request.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     /// The system's messages.

@@ -1,4 +1,4 @@
-//! Who may depend on whom: the floors of the house.
+//! Rules on which crates may depend on which.
 
 use super::Finding;
 use crate::repository::{Dependency, Package};
@@ -136,7 +136,7 @@ pub(super) fn check(members: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Where a member's manifest is, by the workspace's own convention.
+/// Returns the path of a member's manifest, by the workspace's own convention.
 fn manifest(package: &str) -> String {
     match package {
         "xtask" => "xtask/Cargo.toml".to_owned(),

@@ -1,9 +1,9 @@
-//! Where the comments and literals of a Rust source are: no more than is needed to tell code from
-//! text. Understands nested comments, raw strings, byte and C strings, and lifetimes.
+//! Finds the comments and literals of a Rust source: no more than is needed to tell code from text.
+//! Understands nested comments, raw strings, byte and C strings, and lifetimes.
 
 use std::ops::Range;
 
-/// What is not code.
+/// A part of a source that is not code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Comment,
@@ -60,7 +60,7 @@ pub(super) fn end_of_word(bytes: &[u8], start: usize) -> usize {
         .map_or(bytes.len(), |len| start + len)
 }
 
-/// Where `needle` next stands at or after `start`; the end without it.
+/// Returns the next position of `needle` at or after `start`; the end without it.
 fn position(bytes: &[u8], start: usize, needle: &[u8]) -> usize {
     let found = bytes[start..]
         .windows(needle.len())

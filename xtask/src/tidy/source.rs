@@ -24,7 +24,7 @@ pub(super) struct Source {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// Of the word `fn`.
+    /// The line of the word `fn`.
     pub(super) line: usize,
     /// From the word `fn` to the closing brace, both counted.
     pub(super) lines: usize,
@@ -156,8 +156,8 @@ fn blanked<'a>(text: &str, ranges: impl Iterator<Item = &'a Range<usize>>) -> St
     String::from_utf8(bytes).expect("whole characters were replaced by spaces")
 }
 
-/// Where `word` stands in `text` without being part of a longer name. An end of `word` that is
-/// not part of a name, as the `!` of `dbg!`, borders on anything.
+/// Finds the places of `word` in `text` where it stands without being part of a longer name. An end
+/// of `word` that is not part of a name, as the `!` of `dbg!`, borders on anything.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let borders = |inner: Option<u8>, outer: Option<&u8>| {

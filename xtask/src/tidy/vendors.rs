@@ -11,7 +11,8 @@ const VENDORS: [(&str, &[&str]); 4] = [
     ("ollama", &["ollama"]),
 ];
 
-/// Where every vendor may be named: the list of providers, and the wiring with its configuration.
+/// Files in which every vendor may be named: the list of providers, and the wiring with its
+/// configuration.
 const OPEN: [&str; 4] = [
     "crates/models/src/lib.rs",
     "crates/models/src/catalogue/protocol.rs",

@@ -8,7 +8,7 @@ struct Ban {
     applies: fn(&Source) -> bool,
     /// Whether tests, benchmarks and examples are held to it too.
     in_tests: bool,
-    /// What to do instead.
+    /// The remedy, in a sentence.
     hint: &'static str,
 }
 
@@ -185,7 +185,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Where `module` stands in a group such as `use std::{fs, io};`.
+/// Finds the places of `module` in a group such as `use std::{fs, io};`.
 fn in_groups(code: &str, module: &str) -> Vec<usize> {
     let mut places = Vec::new();
     for (start, _) in code.match_indices("use std::{") {

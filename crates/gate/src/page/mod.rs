@@ -1,4 +1,4 @@
-//! What an input on a page weighs, by what the screen measured just before.
+//! Risk of an input on a page, by what the screen measured just before.
 //!
 //! A page belongs to others. What a run may do there without asking depends on whether the person
 //! named its origin, on where typed data would go, and on what the control is for. Names and roles

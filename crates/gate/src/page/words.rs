@@ -1,4 +1,4 @@
-//! What the name of a control says that it does, in several languages.
+//! Vocabulary that tells from the name of a control what it does, in several languages.
 //!
 //! Names are a page's own words. So they are only ever a reason for more care: whoever means harm
 //! can name a button as they like, and what such a button then starts is judged by the form around

@@ -44,7 +44,7 @@ pub enum PolicyFileError {
     UnknownAgent {
         /// The agent.
         agent: String,
-        /// Those for which something is laid down.
+        /// Agents that the policy has settings for.
         known: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a person laid down: rules on calls, and how far each agent is trusted.
+//! The policy that a person wrote: rules on calls, and how far each agent is trusted.
 //!
 //! A policy is data in TOML: the person's own file, and perhaps one of the project, which can
 //! only tighten. The strictest rule that holds decides. Whatever is uncertain counts against the
@@ -101,7 +101,7 @@ pub struct Subject<'a> {
 /// Paths that a command line may touch, as far as its words can tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MayName<'a> {
-    /// Those that a word could be.
+    /// Paths that a word may name.
     pub paths: &'a [SubjectPath],
     /// A word is known only when it runs, so it could be any.
     pub any: bool,

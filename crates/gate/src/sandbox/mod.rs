@@ -1,5 +1,5 @@
-//! What contains a command: what it may change, see, reach and use up, made true by the operating
-//! system and found out by trying.
+//! Containment of commands: what a command may change, see, reach and use up, made true by the
+//! operating system and found out by trying.
 //!
 //! [`plan`](plan()) says what shall hold, [`confine`] makes it hold for a process and all that it
 //! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out, which

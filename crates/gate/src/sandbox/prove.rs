@@ -100,7 +100,7 @@ pub enum ProofError {
     /// The files and services that the probe shall not reach could not be laid out.
     #[error("the sandbox could not be tried: preparing it in `{folder}`: {source}")]
     Prepare {
-        /// Where.
+        /// The folder that the process works in.
         folder: String,
         /// The operating system's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! What controls are called.
+//! Names of controls.
 
 use gyrus_contract::{Starts, Starts::Acts};
 

@@ -1,4 +1,4 @@
-//! Where an input is made, and where it leads.
+//! Places where an input is made, and destinations to which it leads.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What must hold for all inputs.
+//! Properties that hold for all inputs.
 
 use gyrus_contract::{
     Aim, Form, Mode, Risk,

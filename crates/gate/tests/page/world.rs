@@ -16,7 +16,7 @@ static GATE: LazyLock<Warden> = LazyLock::new(|| {
     })
 });
 
-/// What comes of an input, in the modes read-only, ask, edits, auto and never.
+/// Outcome of an input, in the modes read-only, ask, edits, auto and never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Comes {
     /// Passes in every mode.
@@ -29,7 +29,7 @@ pub(crate) enum Comes {
     EachTime,
     /// Critical: asked each time.
     Critical,
-    /// Nobody can allow it.
+    /// No approval can allow it.
     Never,
 }
 
@@ -161,7 +161,7 @@ impl Under<'_> {
         )
     }
 
-    /// What comes of it, by its verdicts in every mode.
+    /// Returns the outcome of a call, by its verdicts in every mode.
     #[track_caller]
     pub(crate) fn comes(&self, call: &ResolvedCall) -> Comes {
         use Decision::{Allow, Ask, Deny};
@@ -183,7 +183,7 @@ impl Under<'_> {
     }
 }
 
-/// What comes of an aim under the goal alone.
+/// Returns the outcome of an aim under the goal alone.
 #[track_caller]
 pub(crate) fn comes(aim: Aim) -> Comes {
     Under::default().comes(&call(Some(aim)))

@@ -1,4 +1,4 @@
-//! What policies say of calls, and what is said of broken ones.
+//! Verdicts of policies on calls, and errors about broken policies.
 
 mod documented;
 mod world;

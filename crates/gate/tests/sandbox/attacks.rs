@@ -1,4 +1,4 @@
-//! What a command must not be able to do.
+//! Attacks that a command must not be able to carry out.
 
 use std::{os::unix::process::CommandExt, process::Command};
 
@@ -161,7 +161,7 @@ pub(crate) fn races_lead_nowhere(user: User, around: Around) {
     world.check_unchanged();
 }
 
-/// What a command leaves in places of its own must not lead the next sandbox astray.
+/// Links that a command leaves in places of its own do not lead the next sandbox astray.
 pub(crate) fn planted_links_are_not_followed(user: User, around: Around) {
     let world = World::new(user, around);
     let planted =
@@ -209,7 +209,7 @@ pub(crate) fn limits_hold(user: User, around: Around) {
     world.limits = ROOMY;
 }
 
-/// What a command starts ends with it, however it hides and multiplies; and nothing else does.
+/// Processes that a command starts end with it, however they hide and multiply; others do not.
 pub(crate) fn nothing_is_left_behind(user: User, around: Around) {
     let world = World::new(user, around);
     let mut bystander = Command::new("sleep");

@@ -1,4 +1,5 @@
-//! What stands over other things for a command, as a private copy over a repository's own folder.
+//! Files and folders that are bound over others for a command, as a private copy over a
+//! repository's own folder.
 
 use std::fs;
 
@@ -134,7 +135,7 @@ pub(crate) fn need_a_place_without_links(user: User, around: Around) {
     }
 }
 
-/// Where there are no mounts, that is said of each place.
+/// A sandbox without mounts says so of each place.
 pub(crate) fn are_missed_without_namespaces(user: User, around: Around) {
     let world = World::new(user, around);
     let ran = script(&world, &with_copy(&world), "cat notes");

@@ -1,4 +1,4 @@
-//! What a command must be able to do as if there were no sandbox.
+//! Everyday work that a command must be able to do as if there were no sandbox.
 
 use std::process::Command;
 
@@ -162,7 +162,7 @@ node u.js",
     ),
 ];
 
-/// What does not work without namespaces: caches with layers, folders that all users share, a
+/// Work that fails without namespaces: caches with layers, folders that all users share, a
 /// terminal, and programs that nobody may look into.
 const NOT_ALONE: &[&str] = &[
     "/dev/shm/x",
@@ -211,7 +211,7 @@ pub(crate) fn works(user: User, around: Around, change: impl Fn(&mut World)) {
     assert!(tried > EVERYDAY.len() / 2, "only {tried} programs are here");
 }
 
-/// What a command changed in a layer stays there for the next one, and nowhere else.
+/// Changes that a command makes in a layer stay there for the next one, and nowhere else.
 pub(crate) fn layers_keep_changes(user: User, around: Around) {
     let world = World::new(user, around);
     let ran =

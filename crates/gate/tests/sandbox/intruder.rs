@@ -39,7 +39,7 @@ pub(crate) const ARGUMENT: &str = "--intruder";
 /// Ways to change what a connection leads to while it is made.
 pub(crate) const WAYS: usize = 4;
 
-/// What is to be tried.
+/// An attack to be tried.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Sockets in files.

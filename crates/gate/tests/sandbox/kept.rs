@@ -47,7 +47,7 @@ const ATTACKS: &[&str] = &[
     "rm -rf $WORLD/workspace",
 ];
 
-/// What works beside them, in a folder that has no rule of its own.
+/// Everyday commands that work beside them, in a folder that has no rule of its own.
 const EVERYDAY: &str = "
     echo a > new && echo b >> new && [ \"$(cat new)\" = $'a\\nb' ] && mv new newer && cp newer top &&
     mkdir -p fresh/er && echo x > fresh/er/file && mv fresh moved && rm -r moved &&
@@ -110,7 +110,7 @@ pub(crate) fn stays_as_it_is(user: User, around: Around) {
     assert_eq!(names, ["config", "hooks"]);
 }
 
-/// Where the workspace has no rule of its own, the same works as where it has.
+/// Everyday commands work in a workspace without a rule of its own as in one with a rule.
 pub(crate) fn keeps_nobody_from_working(user: User, around: Around) {
     everyday::works(user, around, |world| {
         fs::create_dir(world.path("workspace/.kept")).unwrap();
@@ -118,7 +118,7 @@ pub(crate) fn keeps_nobody_from_working(user: User, around: Around) {
     });
 }
 
-/// What is hidden in the workspace cannot be kept from a command, so there is none.
+/// No command runs where hidden files of the workspace cannot be kept from it.
 pub(crate) fn nothing_runs_beside_what_is_hidden(user: User, around: Around) {
     let world = World::new(user, around);
     fs::write(world.path("workspace/secret"), "decoy").unwrap();

@@ -1,4 +1,4 @@
-//! What a policy denies within a workspace, tried by a program that the policy knows nothing of.
+//! Denied paths within a workspace, tried by a program that the policy knows nothing of.
 
 use std::fs;
 

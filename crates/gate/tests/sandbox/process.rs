@@ -2,8 +2,8 @@
     unsafe_code,
     reason = "a test needs a process that is init of a namespace"
 )]
-//! What a keeper does around a command, in short: a PID namespace, its init process, and the
-//! command below it.
+//! A keeper's work around a command, in short: a PID namespace, its init process, and the command
+//! below it.
 
 use std::{
     fs, io,
@@ -145,7 +145,7 @@ pub(crate) fn unix_address(path: &Path) -> Address {
     address
 }
 
-/// Of this machine's loopback interface.
+/// Returns an address on this machine's loopback interface.
 pub(crate) fn internet_address(port: u16) -> Address {
     let mut address = [0; 110];
     address[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());

@@ -43,7 +43,7 @@ impl Around {
     }
 }
 
-/// What is run.
+/// A command to run and its surroundings.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     containment: Containment,
@@ -54,7 +54,7 @@ struct Order {
     folder: std::path::PathBuf,
 }
 
-/// What came of it.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -62,11 +62,11 @@ pub(crate) struct Ran {
     pub(crate) gaps: Vec<Gap>,
 }
 
-/// Who runs it.
+/// The user who runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Current,
-    /// Nobody in particular.
+    /// The user `nobody`.
     Other,
 }
 

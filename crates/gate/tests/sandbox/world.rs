@@ -42,8 +42,8 @@ pub(crate) const ROOMY: ResourceLimits = ResourceLimits {
     file_bytes: 1 << 30,
 };
 
-/// Where worlds are laid out: not below the system's folders for temporary files, which a sandbox
-/// has of its own.
+/// Returns the folder in which worlds are laid out: not below the system's folders for temporary
+/// files, which a sandbox has of its own.
 fn ground() -> PathBuf {
     let given = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let scratch = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -183,7 +183,7 @@ impl World {
         self.start(|start| start.script(script))
     }
 
-    /// What stands outside now must be what stood there before.
+    /// Checks that everything outside is as it was before.
     pub(crate) fn check_unchanged(&self) {
         for file in ["secret/file", "outside/file", "cache/lower"] {
             assert_eq!(

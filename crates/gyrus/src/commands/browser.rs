@@ -25,7 +25,7 @@ enum Verb {
     /// What you type goes to the page alone. Close the window when you are done; without a desktop,
     /// you get the address of a page that shows it in any browser.
     Login {
-        /// Where to log in
+        /// Address of the page to log in at
         #[arg(value_name = "URL")]
         address: String,
         /// The profile that remembers it

@@ -26,7 +26,7 @@ pub(crate) struct Demo {
     /// Keep the folder, to look around in it
     #[arg(long)]
     keep: bool,
-    /// What to order, by its name in the shop
+    /// Item to order, by its name in the shop
     #[arg(long, value_name = "NAME")]
     item: Option<String>,
     /// If no browser is installed, install one without asking

@@ -15,7 +15,7 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
-/// How one thing stands.
+/// Result of one check.
 enum Finding {
     Good(String),
     /// It works, with a gap that one should know.
@@ -157,7 +157,7 @@ fn browses(gyrus: &Gyrus) -> Finding {
     }
 }
 
-/// What the sandbox kept to when it was tried just now.
+/// Reports which promises the sandbox kept when it was tried just now.
 fn sandboxed(gyrus: &Gyrus) -> Finding {
     let proof = gyrus
         .home()

@@ -60,7 +60,7 @@ struct Evaluation {
     /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N
     #[arg(long, value_name = "FOLDER", conflicts_with = "suites")]
     miniwob: Option<PathBuf>,
-    /// Whom to ask, as in `gyrus run`
+    /// Model to ask, as in `gyrus run`
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Attempts under way at once, each with a browser of its own

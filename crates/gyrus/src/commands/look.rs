@@ -33,7 +33,7 @@ pub(crate) struct Look {
     #[arg(long)]
     visible: bool,
 
-    /// Of the page, in CSS pixels
+    /// Size of the page, in CSS pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x800", value_parser = size)]
     size: (u32, u32),
 

@@ -31,7 +31,7 @@ use gyrus_surfaces::{
     terminal,
 };
 
-/// How long a server may take when a person waits for it by name.
+/// Timeout for a server that a person waits for by name.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Digits of a content that name it.
@@ -64,7 +64,7 @@ enum Verb {
     },
 }
 
-/// Where this command looks.
+/// Places where this command looks.
 struct Here {
     home: Home,
     config: Config,

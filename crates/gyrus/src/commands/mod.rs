@@ -37,7 +37,7 @@ use crate::{Gyrus, exit::Code, failure::Failure, setup};
 
 macro_rules! commands {
     ($($name:ident($arguments:ty),)*) => {
-        /// What can be asked for.
+        /// Commands of the program.
         #[derive(clap::Subcommand)]
         #[expect(clippy::large_enum_variant, reason = "there is one, for as long as the program runs")]
         pub(crate) enum Command {

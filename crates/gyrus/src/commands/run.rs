@@ -40,7 +40,7 @@ Exit codes: 0 the goal is reached; 1 it failed; 2 wrong usage or configuration; 
 4 denied, nobody to ask, or stopped; 5 waits for a person; 6 stuck; 7 the model is unreachable;
 130 interrupted. After 3, 5, 6, 7 and 130, and after a stop, the run can be resumed.")]
 pub(crate) struct Run {
-    /// What to reach; `-` reads it from standard input
+    /// Goal to reach; `-` reads it from standard input
     goal: String,
     /// Go on with what the last run in this folder knows: \"now do the same for March\"
     #[arg(short, long = "continue")]
@@ -56,7 +56,7 @@ pub(crate) struct Run {
     output: OutputFlags,
 }
 
-/// What a run is created with.
+/// Parts that a run is created with.
 struct Parts<'a> {
     gyrus: &'a Gyrus,
     home: &'a Home,

@@ -14,7 +14,7 @@ use gyrus_surfaces::{console::put, terminal};
 pub(crate) struct Steer {
     /// The run: `last`, its id, or the start or end of it
     run: String,
-    /// What to add
+    /// Text to add
     text: String,
 }
 

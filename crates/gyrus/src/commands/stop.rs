@@ -14,10 +14,10 @@ use gyrus_text::plural;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, own_child, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
-/// How long the process that holds the run may take to obey.
+/// Timeout for the process that holds the run to obey.
 const OBEY_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long killed processes may take to be gone.
+/// Timeout for killed processes to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Cut off what a run does and park it, or stop everything at once

@@ -130,7 +130,7 @@ impl Undo {
     }
 }
 
-/// What was undone of a run, a line each.
+/// Lists what was undone of a run, a line each.
 pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
     let undone = undo::undone(store, run).map_err(|error| failure(error, run))?;
     let line = |undone: &undo::Undone| {

@@ -18,14 +18,14 @@ use gyrus_text::visible;
 use crate::{failure::Failure, keys::Keys, whom::Ready};
 use gyrus_surfaces::console::put;
 
-/// How long a new run waits for its servers.
+/// Time that a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A server that is to be had.
 pub(crate) struct Wanted {
     /// Its name.
     pub(crate) name: String,
-    /// What was written of it.
+    /// Its section of the configuration.
     pub(crate) section: ServerSection,
     /// The project's file names it, not the person.
     pub(crate) of_project: bool,
@@ -107,7 +107,7 @@ pub(crate) struct Connected {
     servers: Servers,
     secrets: Vec<Secret>,
     notes: Vec<String>,
-    /// Where their pipes and temporary files are; they go with this.
+    /// Folders of their pipes and temporary files; dropping this deletes them.
     _folders: Vec<tempfile::TempDir>,
 }
 
@@ -157,7 +157,7 @@ impl Connected {
         Ok((connected, ready, tools))
     }
 
-    /// What they were given and no run may see.
+    /// Returns the secrets that they were given and no run may see.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let copy = |secret: &Secret| Secret {
             name: secret.name.clone(),
@@ -166,12 +166,12 @@ impl Connected {
         self.secrets.iter().map(copy).collect()
     }
 
-    /// How they are, after waiting for at most `limit`.
+    /// Returns their states, after waiting for at most `limit`.
     pub(crate) async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
         self.servers.states(limit).await
     }
 
-    /// What is to be said of servers that are not there.
+    /// Returns the notes about servers that are not available.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,4 +1,4 @@
-//! How a server is kept and confined: as the commands of runs are, with a folder of its own.
+//! Start of a server: confined as the commands of runs are, with a folder of its own.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
 /// The names of servers' folders begin so; the process that they belong to follows.
 const PREFIX: &str = "mcp-";
 
-/// Where servers are started.
+/// The surroundings in which servers are started.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub(crate) home: &'a Home,
@@ -43,7 +43,8 @@ pub(crate) struct Around<'a> {
     pub(crate) sandbox: SandboxWord,
 }
 
-/// How a server is to be had, and its folder if it has one; in words why it cannot.
+/// Returns the way to start a server, and its folder if it has one; or the reason in words why it
+/// cannot be started.
 pub(super) fn setup(
     around: &Around<'_>,
     wanted: &Wanted,
@@ -109,8 +110,8 @@ pub(super) fn setup(
     Ok((whole(way, reach), Some(folder)))
 }
 
-/// What starts a server: the file that an absolute path names, or a program that no run can have
-/// put there.
+/// Returns the program that starts a server: the file that an absolute path names, or a program
+/// that no run can have put there.
 fn program(programs: &Programs, command: &str) -> Result<String, String> {
     if Path::new(command).is_absolute() {
         return Ok(command.to_owned());
@@ -149,7 +150,7 @@ fn folder(home: &Home) -> Result<TempDir, String> {
         .map_err(wrong)
 }
 
-/// What runs the server, what it can reach then, and where its pipes are laid.
+/// Returns the keeper of the server, what the server can reach, and the folder of its pipes.
 fn kept(
     around: &Around<'_>,
     folder: &TempDir,

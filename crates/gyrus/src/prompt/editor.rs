@@ -21,7 +21,7 @@ use gyrus_surfaces::console::put;
 /// Lines that are kept from one conversation to the next.
 const HISTORY: usize = 1_000;
 
-/// What was typed.
+/// Input that was typed.
 pub(super) enum Typed {
     Line(String),
     /// Nothing will come any more.

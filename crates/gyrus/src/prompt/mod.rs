@@ -54,7 +54,7 @@ struct Prompt<'a> {
     screen: Option<Arc<Browser>>,
     /// The servers of the session, started when they are needed first.
     connected: Option<Connected>,
-    /// What comes with the next goal.
+    /// Attachments of the next goal.
     context: Vec<Attachment>,
     /// The last run of the session.
     last: Option<RunId>,

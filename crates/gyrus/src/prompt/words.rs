@@ -1,4 +1,4 @@
-//! What a line at the prompt says.
+//! Parsing of a line at the prompt.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(super) const WORDS: [(&str, &str, &str); 8] = [
     ("/quit", "", "leave; so does Ctrl-D"),
 ];
 
-/// What to type.
+/// Returns the help.
 pub(super) fn help() -> String {
     let mut text = String::from(
         "A line is a goal; `\\` at its end goes on in the next line. While a run works, Ctrl-C lets \

@@ -1,4 +1,4 @@
-//! What an attack is, how it is carried out through gyrus and without it, and what counts as harm.
+//! Attacks, how they are carried out through gyrus and without it, and what counts as harm.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     world::{KNOWN_SECRET, Ran, World, is_confined},
 };
 
-/// Where the orders stand that the model finds.
+/// Place of the orders that the model finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
     /// In a file of the project.
@@ -33,9 +33,9 @@ pub(crate) enum Carrier {
 #[derive(Clone)]
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
-    /// What the person wants.
+    /// Goal of the person.
     pub(crate) goal: &'static str,
-    /// What the attack's author laid into the project beforehand: a script.
+    /// Script by which the attack's author prepares the project.
     pub(crate) prepare: String,
     pub(crate) carrier: Carrier,
     /// Calls, or lists of calls for one turn.
@@ -222,7 +222,7 @@ impl Attack {
     }
 }
 
-/// What changed that only a person's yes may change, and what was heard elsewhere.
+/// Returns the changes that only a person's yes may make, and what listeners received.
 fn changes(world: &World, before: &BTreeMap<PathBuf, String>) -> Vec<String> {
     let after = world.protected();
     let mut harm: Vec<_> = before

@@ -1,4 +1,4 @@
-//! Who waits for what an attack sends: a listener that answers everything and keeps all it hears.
+//! Receiver of what an attack sends: a listener that answers everything and keeps all it hears.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// What a listener says to itself.
+/// Request that a listener sends to itself.
 const OWN: &[u8] = b"is that all?";
 
 /// A listener on an address of this machine. It ends when it is dropped.

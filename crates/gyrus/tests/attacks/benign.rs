@@ -29,7 +29,7 @@ git add -A
 git commit -qm 'A project'
 "##;
 
-/// What a person wants, what is called, and a script that succeeds if it is reached.
+/// Goal of a person, the calls for it, and a script that succeeds if it is reached.
 struct Task {
     goal: &'static str,
     calls: Vec<Value>,
@@ -355,7 +355,7 @@ fn handling() -> Vec<Task> {
     ]
 }
 
-/// How often a person was asked, and what about.
+/// Lists the questions that a person was asked.
 fn questions(task: &Task) -> Vec<String> {
     let world = World::new();
     world.named.answers_with("a manual\n".to_owned());

@@ -10,7 +10,7 @@ use crate::provider::{self, Provider, Says};
 /// Before an order: `{"tool": …, "arguments": …}`, or a list of such for one turn.
 pub(crate) const ORDER: &str = "INJECTION: ";
 
-/// What every secret of these tests begins with.
+/// Beginning of every secret of these tests.
 pub(crate) const CANARY: &str = "CANARY";
 
 /// Starts the model. It makes the `opening` calls one after the other, then what orders say, each

@@ -46,20 +46,20 @@ git commit -qm 'A beginning'
 /// The folders of one test.
 pub(crate) struct World {
     folder: TempDir,
-    /// Who must hear nothing.
+    /// Listener that must receive nothing.
     pub(crate) attacker: Listener,
-    /// Whom the person named.
+    /// Listener whose address the person named.
     pub(crate) named: Listener,
 }
 
-/// What gyrus said and wrote.
+/// Output of gyrus and its journal.
 pub(crate) struct Ran {
     pub(crate) said: String,
     pub(crate) entries: Vec<Entry>,
 }
 
 impl World {
-    /// Where a person would have a project.
+    /// Creates a world in a place where a person would have a project.
     pub(crate) fn new() -> Self {
         Self::below(&ground())
     }
@@ -210,8 +210,8 @@ fn walk(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
     found.insert(path.to_owned(), format!("{:o} {holds}", data.mode()));
 }
 
-/// Where worlds are laid out: not below the system's folders for temporary files, where other
-/// rules hold.
+/// Returns the folder in which worlds are laid out: not below the system's folders for temporary
+/// files, where other rules hold.
 fn ground() -> PathBuf {
     let given = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let scratch = ["/tmp", "/var/tmp", "/dev/shm"];

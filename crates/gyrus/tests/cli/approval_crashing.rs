@@ -431,7 +431,7 @@ fn a_link_that_leads_elsewhere_now_is_asked_about_again() {
     }
 }
 
-/// How often two people answer at once. The race is real, so more rounds find more.
+/// Number of times that two people answer at once. The race is real, so more rounds find more.
 const ROUNDS: usize = 12;
 
 #[test]

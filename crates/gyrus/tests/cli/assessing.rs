@@ -48,7 +48,7 @@ fn asked(provider: &Provider) -> usize {
     provider.asked.lock().unwrap().len()
 }
 
-/// Where the entries of second looks stand in the only run, counted from 1.
+/// Returns the places of the entries of second looks in the only run, counted from 1.
 fn looks(world: &World) -> Vec<usize> {
     let is_look =
         |entry: &Entry| matches!(entry, Entry::ModelCall(it) if it.purpose == Purpose::Safety);

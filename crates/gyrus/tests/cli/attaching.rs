@@ -47,7 +47,7 @@ const SHOP: &str = r#"<!doctype html><title>Mug shop</title><h1>Mug shop</h1>
 <form method="post" action="/order" target="_blank">
 <label>Your name <input name="who"></label><button>Place order</button></form>"#;
 
-/// What the person has open. It must be told nowhere.
+/// A page that the person has open. It must be told nowhere.
 const MINE: &str = "<!doctype html><title>My zebra bank</title><p>My zebra account";
 
 /// Serves both, and writes down what was ordered.
@@ -82,7 +82,7 @@ impl Site {
 /// A browser of a person's. Dropping it ends it.
 struct Theirs {
     process: Child,
-    /// Of its debugging port.
+    /// Its debugging port.
     port: String,
 }
 

@@ -225,7 +225,7 @@ fn with_nobody_to_ask_nothing_is_done() {
     assert_eq!(tree(&world.work()), before);
 }
 
-/// What the gate would say of applying is known before a person reads, and no line of a summary
+/// The card tells the gate's verdict on applying before a person reads, and no line of a summary
 /// can pose as a diff.
 #[test]
 fn the_card_says_what_is_asked_again() {

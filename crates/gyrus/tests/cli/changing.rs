@@ -14,7 +14,7 @@ use crate::{
 
 const GOAL: &str = "call Point Vertex everywhere";
 
-/// What the model says when it is over.
+/// Reply of the model when the run is over.
 const LEARNED: &str = "[[reply]]\npurpose = \"reflect\"\n\
                        text = '{\"worked\": \"Every shape names its corner type once.\", \
                        \"did_not\": \"The shape module was missed at first.\"}'\n";
@@ -489,7 +489,7 @@ fn a_model_may_say_that_there_is_nothing_to_propose() {
     }
 }
 
-/// What a check outside finds goes back, and another changeset is made.
+/// Findings of an outer check go back, and another changeset is made.
 #[test]
 fn checks_stand_around_it() {
     let news = json!({"path": "NEWS.md", "reason": "checked for", "content": "Vertex\n"});

@@ -76,7 +76,7 @@ fn results(world: &World) -> Vec<ToolResulted> {
     results.collect()
 }
 
-/// What a call printed, as the journal has it.
+/// Returns the output of a call, as the journal has it.
 fn printed(world: &World, call: usize) -> String {
     let result = &results(world)[call];
     let store = world.store();

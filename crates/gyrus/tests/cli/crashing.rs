@@ -185,7 +185,7 @@ fn matrix_with(with: &[&str], script: &str) {
     );
 }
 
-/// How each call was settled.
+/// Returns how each call was settled.
 fn settled(entries: &[Entry]) -> BTreeMap<EffectId, Settled> {
     let results = entries.iter().filter_map(|entry| match entry {
         Entry::ToolResulted(result) => Some((result.effect.clone(), result.settled)),

@@ -1,4 +1,4 @@
-//! What a policy says of a path holds for commands, however they are written.
+//! A policy's rules on paths hold for commands, however they are written.
 
 use std::fs;
 

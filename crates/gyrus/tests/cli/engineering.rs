@@ -22,7 +22,7 @@ use crate::{
 /// A plan without a search.
 pub(crate) const PLAN: &str = "[[reply]]\npurpose = \"plan\"\ntext = \"1. do it 2. submit it\"\n";
 
-/// What the model says after the judge's yes.
+/// Reply of the model after the judge's yes.
 pub(crate) const RIGHT: &str = "[[reply]]\npurpose = \"reflect\"\ntext = \"The rounding mattered: \
                                 look at tolerance.rs first.\"\n";
 

@@ -21,7 +21,7 @@ fn world() -> World {
     world
 }
 
-/// How often the only run asked.
+/// Returns how often the only run asked.
 fn asked(world: &World) -> usize {
     let asks = |entry: &&Entry| matches!(entry, Entry::ApprovalAsked(_));
     world.entries().iter().filter(asks).count()

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-/// Who connects and says nothing for so long is left: browsers open connections that they may
-/// never use.
+/// Time without a request after which a connection is dropped: browsers open connections that they
+/// may never use.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// A request or an answer.

@@ -1,4 +1,4 @@
-//! What the journal of the newest run says.
+//! Readers of the journal of the newest run.
 
 use gyrus_kernel::{Ending, Entry, log_name};
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(crate) fn facts(world: &World, wanted: &str) -> Vec<Value> {
     noted.collect()
 }
 
-/// How it came out.
+/// Returns the ending of the run.
 pub(crate) fn ending(world: &World) -> Ending {
     let ended = entries(world).into_iter().find_map(|entry| match entry {
         Entry::RunEnded(ended) => Some(ended.ending),

@@ -1,4 +1,4 @@
-//! Where namespaces are refused, gyrus works, and says what does not hold.
+//! Gyrus works where namespaces are refused, and says what does not hold.
 
 use std::{
     fs,
@@ -108,7 +108,7 @@ fn a_commit_goes_through_a_private_copy() {
     assert!(!work.join(".git/hooks/post-commit").exists());
 }
 
-/// What every day needs, each line ended by `&&`.
+/// Everyday commands, each line ended by `&&`.
 const EVERYDAY: &str = "
     mkdir -p src && echo 'x = 1' > src/a && sed -i s/1/2/ src/a && grep -q 2 src/a && cp -a src copy &&
     mv copy moved && chmod 700 moved && touch -d yesterday moved/a && rm -r moved && tar cf t.tar src &&

@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::support::{Said, THREE_STEPS, World, read, said, works};
 
-/// What the page may be made of.
+/// Elements that the page may be made of.
 const ELEMENTS: &str = "html head meta link title style body header aside main nav footer section \
                         h1 p div span b i a ul li dl dt dd pre code kbd time details summary \
                         figure figcaption img svg rect input output script";
@@ -105,7 +105,7 @@ fn parse(page: &str) -> Parsed {
     Parsed { text, scripts }
 }
 
-/// Where a tag ends: at the first `>` outside of quotes.
+/// Returns the end of a tag: the first `>` outside of quotes.
 fn end_of_tag(tag: &str) -> usize {
     let mut quoted = false;
     tag.find(|c| {

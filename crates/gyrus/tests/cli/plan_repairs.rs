@@ -259,7 +259,7 @@ fn a_step_is_judged_again_when_it_runs() {
     );
 }
 
-/// What a step returned makes the call: it is judged as it is called.
+/// A call that contains what a step returned is judged as it is called.
 #[test]
 fn a_filled_in_path_is_judged_as_what_it_is() {
     let world = planned(&[

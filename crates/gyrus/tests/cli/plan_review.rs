@@ -98,7 +98,7 @@ fn a_plan_is_edited_before_the_yes() {
     world.replays();
 }
 
-/// What a person writes is checked as what a model writes, and asked about again if it is wrong.
+/// A person's edit is checked as a model's plan is, and asked about again if it is wrong.
 #[test]
 fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
     let world = planned(&[write("1", "a.txt", "a\n", &[])]);

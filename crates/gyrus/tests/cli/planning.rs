@@ -192,7 +192,7 @@ fn programs_follow_the_task() {
     );
 }
 
-/// What a file of the inbox is, by its content alone: where it belongs and what it is called.
+/// Classifies a file of the inbox by its content alone: where it belongs and what it is called.
 fn paper(number: usize) -> (String, String) {
     let month = 1 + number % 12;
     match number % 4 {
@@ -520,7 +520,7 @@ fn a_summary_says_whether_the_goal_is_reached() {
     assert_eq!(timeline(&world).last().unwrap(), "task.error");
 }
 
-/// What the planner is given: files, the clipboard, what the session knows, the trust level.
+/// The planner is given files, the clipboard, what the session knows, and the trust level.
 #[test]
 fn the_planner_knows_what_was_given() {
     let steps = [step("1", "list", json!({"path": "."}), &[])];

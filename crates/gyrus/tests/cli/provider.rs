@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::http::{self, Message};
 
-/// What it says to a question, and how it ends the connection.
+/// Reply to a question, and the way in which the connection ends.
 pub(crate) enum Says {
     /// A whole answer: status, content type, body.
     Answer(u16, &'static str, String),

@@ -25,7 +25,7 @@ const WRAPPER: &str = concat!(
     "/../../tests/real-model/server.mjs"
 );
 
-/// What was installed.
+/// The installed server and its model.
 struct Installed {
     folder: PathBuf,
     file: PathBuf,

@@ -58,7 +58,7 @@ fn results(world: &World) -> Vec<(Settled, String)> {
     entries.filter_map(text).collect()
 }
 
-/// What the first call of the last run brought.
+/// Returns the result of the first call of the last run.
 fn result(world: &World) -> String {
     results(world).remove(0).1
 }
@@ -344,7 +344,7 @@ fn a_server_that_is_late_holds_no_run_up() {
     assert_eq!(alive(&world), 0);
 }
 
-/// What a project brings along.
+/// Configuration that a project brings along.
 const PROJECT: &str =
     r#"{"mcpServers": {"srv": {"command": "bash", "args": ["server.sh", "good"]}}}"#;
 

@@ -45,7 +45,7 @@ pub(crate) struct World {
     folder: TempDir,
 }
 
-/// What a process said.
+/// Output of a process.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -92,7 +92,7 @@ impl World {
         self.path("work")
     }
 
-    /// What a file of that folder holds; empty if there is none.
+    /// Reads a file of that folder; empty if there is none.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }

@@ -17,7 +17,7 @@ use crate::{
     support::{PATIENCE, World, said},
 };
 
-/// What the person types, and nobody but the site may ever see.
+/// Text that the person types, and nobody but the site may ever see.
 const SECRET: &str = "correct-horse-battery";
 
 /// Asks for a person, and finishes when the site knows who it is and the person has said so.
@@ -232,7 +232,7 @@ fn is_nowhere(folder: &Path, bytes: &[u8]) {
     }
 }
 
-/// What the journal says between the beginning and the end of the only take-over.
+/// Returns the entries between the beginning and the end of the only take-over.
 fn meanwhile(entries: &[Entry]) -> (&[Entry], &Entry) {
     let began = entries
         .iter()

@@ -1,4 +1,4 @@
-//! What a run did to its folder is taken back, and nothing else is.
+//! Undo takes back what a run did to its folder, and nothing else.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What others wrote is printed so that everything in it is seen.
+//! Untrusted text is printed so that everything in it is seen.
 
 use gyrus_text::is_unseen;
 

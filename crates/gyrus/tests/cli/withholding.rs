@@ -1,5 +1,5 @@
-//! What a command did to files by which other programs run things is taken back until a person has
-//! seen it.
+//! Changes of a command to files by which other programs run things are taken back until a person
+//! has seen them.
 
 use std::fs;
 

@@ -39,7 +39,7 @@ pub(crate) fn lines() -> Vec<Line> {
     gyrus_lines::corpus::parse(EVERYDAY).unwrap()
 }
 
-/// What this machine lacks.
+/// Sections and programs that this machine lacks.
 pub(crate) struct Missing {
     sections: Vec<&'static str>,
     programs: Vec<&'static str>,

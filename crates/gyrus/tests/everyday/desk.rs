@@ -1,4 +1,5 @@
-//! Where a line is tried: a copy of the project for each side, a home for each, and gyrus.
+//! The place where a line is tried: a copy of the project for each side, a home for each, and
+//! gyrus.
 
 use std::{
     collections::BTreeMap,
@@ -22,13 +23,13 @@ use tempfile::TempDir;
 /// Folders that all users share; a run has its own in their place.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What of the person's home toolchains are found by. Both sides see the same.
+/// Folders of the person's home by which toolchains are found. Both sides see the same.
 const TOOLCHAINS: [&str; 4] = [".rustup", ".pyenv", ".nvm", ".local/bin"];
 
 /// For one line on one side, in seconds.
 const TIME_LIMIT: i64 = 300;
 
-/// How a command ended.
+/// End of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Code(i32),
@@ -46,7 +47,7 @@ impl fmt::Display for End {
     }
 }
 
-/// What gyrus made of a line.
+/// Result of a line in gyrus.
 #[derive(Debug, Clone)]
 pub(crate) enum Inside {
     /// It passed unasked, ended so, and said this.
@@ -179,7 +180,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What the line said there.
+    /// Returns the output of the line there.
     pub(crate) fn said_outside(&self) -> String {
         let said = fs::read(self.side("outside/said")).unwrap_or_default();
         String::from_utf8_lossy(&said).into_owned()
@@ -285,7 +286,7 @@ fn end(status: ExitStatus) -> End {
     }
 }
 
-/// What the journal of the only run says about its only command.
+/// Reads the outcome of the only command from the journal of the only run.
 fn outcome(journal: &Path) -> Option<Inside> {
     let store = Store::open(journal).ok()?;
     let name = store.names("runs").ok()?.pop()?;
@@ -316,7 +317,7 @@ fn outcome(journal: &Path) -> Option<Inside> {
     None
 }
 
-/// What the tool says of the end, before its own notes.
+/// Parses the end that the tool reports before its own notes.
 fn told_end(said: &str) -> Option<End> {
     said.lines().rev().find_map(end_in)
 }

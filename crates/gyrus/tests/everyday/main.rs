@@ -27,7 +27,7 @@ use table::{Came, Table, Tried};
 /// Lines are independent of each other, so some are tried at once; they wait for the disk mostly.
 const DESKS: usize = 4;
 
-/// Of a hundred lines, how many pass unasked and end as they do outside.
+/// Percentage of lines that must pass unasked and end as they do outside.
 const WANTED_PER_CENT: f64 = 95.0;
 
 /// Each so many lines, one is in the sample.

@@ -1,4 +1,4 @@
-//! What came of the lines, section by section.
+//! Results of the lines, section by section.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{
 /// Lines of output that are shown where two ends differ.
 const SHOWN_LINES: usize = 8;
 
-/// What came of a line.
+/// Result of a line.
 #[derive(Debug)]
 pub(crate) enum Came {
     /// It passed unasked and ended as it does outside.
@@ -73,7 +73,7 @@ impl Table {
             .count()
     }
 
-    /// Of a hundred lines that were tried, how many passed unasked and ended the same.
+    /// Returns the percentage of the tried lines that passed unasked and ended the same.
     fn per_cent(&self) -> f64 {
         let same = self.count(None, |came| matches!(came, Came::Same));
         same as f64 * 100.0 / self.tried.len().max(1) as f64

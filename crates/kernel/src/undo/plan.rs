@@ -30,7 +30,7 @@ pub struct RunUndo {
     pub repositories: Vec<RepositoryUndo>,
     /// The changes that calls made to files that no snapshot holds, oldest first.
     pub(super) files: Vec<KeptFiles>,
-    /// Those of them that are reverted.
+    /// Changes of files among them that are reverted.
     pub(super) files_back: Vec<Change>,
     /// The step in which the run was interrupted; its changes are in no snapshot.
     pub unfinished: Option<u32>,

@@ -196,7 +196,7 @@ pub(super) async fn in_the_middle(
     .await?
 }
 
-/// What `done` comes to, unless it takes too long.
+/// Returns the output of `done`, unless it takes too long.
 pub(super) async fn within<T>(
     done: impl Future<Output = T>,
     too_long: &str,

@@ -13,9 +13,9 @@ use crate::LabError;
 pub(super) struct Ground {
     folder: TempDir,
     root: PathBuf,
-    /// What runs work in.
+    /// The folder that runs work in.
     pub(super) work: PathBuf,
-    /// Where everything that the demo starts keeps its state.
+    /// The folder in which everything that the demo starts keeps its state.
     pub(super) home: PathBuf,
 }
 

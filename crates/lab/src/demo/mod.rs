@@ -23,7 +23,7 @@ use self::{ground::Ground, report::Report};
 use crate::{Console, Installation, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
-/// How the demo is played.
+/// Options of the demo.
 #[derive(Debug, Clone, Default)]
 pub struct DemoOptions {
     /// One line of JSON a finding, and no questions.
@@ -32,7 +32,7 @@ pub struct DemoOptions {
     pub keep: bool,
     /// Install the browser if there is none, without asking.
     pub install: bool,
-    /// What to order.
+    /// Name of the item to order.
     pub item: Option<String>,
 }
 
@@ -107,7 +107,7 @@ fn uncontained(
     Ok(None)
 }
 
-/// Where it happens.
+/// The surroundings in which the demo plays.
 struct Stage {
     ground: Ground,
     gyrus: Box<dyn Installation>,
@@ -115,9 +115,9 @@ struct Stage {
     seen: bool,
 }
 
-/// What a person can type next.
+/// Commands that a person can type next.
 struct Next {
-    /// Where the folder stays; `GYRUS_HOME` is set.
+    /// Commands for which the folder stays; `GYRUS_HOME` is set.
     here: Vec<String>,
     /// In any case.
     own: Vec<String>,

@@ -47,7 +47,7 @@ pub(super) async fn answers(
     }
 }
 
-/// Who answers, as the journal names it.
+/// Returns the person who answers, as the journal names it.
 fn myself() -> Principal {
     Principal {
         surface: "demo".to_owned(),

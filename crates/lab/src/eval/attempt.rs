@@ -1,4 +1,4 @@
-//! What became of one attempt at one task: a fold over the entries of its run.
+//! Outcome of one attempt at one task: a fold over the entries of its run.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gyrus_journal::Reader;
 use gyrus_kernel::{ApprovalAsked, AttemptResult, Ending, Entry, Settled, summary};
 use serde::{Deserialize, Serialize};
 
-/// What became of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Id of the task.
@@ -16,7 +16,7 @@ pub struct Attempt {
     pub repeat: u32,
     /// Whether the outcome is as strong as was required, and the answer right.
     pub passed: bool,
-    /// How strongly it is believed to be done; absent if the run did not claim so.
+    /// Strength of the claim that it is done; absent if the run did not claim so.
     pub strength: Option<Strength>,
     /// Why it did not pass, in a sentence.
     pub why: Option<String>,
@@ -28,9 +28,9 @@ pub struct Attempt {
     pub cost: u64,
     /// From the start of the process to its end.
     pub wall_ms: u64,
-    /// What the calls of tools did.
+    /// Counts of the verdicts on calls.
     pub verdicts: Verdicts,
-    /// What the run asked.
+    /// Counts of the run's questions.
     pub questions: Questions,
     /// Inputs that the gate measured at another element than the one that was named.
     pub landed_elsewhere: u64,
@@ -51,7 +51,7 @@ pub struct Tokens {
     pub prompts: u64,
 }
 
-/// What the calls of tools did.
+/// Counts of the verdicts on the calls of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdicts {
     /// Calls that changed something.
@@ -64,7 +64,7 @@ pub struct Verdicts {
     pub refused: u64,
 }
 
-/// What was asked, and what the answer was.
+/// Counts of questions by their answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Questions {
     /// Questions that were asked.
@@ -81,7 +81,7 @@ pub(super) struct Fold {
     pub(super) attempt: Attempt,
     pub(super) ending: Option<Ending>,
     pub(super) last_frame: Option<Image>,
-    /// What calls that are not settled named, and what the gate measured for them.
+    /// Targets of calls that are not settled: as the call named them and as the gate measured them.
     named: BTreeMap<EffectId, String>,
     aims: BTreeMap<EffectId, Aim>,
     /// The check that failed last.

@@ -13,7 +13,7 @@ use super::{
 /// Tasks that are listed because they take more or fewer steps.
 const LISTED: usize = 10;
 
-/// What is told, and whether a task that passed fails now.
+/// Returns the comparison as text, and whether a task that passed fails now.
 pub(super) fn compare(old: &Report, new: &Report, console: &dyn Console) -> (String, TrialEnd) {
     let (before, now) = (old.by_task(), new.by_task());
     let mut changes = Changes::default();
@@ -54,7 +54,7 @@ pub(super) fn compare(old: &Report, new: &Report, console: &dyn Console) -> (Str
     (text, end)
 }
 
-/// What is told of tasks that both reports have.
+/// Differences between tasks that both reports have.
 #[derive(Default)]
 struct Changes {
     worse: Vec<String>,
@@ -89,7 +89,7 @@ impl Changes {
     }
 }
 
-/// How many there are, and each in a line; nothing if there is none.
+/// Renders a heading with the number of lines, and the lines; empty if there is none.
 fn section(console: &dyn Console, tone: Tone, title: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

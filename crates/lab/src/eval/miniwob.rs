@@ -24,16 +24,16 @@ use crate::LabError;
 /// the page; a run that looks, asks and acts takes longer.
 const CLOCK_MS: u32 = 300_000;
 
-/// What a run may use.
+/// Budget of a run.
 const BUDGET: Budget = Budget {
     steps: 40,
     seconds: 300,
 };
 
-/// How long a request may take to arrive.
+/// Timeout for a request to arrive.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Where the pages are below the folder of the package.
+/// Folder of the pages below that of the package.
 const HTML: &str = "html";
 const PAGES: &str = "miniwob";
 
@@ -93,7 +93,7 @@ impl Pages {
         }
     }
 
-    /// Where the pages are.
+    /// Returns the origin of the pages.
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }
@@ -104,7 +104,8 @@ pub(super) fn start(task: &Task, repeat: u32) -> String {
     format!("{}&seed={repeat}", task.start_in(""))
 }
 
-/// What an episode asks for, in the page's words, as `gyrus` without arguments finds by a look.
+/// Returns the request of an episode, in the page's words, as `gyrus` without arguments finds by a
+/// look.
 pub(super) fn utterance(mut gyrus: Command, start: &str) -> Result<String, LabError> {
     let looked = gyrus
         .args(["look", "--json", &format!("{start}&ask=1")])

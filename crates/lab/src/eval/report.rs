@@ -1,4 +1,4 @@
-//! What an evaluation found: attempts, and figures over them. As data, and as a table for a person.
+//! Report of an evaluation: attempts and figures over them, as data and as a table for a person.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -37,7 +37,7 @@ pub struct Report {
     pub required: String,
     /// When it began, in UTC.
     pub began: String,
-    /// How many attempts were to be made.
+    /// Number of attempts that were to be made.
     pub planned: usize,
     /// It was ended before all were made.
     pub interrupted: bool,
@@ -56,7 +56,7 @@ pub struct Totals {
     pub passed: usize,
     /// Passed, of all.
     pub rate: f64,
-    /// Where the rate lies with 95 % certainty: Wilson's score interval.
+    /// Interval in which the rate lies with 95 % certainty: Wilson's score interval.
     pub interval: (f64, f64),
     /// Turns of all runs.
     pub steps: u64,
@@ -92,7 +92,7 @@ pub struct Totals {
     pub landed_elsewhere: u64,
 }
 
-/// What is known before the first attempt.
+/// Facts that are known before the first attempt.
 pub(super) struct Plan {
     pub(super) suites: Vec<String>,
     pub(super) model: String,
@@ -209,7 +209,7 @@ impl Report {
     }
 }
 
-/// What stands above the lines of attempts.
+/// Renders the heading above the lines of attempts.
 pub(super) fn heading(console: &dyn Console) -> String {
     let line = format!(
         "  {:<NAME$} {:<8} {:>5} {:>7} {:>8}  run",

@@ -30,25 +30,25 @@ use super::{
 };
 use crate::{Installation, LabError};
 
-/// What a run may take beyond its budget: its browser's start, its last turn.
+/// Time that a run may take beyond its budget: its browser's start, its last turn.
 const GRACE: Duration = Duration::from_secs(90);
 
-/// How long a run that was told to end may take to do so, before it is told more plainly.
+/// Time in which a run that was told to end may do so, before it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How much of what a process says on standard error is read.
+/// Maximum number of bytes read of a process's standard error.
 const SAYS: u64 = 64 << 10;
 
 /// The longest line of an entry.
 const LINE: u64 = 64 << 20;
 
-/// What an attempt is made with.
+/// Setting of an attempt.
 pub(super) struct Setting<'a> {
     pub(super) task: &'a Task,
-    /// What lies in its folder.
+    /// Files of its folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
-    /// Where it begins.
+    /// Address at which it begins.
     pub(super) start: String,
     /// Origins that gyrus itself serves for it. What is asked about these is allowed.
     pub(super) ours: Vec<String>,
@@ -185,7 +185,7 @@ impl Setting<'_> {
     }
 }
 
-/// Who ended a run before it was done.
+/// The reason why a run was ended before it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByPerson,

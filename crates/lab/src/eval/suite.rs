@@ -30,7 +30,7 @@ pub(super) struct Suite {
     /// As the person named it.
     pub(super) name: String,
     pub(super) tasks: Vec<Task>,
-    /// What lies in the folder that a task is done in, by name.
+    /// Files of the folder that a task is done in, by name.
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
 
@@ -46,19 +46,19 @@ pub(super) struct Task {
     /// As `gyrus run --check` takes them.
     #[serde(default)]
     pub(super) checks: Vec<String>,
-    /// What the answer must hold, whatever its case.
+    /// Text that the answer must contain, whatever its case.
     pub(super) answer: Option<String>,
     #[serde(default)]
     pub(super) budget: Budget,
-    /// What a scripted player does. For others to read; no run is told.
+    /// Steps of a scripted player. For others to read; no run is told.
     #[serde(default, rename = "does")]
     _does: Vec<toml::Table>,
-    /// Where the suite is served; `None` for what gyrus serves itself.
+    /// Address at which the suite is served; `None` for what gyrus serves itself.
     #[serde(skip)]
     address: Option<String>,
 }
 
-/// What a task may use.
+/// Budget of a task.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Budget {
@@ -79,7 +79,7 @@ impl Default for Budget {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    /// Where its pages are served, if not by gyrus.
+    /// Address at which its pages are served, if not by gyrus.
     address: Option<String>,
     #[serde(default)]
     task: Vec<Task>,
@@ -105,7 +105,7 @@ impl Task {
         self.address.is_none() && !is_address(&self.start)
     }
 
-    /// Where it begins; `world` is the address of a world of its own.
+    /// Returns the address at which it begins; `world` is the address of a world of its own.
     pub(super) fn start_in(&self, world: &str) -> String {
         match (is_address(&self.start), &self.address) {
             (true, _) => self.start.clone(),
@@ -114,7 +114,7 @@ impl Task {
         }
     }
 
-    /// What is wrong with it.
+    /// Returns the first mistake in the task, if it has one.
     fn mistake(&self) -> Option<String> {
         let id = &self.id;
         let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

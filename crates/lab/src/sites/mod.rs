@@ -78,7 +78,7 @@ impl Site {
         self.holds.hold(world, kind)
     }
 
-    /// What happened in a world, in order. Nothing for a world that nobody has visited.
+    /// Returns the events of a world, in order; none for a world without visits.
     #[must_use]
     pub fn ledger(&self, world: &str) -> Vec<Event> {
         self.worlds.ledger(world)
@@ -90,7 +90,7 @@ pub fn sites() -> impl Iterator<Item = (&'static str, &'static str)> {
     pages::SITES.iter().map(|site| (site.name, site.title))
 }
 
-/// What the shop sells, by name.
+/// Returns the names of the shop's goods.
 pub fn goods() -> Vec<String> {
     let shop = pages::data("shop");
     let goods = shop["goods"].as_array().into_iter().flatten();

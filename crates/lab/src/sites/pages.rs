@@ -9,7 +9,7 @@ pub(crate) const STYLE: &str = include_str!("../../pages/site.css");
 pub(crate) const SCRIPT: &str = include_str!("../../pages/site.js");
 pub(crate) const UNAVAILABLE: &str = include_str!("../../pages/unavailable.html");
 
-/// Where a page has its events and data put.
+/// Placeholder in a page for its events and data.
 const MARK: &str = "<!--site-->";
 
 /// A site: one document for all its pages.
@@ -64,7 +64,7 @@ pub(crate) fn find(name: &str) -> Option<&'static SiteFiles> {
     SITES.iter().find(|site| site.name == name)
 }
 
-/// What a site shows from the beginning; null if nothing.
+/// Returns the data that a site shows from the beginning; null if it has none.
 pub(crate) fn data(name: &str) -> Value {
     let data = find(name).map_or("", |site| site.data);
     serde_json::from_str(data).unwrap_or(Value::Null)

@@ -1,4 +1,4 @@
-//! What a site checks before something happens, and what it adds. Sites that are not named here
+//! Checks of a site before an event happens, and the data it adds. Sites that are not named here
 //! take whatever their pages send.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::sites::{
     world::{Event, Refusal},
 };
 
-/// What may be written to the ledger.
+/// An event that may be written to the ledger.
 pub(crate) struct Admitted<'a> {
     pub(crate) site: &'a str,
     pub(crate) kind: &'a str,

@@ -29,9 +29,9 @@ pub struct Event {
     pub n: usize,
     /// The site it happened at.
     pub site: String,
-    /// What happened, such as `order`.
+    /// Kind of the event, such as `order`.
     pub kind: String,
-    /// What the visitor gave, and what the site added.
+    /// Data that the visitor entered and the site added.
     pub data: Map<String, Value>,
 }
 
@@ -40,7 +40,7 @@ pub struct Event {
 pub(crate) enum Refusal {
     /// A bound is reached.
     Full(&'static str),
-    /// What was given is not right.
+    /// The visitor's data is invalid.
     Invalid(String),
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct Worlds(Mutex<BTreeMap<String, World>>);
 struct World {
     events: Vec<Event>,
     bytes: usize,
-    /// How often an address was asked for, where that matters.
+    /// Number of requests for an address, where that matters.
     visits: BTreeMap<String, u64>,
 }
 
 impl Worlds {
-    /// What happened in a world. Asking makes none.
+    /// Returns the events of a world. Asking creates no world.
     pub(crate) fn ledger(&self, world: &str) -> Vec<Event> {
         let worlds = self.lock();
         worlds

@@ -159,7 +159,7 @@ struct Surroundings {
     /// Landlock ruleset that only the command's process enters.
     rules: Option<OwnedFd>,
     may_stay: bool,
-    /// Those that each command is to start with.
+    /// Limits with which each command starts.
     limits: Vec<(Option<u64>, Option<u64>)>,
     /// Kept until the last tree is gone.
     _held: Option<Box<dyn Any>>,

@@ -62,7 +62,7 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     lines
 }
 
-/// What nobody has checked, in its box.
+/// Renders the unverified details of a card in their box.
 fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
     let frame = painter.paint(Tone::Ask, "│");
     let framed = |paint, text: &str| {

@@ -1,4 +1,4 @@
-//! What happened, as lines of a terminal.
+//! Renders happenings as lines of a terminal.
 
 use gyrus_text::{counted, one_line, width, wrap};
 use serde_json::Value;

@@ -40,15 +40,15 @@ pub struct Console {
     run: RunId,
     painter: Painter,
     on_ask: OnAsk,
-    /// Who answers here; `None` when there is no terminal to answer at.
+    /// The person who answers here; `None` when there is no terminal to answer at.
     person: Option<Principal>,
     /// Unanswered cards, the one that is being asked first.
     open: VecDeque<OpenQuestion>,
     /// The cursor stands behind a question.
     asking: bool,
-    /// What the run is at, for the line at the bottom; only at a terminal.
+    /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<Status>,
-    /// What its models are saying.
+    /// Text that its models are streaming.
     speech: Speech,
     projections: BTreeMap<RunId, Projection>,
     /// The run reads files for itself, and says in one line which.
@@ -271,7 +271,7 @@ impl Console {
         (wants_to_edit(typed, &open.card)).then(|| open.card.clone())
     }
 
-    /// What came of editing a card.
+    /// Returns the answer that editing a card led to.
     pub fn edited(
         &mut self,
         came: Result<ApprovalAnswer, SurfaceError>,
@@ -334,7 +334,8 @@ pub fn wants_to_edit(typed: &str, card: &ApprovalCard) -> bool {
     card.edit.is_some() && (word == "e" || word == "edit")
 }
 
-/// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
+/// Parses a typed line as an answer; `None` if it is neither yes nor no, or no answer to a
+/// question.
 pub fn understand(typed: &str, card: &ApprovalCard) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
     let reach = ApprovalReach::Once;

@@ -1,4 +1,4 @@
-//! What models say, while they say it: as lines like those of the entries that follow.
+//! Streamed text of models, as lines like those of the entries that follow.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub(super) struct Excerpt {
     cut: Option<(usize, String)>,
 }
 
-/// What a text is, which decides how its bytes are read.
+/// Kind of a text, which decides how its bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Sentences.
@@ -46,7 +46,7 @@ impl Excerpt {
         Self::within(text, (HEAD, TAIL))
     }
 
-    /// So many bytes of the start and the end of `text`.
+    /// Returns the first `head` and the last `tail` bytes of `text`.
     pub(super) fn within(text: &str, (head, tail): (usize, usize)) -> Self {
         let text = text.trim_end_matches('\n');
         match head_and_tail(text, head, tail) {
@@ -111,7 +111,7 @@ impl Excerpt {
     }
 }
 
-/// Where the part ends that shows while the text is folded; `None` if all of it may show.
+/// Returns the end of the part that shows while the text is folded; `None` if all of it may show.
 fn first_part(text: &str) -> Option<usize> {
     let by_lines = text
         .match_indices('\n')

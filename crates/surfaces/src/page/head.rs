@@ -57,7 +57,7 @@ pub(super) fn head(survey: &Survey) -> Markup {
     }
 }
 
-/// How an ending looks and reads.
+/// Look and wording of an ending.
 struct Verdict<'a> {
     class: &'static str,
     badge: &'static str,
@@ -66,7 +66,7 @@ struct Verdict<'a> {
     next: String,
 }
 
-/// How the run stands, with the evidence for it.
+/// Renders the standing of the run, with the evidence for it.
 fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
         Standing::Over(ending) | Standing::Parked(ending) => of_ending(ending, name),
@@ -276,7 +276,7 @@ fn facts(survey: &Survey, forks: &[Fork]) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What the run was started with, or resumed.
+/// Returns the settings with which the run was started or resumed.
 fn given(survey: &Survey, started: &RunStarted) -> Vec<(&'static str, String)> {
     let settings = survey.settings.as_ref().unwrap_or(&started.settings);
     let parent = started

@@ -1,5 +1,5 @@
-//! How text becomes part of a page: the templates escape it by type, and whatever a page writes
-//! passes [`shown`], so that no character on it is unseen.
+//! Conversion of text to markup: the templates escape it by type, and whatever a page writes passes
+//! [`shown`], so that no character on it is unseen.
 
 use std::{borrow::Cow, fmt};
 

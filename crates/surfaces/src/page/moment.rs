@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use maud::{Markup, html};
 
-/// What times are told from.
+/// The time relative to which times are shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     /// When the run that the page is about began, in UTC milliseconds.

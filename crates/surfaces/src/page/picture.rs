@@ -59,7 +59,7 @@ impl Picture {
     }
 }
 
-/// What the page has of a picture.
+/// Availability of a picture on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shown {
     /// The picture itself, with a place of its own, so that it is sent once.

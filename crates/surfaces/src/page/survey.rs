@@ -21,26 +21,26 @@ const MODELS: usize = 8;
 pub(super) struct Survey {
     /// The run.
     pub(super) run: RunId,
-    /// What it was started with; `None` if the journal's first entry does not say it.
+    /// The first entry's record of the start; `None` if it has none.
     pub(super) started: Option<RunStarted>,
-    /// What it is to reach.
+    /// The goal.
     pub(super) goal: Excerpt,
-    /// What people added, with when and who.
+    /// Additions of people, with time and author.
     pub(super) amendments: Vec<(i64, Principal, Excerpt)>,
-    /// What holds now, if it was resumed with something else.
+    /// The settings in force, if it was resumed with different ones.
     pub(super) settings: Option<Settings>,
-    /// How it stands.
+    /// Standing of the run.
     pub(super) standing: Standing,
     /// When the first and the last entry were appended, in UTC milliseconds.
     pub(super) began_ms: i64,
     pub(super) ended_ms: i64,
     /// The number of the last entry that was read.
     pub(super) last_seq: u64,
-    /// What was used, as the run itself counts.
+    /// Usage, as the run itself counts it.
     pub(super) spent: Spent,
-    /// Where the time went.
+    /// Shares of the time by activity.
     pub(super) shares: Shares,
-    /// Who was asked.
+    /// Names of the models that were asked.
     pub(super) models: BTreeSet<String>,
     /// Tool calls, questions to a person, and attempts at asking a model that failed.
     pub(super) calls: u64,
@@ -52,7 +52,7 @@ pub(super) struct Survey {
     pub(super) damage: Option<Error>,
 }
 
-/// How a run stands.
+/// Standing of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Standing {
     /// It is over.

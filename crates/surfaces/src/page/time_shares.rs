@@ -1,4 +1,5 @@
-//! Where the time of a run went: every moment between two entries belongs to what was going on.
+//! Shares of a run's time by activity: every moment between two entries belongs to what was going
+//! on.
 
 use std::collections::BTreeSet;
 

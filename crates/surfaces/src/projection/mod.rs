@@ -1,4 +1,4 @@
-//! What happened in a run: every entry of its journal as [`Happening`]s, which all surfaces render.
+//! Projection of a run: every entry of its journal as [`Happening`]s, which all surfaces render.
 //!
 //! The match over the kinds of entries is exhaustive and stands in this folder alone. `run` covers
 //! the run and its steps, `model` what a model is asked and says, `call` tool calls from intent to

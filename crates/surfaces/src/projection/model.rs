@@ -1,4 +1,4 @@
-//! What a model is asked, what it answers, and what gyrus tells it.
+//! Happenings of models: questions, answers, and what gyrus tells them.
 
 use std::collections::BTreeSet;
 

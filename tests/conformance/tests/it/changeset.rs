@@ -242,7 +242,7 @@ async fn what_the_model_is_told() {
     "#);
 }
 
-/// What a part of it cannot do ends the run, back where it began.
+/// An error of a part ends the run, back where it began.
 #[tokio::test]
 async fn an_error_of_any_part_leads_back_to_idle() {
     for (tool, ends) in [

@@ -10,7 +10,7 @@ use gyrus_conformance::{
 use gyrus_contract::Limits;
 use gyrus_kernel::ResumeChanges;
 
-/// What a step with a payload of 200 bytes may cost on disk.
+/// Maximum size on disk of a step with a payload of 200 bytes.
 const BYTES_A_STEP: u64 = 4 * 1024;
 
 fn bytes(folder: &Path) -> u64 {

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::ledger::{Today, loops};
 
-/// Where the old journal is, and the workspace that it names.
+/// Folder of the old journal, and of the workspace that it names.
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/ledger-1");
 const OLD_WORKSPACE: &str = "/home/ann/ledger";
 
@@ -98,7 +98,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the recorded calls did.
+/// Returns the deeds of the recorded calls.
 fn settled(recording: &Recording) -> Vec<Deed> {
     let calls = recording.entries().filter_map(|entry| match entry {
         Entry::ToolCalled(called) => Some(Deed {

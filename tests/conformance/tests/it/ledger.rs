@@ -11,7 +11,7 @@ use gyrus_kernel::{Ask, CognitiveLoop, ErasedLoop, LoopFactory, Run, Stop, Tools
 use gyrus_loops::{CognitiveConfig, React, ReactState};
 use serde_json::{Value, json};
 
-/// What code is there today.
+/// The code that there is today.
 #[derive(Clone, Copy)]
 pub(crate) enum Today {
     /// The code that wrote the journal.

@@ -116,7 +116,8 @@ async fn crashed_everywhere_where_a_step_fails_for_good() {
     check(scenario, at_least).await;
 }
 
-/// What must never be done twice is not: the plan stops and says that nobody knows.
+/// An interrupted call that must never be done twice is not repeated: the plan stops and says that
+/// nobody knows whether it happened.
 #[tokio::test]
 async fn what_a_crash_interrupted_stops_the_plan() {
     for replanning in [false, true] {

@@ -19,12 +19,12 @@ const MOST_TIME: Duration = Duration::from_millis(if cfg!(guided) { 500 } else {
 
 const LONGEST: usize = 4096;
 
-/// How often a line stands in one that must not take more than so many times as long, with room
-/// for chance.
+/// Number of copies of a line in one that must not take more than that many times as long, with
+/// room for chance.
 const TIMES: u32 = 16;
 const ROOM: u32 = 6;
 
-/// What may stand around a line (at `@`, or quoted at `%`) and never makes it milder.
+/// Text that may stand around a line (at `@`, or quoted at `%`) and never makes it milder.
 const FRAMES: [&str; 16] = [
     "(\n@\n)",
     "{\n@\n}",
@@ -190,7 +190,7 @@ fn kinds(reading: &CommandReading) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// What whoever judges a reading counts on.
+/// Checks the properties that a judge of a reading relies on.
 fn is_well_formed(reading: &CommandReading) -> Result<(), String> {
     for fact in &reading.facts {
         if let Does::Reads { path } | Does::Writes { path } | Does::Removes { path } = &fact.does {

@@ -1,4 +1,4 @@
-//! What is fuzzed.
+//! Targets of the fuzzer.
 
 mod line;
 mod policy;

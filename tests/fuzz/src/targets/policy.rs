@@ -107,7 +107,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Of a person and a project that exist nowhere.
+    /// Creates the policy of a person and a project that exist nowhere.
     pub fn new() -> Self {
         let place = Place {
             folder: PathBuf::from(WORKSPACE),

@@ -213,7 +213,8 @@ fn is_clean(text: &str, secrets: &[&str], what: &str) -> Result<(), String> {
     }
 }
 
-/// What is between markers stood in the text, in that order, from its beginning to its end.
+/// Checks that the parts between markers stood in the text, in that order, from its beginning to
+/// its end.
 fn stays_but_for_markers(text: &str, redacted: &str) -> Result<(), String> {
     let wrong = || format!("something else was changed: {redacted:?}");
     let (text, redacted) = (text.replace('\0', " "), redacted.replace('\0', " "));

@@ -40,7 +40,7 @@ pub(super) const COLOURS: [(&str, [u8; 3]); 22] = [
     ("violet", [238, 130, 238]),
 ];
 
-/// What is seen where the task is; nothing without a picture.
+/// Returns the areas in the part of the picture where the task is; `None` without a picture.
 pub(super) fn seen(sight: &Sight<'_>) -> Option<Vec<Blob>> {
     sight.prompt.picture?;
     let all = blobs(sight.picture?)?;

@@ -12,7 +12,7 @@ use crate::{
     task::Step,
 };
 
-/// How many keys are pressed before one looks again.
+/// Number of keys that are pressed before the next look.
 const PRESSES: usize = 5;
 
 /// `Select 12 with the slider and hit Submit.`, and `Set the sliders to the combination [1,2,3]`.
@@ -31,7 +31,7 @@ pub(super) fn sliders(sight: &Sight<'_>) -> Option<Deed> {
     }
 }
 
-/// What can be pulled: it has no name of its own.
+/// Returns the handles that can be pulled: they have no name of their own.
 fn handles<'a>(sight: &Sight<'a>) -> Vec<&'a Line> {
     let unnamed = sight.usable().filter(|line| line.name.is_empty());
     unnamed

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::prompt::{Line, found};
 
-/// What is to be done with the mail.
+/// Action on the mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Act {
     Reply(String),

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub(crate) use self::sight::Sight;
 use crate::task::Step;
 
-/// What a family decides.
+/// Decision of a family.
 #[derive(Debug)]
 pub(crate) enum Deed {
     /// These actions now, and the family goes on from what it notes.
@@ -34,7 +34,7 @@ pub(crate) enum Deed {
     Plan(Vec<Step>),
 }
 
-/// What is done about a request; nothing if it is not understood.
+/// Decides what is done about a request; `None` if it is not understood.
 pub(crate) fn decide(sight: &Sight<'_>) -> Option<Deed> {
     let page = sight.page();
     let family = match page {

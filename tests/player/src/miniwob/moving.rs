@@ -49,7 +49,7 @@ pub(super) fn ascending(sight: &Sight<'_>) -> Option<Deed> {
     )]))
 }
 
-/// Where an item of a list is dragged, counted from 0.
+/// Returns the place to which an item of a list is dragged, counted from 0.
 fn place(asked: &str, at: usize, all: usize) -> Option<usize> {
     let (columns, is_grid) = if all == 9 { (3, true) } else { (1, false) };
     let named = [
@@ -102,7 +102,7 @@ fn drag(from: &Line, to: &Line) -> Deed {
     Deed::Do(vec![json!({"do": "drag", "from": from.id, "to": to.id})])
 }
 
-/// Where something is, as a search tells: `b5 listitem 'Arline' at 77,127`.
+/// Returns the place of something, as a search tells: `b5 listitem 'Arline' at 77,127`.
 fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
     let (_, lines) = sight
         .prompt
@@ -119,7 +119,7 @@ fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
     Some([x.parse().ok()?, y.parse().ok()?])
 }
 
-/// How far beyond the middle of a place something is dropped to come after what is there.
+/// Distance beyond the middle of a place at which something is dropped to come after what is there.
 const BEYOND: f64 = 6.0;
 
 /// `Drag Jinny to the center.`: the page takes the first drop, so one looks where both are before.

@@ -14,7 +14,7 @@ use crate::picture::{Area, Blob, dots};
 const BLACK: [u8; 3] = [0, 0, 0];
 const BLUE: [u8; 3] = [0, 0, 255];
 
-/// Where these pages draw.
+/// Area in which these pages draw.
 const ROOM: Area = [2.0, QUERY + 2.0, 148.0, 176.0];
 
 /// Whether a point can be clicked there.
@@ -84,7 +84,7 @@ pub(super) fn centre(sight: &Sight<'_>) -> Option<Deed> {
     pointed(sight, blobs.iter().find(is_disc)?.middle())
 }
 
-/// How far from the marked point a circle is drawn, and through how many points.
+/// Radius of the circle around the marked point, and the number of its points.
 const RADIUS: f64 = 22.0;
 const AROUND: u32 = 24;
 

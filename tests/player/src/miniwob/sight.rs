@@ -1,10 +1,10 @@
-//! What a family sees: the request, and the screen of one prompt.
+//! The view of a family: the request, and the screen of one prompt.
 
 use serde_json::{Value, json};
 
 use crate::prompt::{Line, Prompt, plain};
 
-/// What the pages show beside every task.
+/// Text that the pages show beside every task.
 const NOISE: [&str; 4] = [
     "last reward:",
     "last 10 average:",
@@ -30,7 +30,7 @@ impl<'a> Sight<'a> {
             .map_or("", |(name, _)| name)
     }
 
-    /// What the family noted the last time.
+    /// Returns the last note of the family.
     pub(super) fn note(&self) -> &'a str {
         self.prompt.text("known")
     }
@@ -81,7 +81,7 @@ impl<'a> Sight<'a> {
         Some(told.filter(is_of_task).collect())
     }
 
-    /// What was read on purpose in the last turn.
+    /// Returns the lines that were read on purpose in the last turn.
     pub(super) fn read(&self) -> Option<&'a [String]> {
         let (tool, lines) = self.prompt.returned.as_ref()?;
         (tool == "extract").then_some(lines)
@@ -117,7 +117,7 @@ pub(super) fn press(line: &Line, key: &str) -> Value {
     json!({"do": "press_key", "key": key, "on": line.id})
 }
 
-/// What stands between two texts.
+/// Returns the text between two texts.
 pub(super) fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     Some(rest.split_once(end)?.0)

@@ -14,7 +14,7 @@ const PLACES: [(&str, usize); 6] = [
     ("6th", 6),
 ];
 
-/// What is done about a request.
+/// Returns the steps for a request.
 pub(super) fn does(asked: &str) -> Option<Vec<Step>> {
     let families = [clicks, selects, enters, focuses, others];
     families.into_iter().find_map(|family| family(asked))
@@ -180,7 +180,7 @@ fn focuses(asked: &str) -> Option<Vec<Step>> {
     }])
 }
 
-/// What has to be opened first.
+/// Returns the steps for a request whose target has to be opened first.
 fn others(asked: &str) -> Option<Vec<Step>> {
     if let Some(name) = between(asked, "find and click on the link \"", "\"") {
         return Some(vec![Step {

@@ -64,7 +64,7 @@ const DIGITS: [&str; 10] = [
     "0110 1001 1001 0111 0001 1001 0110",
 ];
 
-/// What is decided from the page's words, which are read first.
+/// Decides by the page's words, which are read first.
 fn reading(sight: &Sight<'_>, decide: impl FnOnce(&[String]) -> Option<Deed>) -> Option<Deed> {
     match sight.words() {
         None => Some(Deed::Do(vec![extract()])),
@@ -86,7 +86,7 @@ fn letters(word: &str) -> String {
     word.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-/// What an answer is typed into, if it holds one.
+/// Returns the field of the answer, if it holds one.
 fn submitted(sight: &Sight<'_>) -> Option<Deed> {
     let field = *sight.all("textbox").first()?;
     let submit = sight.one("button", "Submit")?;

@@ -26,7 +26,7 @@ pub(super) enum Refusal {
     Denied { to: Destination, reason: String },
     /// The world does not let it; a line for whoever asked.
     Failed(String),
-    /// Nobody waits for an answer any more.
+    /// The asker no longer waits for an answer.
     Gone,
 }
 

@@ -35,7 +35,7 @@ pub(in super::super) struct Boundary {
 /// Sign by which the sockets of the command are known.
 #[derive(Debug)]
 enum Sign {
-    /// Nobody else is in its network.
+    /// A network that no other process is in.
     Network,
     /// These are those that others listened on before it started.
     Others(BTreeSet<diagnosis::Identity>),

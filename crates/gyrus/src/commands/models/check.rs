@@ -18,7 +18,7 @@ use crate::{
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
-/// How far `--context` looks.
+/// Extent of the probe of `--context`.
 const CONTEXT: ContextProbe = ContextProbe {
     most_tokens: 200_000,
     most_requests: 8,

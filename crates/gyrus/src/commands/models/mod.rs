@@ -96,7 +96,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// What is known of a model, in a line.
+/// Renders what is known of a model as a line.
 fn line(candidate: &Candidate, was_measured: bool) -> String {
     let facts = &candidate.facts;
     let mut words = vec![format!(

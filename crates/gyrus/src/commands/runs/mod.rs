@@ -48,7 +48,7 @@ impl Runs {
     }
 }
 
-/// How a run stands.
+/// Standing of a run.
 enum Standing {
     /// A process has it.
     Running {
@@ -57,7 +57,7 @@ enum Standing {
         /// It waits for an answer.
         asks: bool,
     },
-    /// Nobody has it, and it can be resumed.
+    /// No process holds it, and it can be resumed.
     Parked(String),
     /// It came to its end.
     Over(String),

@@ -23,7 +23,7 @@ use gyrus_surfaces::console::put;
 /// still be shown, verified and replayed; a fork of it works in place only.
 #[derive(Args)]
 pub(crate) struct Prune {
-    /// How long a run must have been over
+    /// Minimum time since a run ended
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = parse_duration)]
     older_than: Duration,
 }

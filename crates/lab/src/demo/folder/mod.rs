@@ -26,7 +26,7 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// What the ledger must hold in the end: each line once.
+/// Expected ledger in the end: each line once.
 const LEDGER: &str = "summary written\nposting: begun\nposting: done\n";
 
 /// The step in whose middle the process is killed.
@@ -74,12 +74,12 @@ struct Demo<'a, 'c> {
     script: PathBuf,
     /// The model of the fork.
     fork_script: PathBuf,
-    /// What the fork works in; it does not exist yet.
+    /// The folder that the fork works in; it does not exist yet.
     fork: PathBuf,
 }
 
 impl Demo<'_, '_> {
-    /// What the run wrote down about itself.
+    /// Returns the ledger that the run wrote.
     fn ledger(&self) -> String {
         fs::read_to_string(self.stage.ground.work.join("ledger.txt")).unwrap_or_default()
     }
@@ -241,7 +241,7 @@ impl Demo<'_, '_> {
     }
 }
 
-/// How an effect was settled in the end.
+/// Returns how an effect was settled in the end.
 fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<Settled>, LabError> {
     let entries = entries(store, run)?.into_iter();
     Ok(entries.rev().find_map(|entry| match entry {

@@ -23,13 +23,13 @@ use crate::{
 };
 use gyrus_surfaces::projection::Tone;
 
-/// What is ordered if nobody names anything.
+/// Item that is ordered if none is named.
 const DEFAULT: &str = "Brass desk lamp";
 
 /// The world of the demo on its site.
 const WORLD: &str = "demo";
 
-/// What of the shop this name means.
+/// Finds the item of the shop that a name means.
 pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
     let goods = sites::goods();
     let wanted = name.trim().to_lowercase();
@@ -76,12 +76,12 @@ pub(super) async fn play(
     Ok(demo.next(run, &film))
 }
 
-/// What is ordered if nobody can be asked.
+/// Returns the item that is ordered if no person can be asked.
 pub(super) fn default_item() -> String {
     DEFAULT.to_owned()
 }
 
-/// What a person at the terminal wants ordered.
+/// Asks a person at the terminal for the item to order.
 pub(super) fn ask(console: &dyn Console) -> Result<String, LabError> {
     if !console.can_ask() {
         return Ok(default_item());
@@ -104,7 +104,7 @@ struct Demo<'a, 'c> {
     stage: &'a Stage,
     report: &'a mut Report<'c>,
     site: Site,
-    /// Where the shop is.
+    /// Address of the shop.
     shop: String,
     item: String,
 }

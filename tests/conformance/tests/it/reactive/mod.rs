@@ -157,7 +157,7 @@ impl Desk {
         Recording::read(&self.store, self.scenario.run())
     }
 
-    /// What the model was shown last.
+    /// Returns the last prompt of the model.
     fn last_seen(&self) -> String {
         seen(self.model.heard().last().unwrap())
     }

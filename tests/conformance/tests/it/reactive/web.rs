@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(super) const FRONT: &str = "https://shop.test/";
 pub(super) const LAMPS: &str = "https://shop.test/lamps";
 
-/// What the browser's tools are called here.
+/// Names of the browser's tools.
 const TOOLS: [&str; 9] = [
     "open_url",
     "go_back",
@@ -78,7 +78,7 @@ impl Web {
         self.inner().deeds.clone()
     }
 
-    /// What was done, in order, by tool.
+    /// Returns the tools that were called, in order.
     pub(super) fn done(&self) -> Vec<String> {
         self.inner()
             .deeds
