@@ -252,7 +252,7 @@ hash_id!(
     16,
     "a digest (32 hexadecimal digits)",
     "A short fingerprint (BLAKE3, 128 bits): of arguments, prompts, entries. It detects accidents \
-     and divergence; it is no defence against a person with the user's rights."
+     and divergence; it does not protect from a person with the user's rights."
 );
 
 impl Digest {

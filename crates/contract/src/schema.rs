@@ -200,7 +200,7 @@ impl<'a> Check<'a> {
                         true => "there is none".to_owned(),
                         false => format!("there are {known:?}"),
                     };
-                    self.refuse(format!("`{}` is no argument; {known}", below(name)));
+                    self.refuse(format!("`{}` is not an argument; {known}", below(name)));
                 }
                 (None, Some(more)) if !matched => {
                     self.value(more, value, &below(name), depth + 1);
@@ -399,7 +399,9 @@ mod tests {
             ),
             (
                 json!({"a": 1, "b": 1}),
-                &["`b` is no argument; there are [\"a\", \"any\", \"e\", \"l\", \"no\", \"s\"]"],
+                &[
+                    "`b` is not an argument; there are [\"a\", \"any\", \"e\", \"l\", \"no\", \"s\"]",
+                ],
             ),
         ] {
             assert_eq!(misfits(schema.clone(), &arguments), expected, "{arguments}");

@@ -29,7 +29,7 @@ pub enum WorkspaceError {
     },
     /// The root folder.
     #[error(
-        "the whole file system is no workspace; name the folder that may be changed: --workdir FOLDER"
+        "the whole file system cannot be the workspace; name the folder that may be changed: --workdir FOLDER"
     )]
     Root,
     /// The person's home folder.

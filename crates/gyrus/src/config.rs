@@ -173,7 +173,7 @@ fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Microdollar
 
 /// Reads US dollars like `0.25` or `$3`, to the sixth decimal.
 pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
-    let wrong = || format!("`{text}` is no amount of US dollars; write 0.25 or 3");
+    let wrong = || format!("`{text}` is not an amount of US dollars; write 0.25 or 3");
     let number = text.trim().trim_start_matches('$');
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -245,7 +245,7 @@ mod tests {
             ("on-ask = \"prak\"", "did you mean `park`?"),
             ("approve = \"auto\"", "cannot be configured"),
             ("approve = \"yes\"", "`yes` is not a mode"),
-            ("[limits]\ncost = -1", "`-1` is no amount"),
+            ("[limits]\ncost = -1", "`-1` is not an amount"),
             ("[limits]\ntime = \"10\"", "`10` is not a duration"),
             ("[approvals]\nexpires = \"never\"", "is not a duration"),
             ("[approvals]\nnotfy = \"x\"", "did you mean `notify`?"),

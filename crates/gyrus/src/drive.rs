@@ -329,7 +329,7 @@ fn crash_after(entry: Option<&str>, reader: &Reader) -> Result<(), Failure> {
     let Some(given) = entry else { return Ok(()) };
     let entry: u64 = given.parse().map_err(|_| {
         Failure::usage(format!(
-            "{}={given} is no number of an entry",
+            "{}={given} is not the number of an entry",
             env::GYRUS_CRASH_AFTER
         ))
     })?;

@@ -102,7 +102,7 @@ fn text(from: impl Read, name: &str) -> Result<String, Failure> {
         );
     }
     String::from_utf8(bytes).map_err(|_| {
-        Failure::usage(format!("{name} is no text in UTF-8"))
+        Failure::usage(format!("{name} is not text in UTF-8"))
             .hint("give a picture with --image, or name the file in the goal")
     })
 }
@@ -123,7 +123,7 @@ pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     }
     let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
     let Some(header) = gyrus_tools::PictureHeader::read(&bytes) else {
-        return Err(Failure::usage(format!("{name} is no PNG, JPEG or WebP"))
+        return Err(Failure::usage(format!("{name} is not a PNG, JPEG or WebP"))
             .hint("convert it, or give a text with --file"));
     };
     Ok(Attachment::Picture {

@@ -119,7 +119,7 @@ pub(crate) fn address(given: &str) -> Result<String, Failure> {
     match is_page && !whole.contains(char::is_whitespace) {
         true => Ok(whole),
         false => Err(Failure::usage(format!(
-            "`{given}` is no address of a page; it begins with http:// or https://"
+            "invalid address `{given}`: an address of a page begins with http:// or https://"
         ))),
     }
 }

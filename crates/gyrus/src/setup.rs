@@ -163,7 +163,7 @@ impl Setup {
             Source::Command(format!("printenv {}", shell_word(name)?))
         } else if let Some(file) = &self.key_file {
             let file = std::path::absolute(file).map_err(|error| {
-                Failure::usage(format!("{} is no path", file.display())).because(&error)
+                Failure::usage(format!("invalid path {}", file.display())).because(&error)
             })?;
             Source::File(file)
         } else if let Some(command) = &self.key_command {
@@ -184,10 +184,12 @@ fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
     match catalogue.key_variables(provider).first() {
         Some(variable) => Ok(variable.clone()),
         None => Err(
-            Failure::usage(format!("`{provider}` is no provider that takes a key")).hint(format!(
-                "known are {}",
-                catalogue.providers().collect::<Vec<_>>().join(", ")
-            )),
+            Failure::usage(format!("`{provider}` is not a provider that takes a key")).hint(
+                format!(
+                    "known are {}",
+                    catalogue.providers().collect::<Vec<_>>().join(", ")
+                ),
+            ),
         ),
     }
 }
@@ -196,7 +198,9 @@ fn shell_word(name: &str) -> Result<&str, Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     match !name.is_empty() && name.chars().all(plain) {
         true => Ok(name),
-        false => Err(Failure::usage(format!("`{name}` is no name of a variable"))),
+        false => Err(Failure::usage(format!(
+            "`{name}` is not the name of a variable"
+        ))),
     }
 }
 
@@ -271,7 +275,7 @@ fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure>
             .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace())
     {
         return Err(
-            Failure::usage("that is no key: it is empty, or has spaces in it")
+            Failure::usage("that is not a key: it is empty, or has spaces in it")
                 .hint("copy it whole, and nothing beside it"),
         );
     }

@@ -59,7 +59,7 @@ impl Whom {
                         .hint("name the file: --model script:FILE"));
                 }
                 Some(file) => Name::Script(std::path::absolute(file).map_err(|error| {
-                    Failure::usage(format!("`{file}` is no path")).because(&error)
+                    Failure::usage(format!("invalid path `{file}`")).because(&error)
                 })?),
                 None => Name::Connected(name.to_owned()),
             });

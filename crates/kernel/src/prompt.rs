@@ -36,7 +36,7 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         return Err(unreadable("model.call", format!("there is no entry {seq}")).into());
     };
     let Entry::ModelCall(call) = parse(&entry)? else {
-        let reason = format!("entry {seq} is no request to a model");
+        let reason = format!("entry {seq} is not a request to a model");
         return Err(unreadable(&entry.kind, reason).into());
     };
     let frame: Frame<'_> =

@@ -132,7 +132,7 @@ impl Connection {
             run,
         } = &setup.way
         else {
-            return Err("it is no program".to_owned());
+            return Err("it is not a program".to_owned());
         };
         let what = process::Program {
             program,

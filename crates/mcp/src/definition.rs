@@ -149,7 +149,7 @@ pub(crate) fn clean(text: &str) -> String {
 
 fn parameters(schema: &Value) -> Result<Value, String> {
     let Some(object) = schema.as_object() else {
-        return Err("its schema is no object".to_owned());
+        return Err("its schema is not an object".to_owned());
     };
     match object.get("type") {
         None => {}
@@ -160,7 +160,7 @@ fn parameters(schema: &Value) -> Result<Value, String> {
         return Err(format!("its schema is longer than {MAX_SCHEMA} bytes"));
     }
     let Value::Object(mut parameters) = cleaned(schema, 0)? else {
-        return Err("its schema is no object".to_owned());
+        return Err("its schema is not an object".to_owned());
     };
     parameters.remove("$schema");
     parameters.insert("type".to_owned(), Value::from("object"));
@@ -264,9 +264,9 @@ mod tests {
         assert_eq!(
             left_out,
             [
-                "list: its schema is no object",
+                "list: its schema is not an object",
                 "text: its schema is not that of an object",
-                "none: its schema is no object",
+                "none: its schema is not an object",
                 "deep: its schema is deeper than 32 levels",
                 "wide: its schema is longer than 65536 bytes",
                 "(without a name): it has no name",

@@ -24,7 +24,7 @@ pub(crate) fn transport(
     url: &str,
     headers: &BTreeMap<String, String>,
 ) -> Result<StreamableHttpClientTransport<Client>, String> {
-    let address = Url::parse(url).map_err(|error| format!("`{url}` is no address: {error}"))?;
+    let address = Url::parse(url).map_err(|error| format!("invalid address `{url}`: {error}"))?;
     if !matches!(address.scheme(), "http" | "https") {
         return Err(format!(
             "`{url}` begins neither with https:// nor with http://"
@@ -35,7 +35,7 @@ pub(crate) fn transport(
         .max_json_response_size(MAX_MESSAGE);
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("`{name}` is no name of a header"))?;
+            .map_err(|_| format!("invalid header name `{name}`"))?;
         // The value must not be shown: it may be a key.
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;

@@ -101,7 +101,7 @@ fn picture(
         return format!("({what}, not shown: it is damaged)");
     };
     let Some(header) = pictures(&bytes) else {
-        return format!("({what}, not shown: it is no PNG, JPEG or WebP)");
+        return format!("({what}, not shown: it is not a PNG, JPEG or WebP)");
     };
     if bytes.len() > MAX_PICTURE_BYTES || header.width.max(header.height) > MAX_SIDE {
         return format!("({what}, not shown: it is too large)");

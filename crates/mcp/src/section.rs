@@ -41,7 +41,7 @@ impl ServerSection {
     /// Checks the section; the error describes what is wrong.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if !is_server_name(name) {
-            return Err("is no name; use a-z, 0-9 and -, at most 24 of them".to_owned());
+            return Err("is not a valid name; use a-z, 0-9 and -, at most 24 of them".to_owned());
         }
         let is_no_host = |host: &&String| host.is_empty() || host.contains(['/', ':', ' ']);
         if let Some(wrong) = self.network.iter().find(is_no_host) {
@@ -166,8 +166,8 @@ mod tests {
         };
         assert_eq!(check("a-1", "command = \"x\"\nargs = [\"y\"]"), "");
         assert_eq!(check("a", "url = \"https://x\""), "");
-        assert!(check("A", "command = \"x\"").contains("is no name"));
-        assert!(check("a__b", "command = \"x\"").contains("is no name"));
+        assert!(check("A", "command = \"x\"").contains("is not a valid name"));
+        assert!(check("a__b", "command = \"x\"").contains("is not a valid name"));
         assert!(check("a", "").contains("needs a command or a url"));
         let network = "command = \"x\"\nnetwork = [\"a.example\", \"https://b.example\"]";
         assert!(check("a", network).contains("names `https://b.example` in network"));

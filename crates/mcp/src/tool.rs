@@ -56,7 +56,7 @@ impl Served {
         let mut arguments = call.arguments.clone();
         reveal(&mut arguments, site)?;
         let Value::Object(arguments) = arguments else {
-            return Err("the arguments are no object".to_owned());
+            return Err("the arguments are not an object".to_owned());
         };
         let connection = server.connection().await?;
         connection.still_says(&self.service).await?;

@@ -62,7 +62,7 @@ impl Tier {
 
 /// A word that is not a [`Tier`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size of a model; write small, medium or large")]
+#[error("`{0}` is not a size of a model; write small, medium or large")]
 pub struct UnknownTier(pub String);
 
 impl FromStr for Tier {

@@ -109,7 +109,7 @@ impl Endpoint {
 #[non_exhaustive]
 pub enum AttachError {
     /// The address is invalid.
-    #[error("`{given}` is no address of a browser: {why}; give it as http://127.0.0.1:9222")]
+    #[error("invalid address `{given}` of a browser: {why}; give it as http://127.0.0.1:9222")]
     Address {
         /// The given address, truncated.
         given: String,

@@ -8,6 +8,8 @@ mod lexer;
 mod source;
 mod floors;
 mod words;
+mod prose;
+mod names;
 mod vendors;
 mod sizes;
 mod docs;
@@ -58,10 +60,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let mut findings = floors::check(&repository::metadata(&["--no-deps"])?.packages);
     for source in &sources {
         findings.extend(words::check(source));
+        findings.extend(prose::check(source));
         findings.extend(vendors::check(source));
         findings.extend(docs::check_opening(source));
     }
     findings.extend(words::check_mint(&sources));
+    findings.extend(names::check(&sources));
     findings.extend(sizes::check(&sources, &read(&root, sizes::EXCEPTIONS)?));
     for path in documents(&root)? {
         findings.extend(docs::check_document(&root, &path, &read(&root, &path)?));

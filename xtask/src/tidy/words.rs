@@ -106,7 +106,7 @@ const BANS: [Ban; 12] = [
         words: &["#[ignore"],
         applies: |_| true,
         in_tests: true,
-        hint: "a test that does not run is no test: repair it or delete it",
+        hint: "a test that does not run tests nothing: repair it or delete it",
     },
     Ban {
         words: &["#[allow(", "#![allow("],

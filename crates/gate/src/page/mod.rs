@@ -257,7 +257,7 @@ impl<'a> Page<'a> {
     /// Goes to another address.
     fn goes(&self, address: &str, by_link: bool) -> Vec<Weight> {
         let Ok(url) = Url::parse(address) else {
-            let what = format!("goes to {}, which is no address", quoted(address));
+            let what = format!("goes to {}, which is not an address", quoted(address));
             return vec![Weight::new(Risk::High, what).each_time()];
         };
         let Some(target) = Origin::of(&url) else {
@@ -417,7 +417,10 @@ impl<'a> Page<'a> {
         let url = Url::parse(address).ok();
         let target = url.as_ref().and_then(|url| Some((url, Origin::of(url)?)));
         let Some((url, target)) = target else {
-            let what = format!("{request} to {}, which is no page", address_shown(address));
+            let what = format!(
+                "{request} to {}, which is not a page",
+                address_shown(address)
+            );
             return vec![Weight::new(Risk::High, what).each_time()];
         };
         let shown = middle_out(target.as_str());

@@ -182,7 +182,7 @@ fn check_one(
     }
     for path in &example.paths {
         let Some(real) = example_path(path, origin, lines.workspace) else {
-            let what = format!("`{}` is no path without `..`", shortened(path));
+            let what = format!("`{}` is not a path without `..`", shortened(path));
             problems.add(&example.span, example.key, what);
             return;
         };

@@ -62,7 +62,7 @@ impl HostPattern {
                         name: Name::Any,
                         port,
                     }),
-                    Host::Unknown => Err("is no host with a port".into()),
+                    Host::Unknown => Err("is not a host with a port".into()),
                 };
             }
             Some(rest) => match rest.strip_prefix('.') {
@@ -71,7 +71,7 @@ impl HostPattern {
             },
         };
         match Host::parse(plain) {
-            Host::Unknown => Err("is no host; a star stands only alone or as `*.`".into()),
+            Host::Unknown => Err("is not a host; a star stands only alone or as `*.`".into()),
             Host::Known { name, port } => Ok(Self {
                 name: match any {
                     true => Name::Below(format!(".{name}")),

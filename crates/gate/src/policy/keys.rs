@@ -56,7 +56,7 @@ impl<'t> Keys<'t> {
             if known.contains(&given) {
                 continue;
             }
-            let what = format!("is no key of `{}`", self.name);
+            let what = format!("is not a key of `{}`", self.name);
             match gyrus_text::closest(given, known.iter().copied()) {
                 Some(near) => {
                     let hint = format!("did you mean `{near}`?");

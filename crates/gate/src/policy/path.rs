@@ -96,7 +96,7 @@ impl PathPattern {
         }
         if let Some(c) = text.chars().find(|c| "[]{}\\".contains(*c)) {
             return Err(format!(
-                "has `{c}`, which is no pattern here; there are `*`, `?` and `**`, and a list for \
+                "has `{c}`, which is not a pattern here; there are `*`, `?` and `**`, and a list for \
                  several (`?` stands for a `{c}` in a name)"
             ));
         }

@@ -334,9 +334,9 @@ fn every_problem_is_told_with_its_place() {
         "[[rule]]\ndecid = \"deny\"\nwhy = 3\n\n[agents.x]\n[[rule]]\ndecide = \"dney\"\nwhy = \"\"\n",
         true,
         "policy.toml:1:1: `rule`: has no `decide`\n\
-         policy.toml:2:1: `decid`: is no key of `rule`; did you mean `decide`?\n\
+         policy.toml:2:1: `decid`: is not a key of `rule`; did you mean `decide`?\n\
          policy.toml:3:7: `why`: must be a text, not a number\n\
-         policy.toml:5:2: `agents`: is no key of `a policy`; did you mean `agent`?\n\
+         policy.toml:5:2: `agents`: is not a key of `a policy`; did you mean `agent`?\n\
          policy.toml:7:10: `decide`: `dney` is none of allow, ask, deny; did you mean `deny`?\n\
          policy.toml:8:7: `why`: is empty",
     );
@@ -496,6 +496,6 @@ fn examples_are_tried() {
     check(
         "deny",
         "path = \"x\"\nmatches = [{ tool = \"write\", pth = \"x\" }, \";\"]",
-        "policy.toml:5:30: `pth`: is no key of `matches`; did you mean `path`?",
+        "policy.toml:5:30: `pth`: is not a key of `matches`; did you mean `path`?",
     );
 }

@@ -321,9 +321,12 @@ fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
 /// For tests of recovery: the process kills itself after so many changes on disk.
 fn crash_after(given: Option<&str>) -> Result<impl FnMut(), Failure> {
     let given = given.map(|given| {
-        given
-            .parse()
-            .map_err(|_| Failure::usage(format!("{}={given} is no number", env::GYRUS_CRASH_AFTER)))
+        given.parse().map_err(|_| {
+            Failure::usage(format!(
+                "{}={given} is not a number",
+                env::GYRUS_CRASH_AFTER
+            ))
+        })
     });
     let last: Option<u64> = given.transpose()?;
     let mut steps = 0;

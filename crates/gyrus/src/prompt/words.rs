@@ -68,7 +68,7 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
             return Ok(Some(Word::Goal(line.to_owned())));
         }
         let known = WORDS.iter().map(|(known, ..)| *known);
-        let failure = Failure::usage(format!("`{word}` is no word that is known here"));
+        let failure = Failure::usage(format!("`{word}` is not a word that is known here"));
         return Err(match gyrus_text::closest(word, known) {
             Some(known) => failure.hint(format!("did you mean `{known}`?")),
             None => failure.hint("/help says which there are"),

@@ -108,7 +108,7 @@ fn what_cannot_come_with_a_goal_is_said() {
         (["--file", "../nothing"], "cannot be read"),
         (["--file", ".."], "is a folder"),
         (["--file", "../binary"], "no text in UTF-8"),
-        (["--image", "../binary"], "no PNG, JPEG or WebP"),
+        (["--image", "../binary"], "not a PNG, JPEG or WebP"),
         (["--image", "../nothing"], "cannot be read"),
     ] {
         world.run(&arguments).exits(2).says(words);

@@ -564,7 +564,7 @@ fn mistakes_are_named() {
         (&["--loop", "engineer"][..], "needs a judge"),
         (&["--loop", "react", "--judge", "true"], "asks none"),
         (&["--docs", "docs"], "--docs is for work that a judge"),
-        (&["--judge", "mcp:"], "is no judge"),
+        (&["--judge", "mcp:"], "invalid judge"),
         (
             &["--judge", "true", "--docs", "papers"],
             "the documents' folder `papers` is not there",

@@ -57,7 +57,7 @@ fn bad_plans() -> Vec<(&'static str, String, &'static str)> {
                 trap(),
                 step("1", "finish", json!({"reached": true, "answer": "x"}), &[]),
             ]),
-            "`finish` is no step",
+            "`finish` is not a step",
         ),
         (
             "no input",
@@ -105,7 +105,7 @@ fn bad_plans() -> Vec<(&'static str, String, &'static str)> {
         (
             "unknown dependency",
             plan(&[trap(), shell("1", "true", &["9"])]),
-            "depends on `9`, which is no step",
+            "depends on `9`, which is not a step",
         ),
         (
             "twice",

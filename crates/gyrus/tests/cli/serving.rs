@@ -110,7 +110,10 @@ fn servers_and_their_tools_are_shown() {
 fn mistakes_in_the_configuration_are_named() {
     for (text, words) in [
         ("[mcp.srv]\n", "[mcp.srv] needs a command or a url"),
-        ("[mcp.Srv]\ncommand = \"x\"\n", "[mcp.Srv] is no name"),
+        (
+            "[mcp.Srv]\ncommand = \"x\"\n",
+            "[mcp.Srv] is not a valid name",
+        ),
         ("[mcp.srv]\ncomand = \"x\"\n", "did you mean `command`?"),
     ] {
         let world = world("", "", text);

@@ -31,7 +31,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
         (&["run", "go", "--workdir", person], "is your home folder"),
         (
             &["run", "go", "--workdir", "/"],
-            "the whole file system is no workspace",
+            "the whole file system cannot be the workspace",
         ),
         (&["run", "go", "--workdir", "../home"], "--workdir FOLDER"),
         (&["run", "go", "--workdir", "nowhere"], "cannot be opened"),

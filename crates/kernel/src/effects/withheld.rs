@@ -215,7 +215,7 @@ async fn ask(
 ) -> Result<String, Stop> {
     let offered = withheld.offered();
     if offered.is_empty() {
-        return Ok("they are no plain files or too large, and were not kept.".to_owned());
+        return Ok("they are not plain files or are too large, and were not kept.".to_owned());
     }
     if matches!(core.settings.mode, Mode::Never | Mode::ReadOnly) {
         return Ok(format!(

@@ -120,7 +120,7 @@ impl Task {
         let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if id.is_empty() || id.len() > 60 || !id.chars().all(is_kebab) {
             return Some(format!(
-                "`{id}` is no id of a task: at most 60 small letters, digits and `-`"
+                "invalid task id `{id}`: an id has at most 60 small letters, digits and `-`"
             ));
         }
         if self.goal.trim().is_empty() {
@@ -128,7 +128,7 @@ impl Task {
         }
         if !self.start.starts_with('/') && !is_address(&self.start) {
             return Some(format!(
-                "the task `{id}` starts at `{}`, which is no address: it begins with `/`, http:// \
+                "the task `{id}` starts at `{}`, which is not an address: it begins with `/`, http:// \
                  or https://",
                 self.start
             ));
@@ -289,7 +289,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
         .filter(|address| !is_address(address))
     {
         return Err(LabError::usage(format!(
-            "{}: `{address}` is no address of a server; it begins with http:// or https://",
+            "{}: invalid address `{address}`: an address begins with http:// or https://",
             path.display()
         )));
     }
@@ -342,7 +342,10 @@ mod tests {
         for (more, expected) in [
             ("chekcs = []\n", "did you mean `checks`?"),
             ("", "neither `checks` nor an `answer`"),
-            ("checks = [\"text:\"]\n", "is no check: nothing follows"),
+            (
+                "checks = [\"text:\"]\n",
+                "invalid check `text:`: nothing follows",
+            ),
             (
                 "answer = \"x\"\nbudget = { steps = 0 }\n",
                 "its budget has a 0",
@@ -357,15 +360,15 @@ mod tests {
         }
         for (text, expected) in [
             ("", "has no task"),
-            ("address = \"shop\"\n", "is no address of a server"),
+            ("address = \"shop\"\n", "invalid address `shop`"),
             ("[[task]]\nid = \"a\"\n", "missing key `goal`"),
             (
                 "[[task]]\nid = \"a\"\ngoal = \"g\"\nstart = \"shop\"\nanswer = \"x\"\n",
-                "starts at `shop`, which is no address",
+                "starts at `shop`, which is not an address",
             ),
             (
                 "[[task]]\nid = \"A b\"\ngoal = \"g\"\nstart = \"/\"\nanswer = \"x\"\n",
-                "is no id of a task",
+                "invalid task id",
             ),
         ] {
             let said = said(text);

@@ -91,7 +91,7 @@ fn settings(data: &Map<String, Value>) -> Result<(), Refusal> {
         parts.is_some_and(|(who, host)| !who.is_empty() && host.contains('.'))
     };
     if !is_address(text(data, "email")) {
-        return Err(Refusal::Invalid("this is no e-mail address".to_owned()));
+        return Err(Refusal::Invalid("this is not an e-mail address".to_owned()));
     }
     let port = text(data, "port").parse::<u16>();
     if !port.is_ok_and(|port| port >= 1024) {

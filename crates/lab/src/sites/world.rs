@@ -86,7 +86,7 @@ impl Worlds {
         let mut worlds = self.lock();
         let known = visit(&mut worlds, world)?;
         if !is_name(kind) {
-            return Err(Refusal::Invalid(format!("`{kind}` is no kind of event")));
+            return Err(Refusal::Invalid(format!("`{kind}` is not a kind of event")));
         }
         let admitted = rules::admit(&known.events, site, kind, data)?;
         let event = Event {

@@ -143,7 +143,7 @@ impl Reader {
             return Ok(());
         };
         if line.starts_with("@@") {
-            let left = old_lines(line).ok_or("is no head of a hunk, as `@@ -1,3 +1,4 @@`")?;
+            let left = old_lines(line).ok_or("is not the head of a hunk, as `@@ -1,3 +1,4 @@`")?;
             (self.in_hunk, self.old_left) = (true, left);
             self.keep(line);
         } else if self.in_hunk {
@@ -154,7 +154,7 @@ impl Reader {
                 Some(' ' | '-' | '+' | '\\') => line,
                 Some(_) => {
                     return Err(
-                        "is no line of a hunk, which begins with a blank, `-`, `+` or `\\`",
+                        "is not a line of a hunk, which begins with a blank, `-`, `+` or `\\`",
                     );
                 }
             };
@@ -316,10 +316,10 @@ mod tests {
             ("diff a.rs\n", "names no file"),
             ("diff a.rs new\nhello\n", "line 2 (`hello`) says nothing"),
             ("diff a.rs new\ndeleted\n", "deletes a file that is `new`"),
-            ("diff a.rs new\n@@ hello\n", "is no head of a hunk"),
+            ("diff a.rs new\n@@ hello\n", "is not the head of a hunk"),
             (
                 "diff a.rs new\n@@ -0,0 +1 @@\nhello\n",
-                "is no line of a hunk",
+                "is not a line of a hunk",
             ),
         ] {
             let found = read(text).unwrap_err();

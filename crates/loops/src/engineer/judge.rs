@@ -35,7 +35,7 @@ pub enum Judge {
 
 /// The error for a text that names no judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no judge; a judge is a command, http://ADDRESS or mcp:SERVER__TOOL")]
+#[error("invalid judge `{given}`: a judge is a command, http://ADDRESS or mcp:SERVER__TOOL")]
 pub struct BadJudge {
     given: String,
 }

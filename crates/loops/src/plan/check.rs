@@ -97,7 +97,7 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
             .collect();
         return vec![match tool.as_str() {
             FINISH => format!(
-                "step {id}: `{FINISH}` is no step; when all steps have worked, the work is over"
+                "step {id}: `{FINISH}` is not a step; when all steps have worked, the work is over"
             ),
             _ => format!(
                 "step {id}: there is no tool `{tool}`; there are {}",
@@ -112,12 +112,14 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
     let of_plan = |other: &String| draft.steps.iter().any(|step| step.id == *other);
     for other in step.depends_on.iter().filter(|other| !of_plan(other)) {
         if !against.before.contains(&(other.as_str(), true)) {
-            wrong.push(format!("step {id} depends on `{other}`, which is no step"));
+            wrong.push(format!(
+                "step {id} depends on `{other}`, which is not a step"
+            ));
         }
     }
     for other in step.references().iter().filter(|other| !of_plan(other)) {
         wrong.push(format!(
-            "step {id} uses the output of `{other}`, which is no step of this plan"
+            "step {id} uses the output of `{other}`, which is not a step of this plan"
         ));
     }
     for argument in spec.touches.iter().filter_map(Touch::command_line) {

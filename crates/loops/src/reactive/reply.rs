@@ -84,7 +84,7 @@ pub(super) fn understood(
     let listed = match object.remove("actions") {
         Some(Value::Array(listed)) => listed,
         Some(one @ Value::Object(_)) => vec![one],
-        _ => return Err("`actions` is no list".to_owned()),
+        _ => return Err("`actions` is not a list".to_owned()),
     };
     if listed.is_empty() || listed.len() > MOST_ACTIONS {
         return Err(format!(
@@ -142,7 +142,7 @@ fn memo(given: Option<&Value>) -> Result<Vec<(String, String)>, String> {
                 None => Err("each change in `memo` needs a `key` and a `text`".to_owned()),
             })
             .collect(),
-        Some(_) => Err("`memo` is no list of changes".to_owned()),
+        Some(_) => Err("`memo` is not a list of changes".to_owned()),
     }
 }
 
@@ -158,7 +158,7 @@ fn finished(call: &ToolCall) -> Finish {
 /// Converts an action to a call. Arguments that the tool does not take are left out.
 fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
     let Value::Object(given) = action else {
-        return Err("it is no object".to_owned());
+        return Err("it is not an object".to_owned());
     };
     let name = given
         .get("do")

@@ -38,7 +38,7 @@ pub enum Check {
 /// The error for a text that is not a valid check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{given}` is no check: {why}; a check is a command, text:WORDS, url:ADDRESS, file:PATH, \
+    "invalid check `{given}`: {why}; a check is a command, text:WORDS, url:ADDRESS, file:PATH, \
          `file:PATH contains TEXT` or js:EXPRESSION"
 )]
 pub struct BadCheck {

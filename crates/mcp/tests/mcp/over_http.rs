@@ -125,7 +125,7 @@ async fn what_is_not_there_is_said() {
         (elsewhere.as_str(), "307"),
         ("http://127.0.0.1:9/mcp", "error"),
         ("ftp://x/y", "begins neither"),
-        ("nothing", "is no address"),
+        ("nothing", "invalid address"),
     ] {
         let mut servers = Servers::start(vec![world.at(url, &[("x-key", "hunter2")])]);
         let state = servers.states(PATIENCE).await["srv"].clone();

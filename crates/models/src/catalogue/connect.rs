@@ -74,7 +74,7 @@ pub enum ConnectError {
         variables: Vec<String>,
     },
     /// The provider's address is invalid.
-    #[error("`{address}` is no address like https://host: {reason}")]
+    #[error("invalid address `{address}`, expected https://host: {reason}")]
     BadAddress {
         /// The given address, without a password.
         address: String,

@@ -171,7 +171,7 @@ fn microdollars(dollars: f64) -> Result<u64, String> {
         // Rounded: in binary, three cents are a little less than three cents.
         true => Ok((dollars * 1_000_000.0).round() as u64),
         false => Err(format!(
-            "`{dollars}` is no price in dollars for a million tokens"
+            "`{dollars}` is not a price in dollars for a million tokens"
         )),
     }
 }

@@ -71,7 +71,7 @@ fn refusal(refusal: &Refusal<'_>) -> ModelError {
 
 fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
     let models = answer.pointer(&entry.models).and_then(Value::as_array);
-    let models = models.ok_or_else(|| bad("the provider's answer is no list of models"))?;
+    let models = models.ok_or_else(|| bad("the provider's answer is not a list of models"))?;
     let listed = |model: &Value| {
         let id = model.pointer(&entry.id)?.as_str()?;
         let id = id.strip_prefix(&entry.id_prefix).unwrap_or(id);

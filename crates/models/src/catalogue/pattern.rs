@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Pattern {
                 model: model.to_owned(),
             }),
             _ => Err(D::Error::custom(format!(
-                "`{text}` is no pattern like provider/model; write */{text} for every provider"
+                "`{text}` is not a pattern like provider/model; write */{text} for every provider"
             ))),
         }
     }

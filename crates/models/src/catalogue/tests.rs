@@ -161,7 +161,7 @@ fn mistakes_name_line_and_remedy() {
     );
     check(
         "[[models]]\nmatch = [\"a\"]",
-        "line 2: `a` is no pattern like provider/model; write */a",
+        "line 2: `a` is not a pattern like provider/model; write */a",
     );
     check(
         "[[models]]\nmatch = [\"a/*\"]\ntier = \"larg\"",
@@ -169,7 +169,7 @@ fn mistakes_name_line_and_remedy() {
     );
     check(
         "[[models]]\nmatch = [\"a/*\"]\nprice = { input = -1.0, output = 1.0 }",
-        "line 3: `-1` is no price",
+        "line 3: `-1` is not a price",
     );
     check(
         "[[models]]\nmatch = [\"a/*\"]\nprice = { input = 1.0 }",
@@ -281,10 +281,10 @@ anthropic/claude-opus-5-5 -> error: anthropic wants a key: set ANTHROPIC_API_KEY
 gemini/gemini-3.8-flash -> error: gemini wants a key: set GEMINI_API_KEY or GOOGLE_API_KEY
 antropic/claude-opus-5-5 -> error: no provider is called `antropic`; did you mean `anthropic`?
 qwen3 -> error: no provider is called `qwen3`; known are anthropic, deepseek, gemini, groq, llamacpp, lmstudio, mistral, ollama, openai, openrouter, vllm, xai
-ollama:8b -> error: `8b` is no size of a model; write small, medium or large, or `provider/model` for a certain model
-http:// -> error: `http://` is no address like https://host: empty host
-https://me:secret@llm.example/v1#m -> error: `https://…@llm.example` is no address like https://host: a name or password in an address would be shown; set the key instead
-ollama/a -> error: `ftp://gpu.example` is no address like https://host: `ftp` is not spoken here
+ollama:8b -> error: `8b` is not a size of a model; write small, medium or large, or `provider/model` for a certain model
+http:// -> error: invalid address `http://`, expected https://host: empty host
+https://me:secret@llm.example/v1#m -> error: invalid address `https://…@llm.example`, expected https://host: a name or password in an address would be shown; set the key instead
+ollama/a -> error: invalid address `ftp://gpu.example`, expected https://host: `ftp` is not spoken here
  -> error: no provider is called ``; known are anthropic, deepseek, gemini, groq, llamacpp, lmstudio, mistral, ollama, openai, openrouter, vllm, xai
 "##);
 }
@@ -381,5 +381,5 @@ async fn an_address_with_one_model_needs_no_name() {
 
     let none = lists(json!("no list"), &[]).await;
     let error = outcome(&format!("http://{none}/v1"), &[]).await;
-    assert!(error.contains("is no list of models"), "{error}");
+    assert!(error.contains("is not a list of models"), "{error}");
 }

@@ -42,7 +42,9 @@ impl Protocol for Gemini {
         let model = &connection.model;
         if !model.starts_with(char::is_alphanumeric) || !model.chars().all(is_plain) {
             return Err(ModelError::Refused {
-                message: format!("`{model}` is no name of a model; it has letters, digits and -_."),
+                message: format!(
+                    "invalid model name `{model}`: a name has letters, digits and -_."
+                ),
             });
         }
         Ok(())

@@ -68,7 +68,7 @@ fn check_tools(tools: &Value) -> Result<(), String> {
         let name = tool["name"].as_str().unwrap_or_default();
         let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || name.len() > 128 || !name.chars().all(is_name_character) {
-            return Err(format!("`{name}` is no name for a tool"));
+            return Err(format!("invalid tool name `{name}`"));
         }
         if !names.insert(name) {
             return Err(format!("there are two tools `{name}`"));
@@ -114,7 +114,7 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
                     let id = block["tool_use_id"].as_str().unwrap_or_default();
                     if !open_calls.remove(id) {
                         return Err(format!(
-                            "{place} has a result for `{id}`, which is no open call of the \
+                            "{place} has a result for `{id}`, which is not an open call of the \
                              message before"
                         ));
                     }
@@ -228,7 +228,7 @@ mod tests {
         insta::assert_snapshot!(with("max_tokens", json!(0)), @"`max_tokens` must be a number above 0");
         insta::assert_snapshot!(with("stream", json!(false)), @"`stream` must be true");
         insta::assert_snapshot!(with("system", json!([{"type": "text", "text": " "}])), @"the system prompt has an empty text");
-        insta::assert_snapshot!(with("tools", json!([{"name": "a b"}])), @"`a b` is no name for a tool");
+        insta::assert_snapshot!(with("tools", json!([{"name": "a b"}])), @"invalid tool name `a b`");
         insta::assert_snapshot!(with("tools", json!([{"name": "a", "input_schema": {}}])), @"the schema of the tool `a` is not of type object");
         insta::assert_snapshot!(with("messages", json!([])), @"the last message must be the user's");
         insta::assert_snapshot!(
@@ -239,7 +239,7 @@ mod tests {
         insta::assert_snapshot!(turns(json!([[text], [call("1")], [result("1"), text]])), @"fine");
         insta::assert_snapshot!(turns(json!([[text], [call("1")], [text, result("1")]])), @"message 2 has a result after other content");
         insta::assert_snapshot!(turns(json!([[text], [call("1")], [text]])), @"message 2 has no result for the tool call `1` before it");
-        insta::assert_snapshot!(turns(json!([[text], [text], [result("1")]])), @"message 2 has a result for `1`, which is no open call of the message before");
+        insta::assert_snapshot!(turns(json!([[text], [text], [result("1")]])), @"message 2 has a result for `1`, which is not an open call of the message before");
         insta::assert_snapshot!(turns(json!([[text], [call("1"), call("1")], [result("1")]])), @"message 1 has a second tool call with the id `1`");
         insta::assert_snapshot!(turns(json!([[text, call("1")]])), @"message 0 has a block `tool_use`, which cannot stand there");
         let changed = json!({"type": "thinking", "thinking": "a", "signature": signature("b")});

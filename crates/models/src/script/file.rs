@@ -263,7 +263,7 @@ fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D:
             .last()
             .unwrap_or_default()
             .trim_start_matches("error: ");
-        D::Error::custom(format!("`{pattern}` is no regular expression: {reason}"))
+        D::Error::custom(format!("invalid regular expression `{pattern}`: {reason}"))
     })
 }
 
@@ -382,7 +382,7 @@ mod tests {
         insta::assert_snapshot!(error_of("[[reply]]\npurpose = \"agnet\"\n"), @"demo.toml, line 2: unknown word `agnet`, expected one of `agent`, `plan`, `reflect`, `verify`, `safety`, `summarise`; did you mean `agent`?");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nfault = \"timeout\"\n"), @"demo.toml, line 3: unknown word `timeout`, expected one of `overloaded`, `rate-limited`, `cut`, `error-event`, `garbage`, `slow-bytes`");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nstop = \"max-tokens\"\n"), @"demo.toml, line 3: unknown word `max-tokens`, expected one of `end_of_turn`, `tool_calls`, `max_tokens`; did you mean `max_tokens`?");
-        insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\n\nwhen = \"(a\"\n"), @"demo.toml, line 4: `(a` is no regular expression: unclosed group");
+        insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\n\nwhen = \"(a\"\n"), @"demo.toml, line 4: invalid regular expression `(a`: unclosed group");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nusage = \"no\"\n"), @r#"demo.toml, line 3: expected `{ input = TOKENS, output = TOKENS }` or "none""#);
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nrepeat = 0\n"), @"demo.toml, line 3: invalid value: integer `0`, expected a nonzero u64");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = 5\n"), @"demo.toml, line 2: invalid type: integer `5`, expected a string");

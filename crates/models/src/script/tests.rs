@@ -291,7 +291,7 @@ async fn a_script_is_read_from_a_file() {
     assert!(matches!(start().await, Err(ScriptError::Read { path, .. }) if path == file));
     std::fs::write(&file, "[[reply]]\nspeech = \"a\"\n").unwrap();
     let Err(error) = start().await else {
-        panic!("`speech` is no key")
+        panic!("`speech` is not a key")
     };
     let expected = format!("{}, line 2: unknown key `speech`", file.display());
     assert!(error.to_string().starts_with(&expected), "{error}");

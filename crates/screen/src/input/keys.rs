@@ -114,7 +114,7 @@ impl Chord {
         let unknown = || {
             let text = gyrus_text::shorten(text, 40);
             format!(
-                "`{text}` is no key: a character, or one of Enter, Tab, Escape, Backspace, Delete, Home, End, PageUp, PageDown, ArrowLeft, ArrowUp, ArrowRight, ArrowDown, Space, F1 … F12, with Control+, Shift+, Alt+ or Meta+ before it"
+                "invalid key `{text}`: a key is a character, or one of Enter, Tab, Escape, Backspace, Delete, Home, End, PageUp, PageDown, ArrowLeft, ArrowUp, ArrowRight, ArrowDown, Space, F1 … F12, with Control+, Shift+, Alt+ or Meta+ before it"
             )
         };
         let mut held = 0;

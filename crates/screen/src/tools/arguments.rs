@@ -289,7 +289,7 @@ impl Arguments {
         };
         let given = parsed
             .as_object()
-            .ok_or_else(|| wrong("the arguments are no object".to_owned()))?;
+            .ok_or_else(|| wrong("the arguments are not an object".to_owned()))?;
         if let Some(unknown) = given.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(wrong(format!("there is no argument `{unknown}`")));
         }
@@ -335,7 +335,7 @@ impl Arguments {
             return Err(wrong("one of `text` and `on` is needed".to_owned()));
         }
         if let Some(unknown) = arguments.with.iter().find(|key| modifier(key).is_none()) {
-            return Err(wrong(format!("`{unknown}` is no key to be held")));
+            return Err(wrong(format!("`{unknown}` is not a key to be held")));
         }
         Ok(arguments)
     }

@@ -271,7 +271,7 @@ impl Doing<'_> {
                 )))
             }
             Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
-                "refused: {wrong} is no native list: click it, look, and click the option"
+                "refused: {wrong} is not a native list: click it, look, and click the option"
             ))),
             Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!(
                 "refused: {words}, or that option, is disabled"

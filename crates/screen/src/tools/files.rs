@@ -136,7 +136,7 @@ fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
     let mut source = OpenOptions::new().read(true).open(path)?;
     let data = source.metadata()?;
     if !data.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     if data.len() > MAX_UPLOAD {
         return Err(io::Error::other(format!(
@@ -218,7 +218,7 @@ fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Diges
     // The folder must not be a link to another place.
     if !fs::symlink_metadata(&folder)?.is_dir() {
         return Err(io::Error::other(format!(
-            "{} is no folder",
+            "{} is not a folder",
             folder.display()
         )));
     }
@@ -228,7 +228,7 @@ fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Diges
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(from)?;
     if !source.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     for again in 1..=MAX_SAME_NAME {
         let name = numbered(&name, again);

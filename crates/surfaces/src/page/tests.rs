@@ -316,7 +316,7 @@ fn everything(world: &World) -> RunId {
     .calls("3.6", "shell", json!("not an object"))
     .results(
         "3.6",
-        "the arguments are no object",
+        "the arguments are not an object",
         json!({
             "settled": "refused", "is_error": true, "verdict": "refused",
         }),

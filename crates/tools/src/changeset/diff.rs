@@ -24,7 +24,7 @@ const NO_NEWLINE: &str = "\\ No newline at end of file";
 pub(super) enum DiffError {
     #[error("line {0} of the diff stands before the first hunk, which begins with @@")]
     NoHunk(usize),
-    #[error("line {0} of the diff is no head of a hunk like @@ -1,3 +1,4 @@")]
+    #[error("line {0} of the diff is not the head of a hunk like @@ -1,3 +1,4 @@")]
     Head(usize),
     #[error("line {0} of the diff, in a hunk, begins with neither a space nor - nor + nor \\")]
     Line(usize),

@@ -210,7 +210,7 @@ fn ordinary(stat: &Stat) -> Result<(), String> {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => "is a folder; name the files in it",
         FileType::Symlink => "is a symbolic link by now",
-        _ => "is no regular file",
+        _ => "is not a regular file",
     };
     Err(why.to_owned())
 }

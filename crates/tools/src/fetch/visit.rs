@@ -49,7 +49,7 @@ pub(crate) struct Page {
 /// Reason why nothing was received; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VisitError {
-    #[error("`{url}` is no address of a page: {reason}")]
+    #[error("invalid address `{url}`: {reason}")]
     Address { url: String, reason: String },
     #[error(
         "`{host}` is not reached, as its address {address} is {kind}; only public hosts are \

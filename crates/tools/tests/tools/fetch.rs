@@ -280,7 +280,7 @@ fn only_public_hosts_are_reached() {
         let url = format!("http://{host}:{port}/");
         let output = world.call(&fetch, json!({"url": url}));
         assert!(output.is_error, "{host}: {}", output.text);
-        let words = ["is not reached", "cannot be looked up", "is no address"];
+        let words = ["is not reached", "cannot be looked up", "invalid address"];
         assert!(
             words.iter().any(|words| output.text.contains(words)),
             "{host}: {}",
@@ -291,8 +291,8 @@ fn only_public_hosts_are_reached() {
         ("file:///etc/passwd", "http:// or https://"),
         ("ftp://example.com/", "http:// or https://"),
         ("javascript:alert(1)", "http:// or https://"),
-        ("example.com", "is no address"),
-        ("http://", "is no address"),
+        ("example.com", "invalid address"),
+        ("http://", "invalid address"),
         ("http://user@example.com/", "user name or password"),
         ("http://:pw@example.com/", "user name or password"),
         (

@@ -77,7 +77,7 @@ pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>
                 },
                 FileType::Directory => Some("is a folder"),
                 FileType::Symlink => Some("is a symbolic link by now"),
-                _ => Some("is no regular file"),
+                _ => Some("is not a regular file"),
             },
         };
         wrong.extend(why.map(|why| format!("`{}` {why}", change.path.display())));

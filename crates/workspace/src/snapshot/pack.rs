@@ -180,7 +180,7 @@ impl Contents {
             blob, bytes, place, ..
         } = file
         else {
-            return Err(malformed("what is no file has no content".to_owned()));
+            return Err(malformed("only files have content".to_owned()));
         };
         let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
         let Some(Place(number, at)) = *place else {

@@ -317,7 +317,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         let (folder, name) = self.root.parent(name::path(path))?;
         let about = root::stat(&folder, name)?;
         if rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory {
-            return Err(io::Error::other("it is no folder any more"));
+            return Err(io::Error::other("it is no longer a folder"));
         }
         let mode = Mode::from_raw_mode(mode);
         Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
@@ -327,7 +327,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         let now = self.must_be_still(path, after)?;
         let (folder, name) = self.root.parent(name::path(path))?;
         let file = root::open_file(folder, name)?
-            .ok_or_else(|| io::Error::other("it is no file any more"))?;
+            .ok_or_else(|| io::Error::other("it is no longer a file"))?;
         let mode = mode_of(wanted, Some(&now.entry));
         Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
     }

@@ -79,7 +79,7 @@ pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
                 mode,
             }
         }
-        _ => return Err(io::Error::other("it is no file, folder or link")),
+        _ => return Err(io::Error::other("it is not a file, folder or link")),
     };
     Ok(Some(Now {
         entry,

@@ -65,7 +65,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 }
 
 fn parse(head: &[u8]) -> Result<Head, &'static str> {
-    let text = std::str::from_utf8(head).map_err(|_| "the request is no text")?;
+    let text = std::str::from_utf8(head).map_err(|_| "the request is not text")?;
     let mut lines = text.trim_end_matches("\r\n").split("\r\n");
     let clean =
         |line: &str| !line.contains(|letter: char| letter.is_ascii_control() && letter != '\t');

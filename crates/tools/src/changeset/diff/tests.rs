@@ -192,11 +192,11 @@ fn what_a_person_may_edit_and_what_not() {
         ),
         (
             "@@ -1,1 @@\n",
-            "line 1 of the diff is no head of a hunk like @@ -1,3 +1,4 @@",
+            "line 1 of the diff is not the head of a hunk like @@ -1,3 +1,4 @@",
         ),
         (
             "@@ -0,1 +1,1 @@\n",
-            "line 1 of the diff is no head of a hunk like @@ -1,3 +1,4 @@",
+            "line 1 of the diff is not the head of a hunk like @@ -1,3 +1,4 @@",
         ),
         (
             "@@ -1,1 +1,1 @@\n a\nb\n",
