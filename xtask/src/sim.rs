@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-use gyrus_journal::sim::{Failure, explore, shrink};
+use gyrus_journal::sim::{JournalViolation, explore, shrink};
 
 /// Lives are independent, so they are lived on this many threads.
 const THREADS: usize = 2;
@@ -25,7 +25,7 @@ pub(crate) fn run(states: u64, first_seed: u64) -> anyhow::Result<()> {
     let explored = AtomicU64::new(0);
     let next_seed = AtomicU64::new(first_seed);
     let failed = AtomicBool::new(false);
-    let failure: Mutex<Option<Failure>> = Mutex::new(None);
+    let failure: Mutex<Option<JournalViolation>> = Mutex::new(None);
     let live = || {
         while explored.load(Ordering::Relaxed) < states && !failed.load(Ordering::Relaxed) {
             match explore(next_seed.fetch_add(1, Ordering::Relaxed)) {

@@ -22,7 +22,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future::try_join_all, stre
 use gyrus_contract::{Limits, OnAsk, Origin, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
-use gyrus_lab::sites::{self, Site};
+use gyrus_lab::sites::{self, SiteServer};
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_screen::{Browser, Launch, ProfileChoice, find_program, tools};
 
@@ -57,7 +57,7 @@ pub(crate) fn turns() -> anyhow::Result<Vec<Row>> {
 async fn measured() -> anyhow::Result<Vec<Row>> {
     let given = std::env::args().filter(|argument| argument.contains("://"));
     let mut addresses: Vec<String> = given.collect();
-    let site = Site::start(None).await?;
+    let site = SiteServer::start(None).await?;
     if addresses.is_empty() {
         addresses = pages::serve().await?;
         let world = format!("{}/w/tokens", site.address());

@@ -89,7 +89,7 @@ pub(crate) fn look_up(
         .collect();
     let mut reading = shell::read(
         &line.join(" "),
-        &shell::Place {
+        &shell::ShellPlace {
             folder: place.workspace.to_owned(),
             home: house.person.clone(),
         },

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_reading_does_not_explain() {
-        let place = shell::Place {
+        let place = shell::ShellPlace {
             folder: "/srv/work".into(),
             home: None,
         };

@@ -27,7 +27,7 @@ use crate::{
     house::House,
     modes::{Bounds, decide},
     page,
-    policy::{MayName, PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
+    policy::{MayName, PathUse, Policy, PolicySubject, Ruling, SubjectPath, Trust},
     resolve,
     shell::{self, names::Names},
     sinks::{USUAL_PORTS, grants_connection},
@@ -130,7 +130,7 @@ impl Warden {
         let home = self.house.person.clone();
         let read = shell::read_whole(
             line,
-            &shell::Place {
+            &shell::ShellPlace {
                 folder: place.workspace.to_owned(),
                 home: home.clone(),
             },
@@ -266,7 +266,7 @@ impl Warden {
             hosts.push(host);
         }
         hosts.extend(call.aim.iter().flat_map(page::hosts));
-        let subject = Subject {
+        let subject = PolicySubject {
             tool: &call.tool,
             arguments: &call.arguments,
             paths: &paths,

@@ -536,7 +536,7 @@ fn no_rule_gives_an_agent_a_tool_that_it_does_not_have() {
         [agent.main]
         tools = ["read"]
     "#;
-    let origin = policy::Origin {
+    let origin = policy::PolicyOrigin {
         file: "policy.toml".into(),
         may_loosen: true,
         home: None,

@@ -10,7 +10,7 @@ use gyrus_contract::{
 };
 use gyrus_gate::{
     House, Warden,
-    policy::{LineReader, Origin, Policy},
+    policy::{LineReader, Policy, PolicyOrigin},
 };
 use serde_json::json;
 
@@ -52,7 +52,7 @@ impl Under<'_> {
     fn judge(&self, place: &str) -> Verdict {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().canonicalize().unwrap();
-        let origin = Origin {
+        let origin = PolicyOrigin {
             file: "policy.toml".into(),
             may_loosen: true,
             home: None,

@@ -9,15 +9,15 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::shell::{Place, read};
+use gyrus_gate::shell::{ShellPlace, read};
 use gyrus_lines::corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY};
 
 /// The home of the person whose folders the corpora name. It is not on this machine.
 const HOME: &str = "/home/person";
 
 /// The folder of the ordinary project, which is not on this machine either.
-fn ordinary() -> Place {
-    Place {
+fn ordinary() -> ShellPlace {
+    ShellPlace {
         folder: Path::new(HOME).join("project"),
         home: Some(PathBuf::from(HOME)),
     }
@@ -25,7 +25,7 @@ fn ordinary() -> Place {
 
 /// Reads the lines of a corpus in a place. Lines that name the home of the grounds name the
 /// place's.
-fn readings(text: &str, place: &Place) -> Vec<(Command, CommandReading)> {
+fn readings(text: &str, place: &ShellPlace) -> Vec<(Command, CommandReading)> {
     let home = place.home.as_ref().unwrap().display().to_string();
     corpus::parse(&text.replace(HOME, &home))
         .unwrap()

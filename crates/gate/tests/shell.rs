@@ -6,17 +6,17 @@ use std::{
 };
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::shell::{Place, is_system_path, read};
+use gyrus_gate::shell::{ShellPlace, is_system_path, read};
 
-fn place(folder: &Path) -> Place {
-    Place {
+fn place(folder: &Path) -> ShellPlace {
+    ShellPlace {
         folder: folder.to_owned(),
         home: Some(PathBuf::from("/home/ada")),
     }
 }
 
 /// A folder without a repository above it.
-fn nowhere() -> Place {
+fn nowhere() -> ShellPlace {
     place(Path::new("/work-of-ada"))
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_mcp::ServerSection;
-use gyrus_models::Policy;
+use gyrus_models::RoutingPolicy;
 use gyrus_text::file_mistake;
 use serde::{
     Deserialize, Deserializer,
@@ -30,7 +30,7 @@ pub(crate) struct Config {
     pub(crate) assess: Vec<String>,
     /// Criterion that decides among models of the same strength: order, cost, latency or
     /// local-only.
-    pub(crate) policy: Policy,
+    pub(crate) policy: RoutingPolicy,
     /// Sources of the values of key variables that the environment does not set.
     pub(crate) keys: BTreeMap<String, Source>,
     /// As `--loop`.
@@ -227,7 +227,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.model, ["anthropic", "ollama"]);
-        assert_eq!(config.policy, Policy::LocalOnly);
+        assert_eq!(config.policy, RoutingPolicy::LocalOnly);
         assert_eq!(config.keys.len(), 2);
         assert_eq!(config.approvals.expires(), QUESTIONS_LAST);
         let config = parse("[approvals]\nexpires = \"90m\"\nnotify = \"tell me\"\n").unwrap();

@@ -10,7 +10,7 @@ use gyrus_contract::{Boxed, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
-use gyrus_lab::{Console, Installation, LabError, TrialEnd};
+use gyrus_lab::{Installation, LabConsole, LabError, TrialEnd};
 
 use crate::{
     Gyrus, browser,
@@ -116,7 +116,7 @@ impl Streams {
     }
 }
 
-impl Console for Streams {
+impl LabConsole for Streams {
     fn print(&self, text: &str) -> io::Result<()> {
         let mut out = output::standard();
         write!(out, "{text}")?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::{ArgGroup, Args};
-use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
+use gyrus_models::{Blobs, Catalogue, Effort, NoBlobs, ProbeFinding, check};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -396,15 +396,17 @@ async fn prove_model(
     let mut ignore = |_: &str, _: &str| {};
     let measured = check(&*candidate.model, Effort::default(), &mut ignore).await;
     let name = candidate.model.name();
-    let answers = measured.answers == Finding::Works;
+    let answers = measured.answers == ProbeFinding::Works;
     say(
         painter,
         "model",
         match (&measured.answers, &measured.tools) {
-            (Finding::Works, Finding::Works) => {
+            (ProbeFinding::Works, ProbeFinding::Works) => {
                 Proof::Good(format!("{name} answers and calls tools"))
             }
-            (Finding::Works, tools) => Proof::Gap(format!("{name} answers; tool calls: {tools}")),
+            (ProbeFinding::Works, tools) => {
+                Proof::Gap(format!("{name} answers; tool calls: {tools}"))
+            }
             (other, _) => Proof::Bad(format!("{name}: {other}")),
         },
     )?;

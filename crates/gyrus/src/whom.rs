@@ -10,8 +10,8 @@ use gyrus_contract::{BlobId, Boxed, Delta, Model, ModelError, Price, Prompt, Rep
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, RUNS, SingleModel, redact::Secret};
 use gyrus_models::{
-    Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, Policy, ScriptError,
-    ScriptedModel, connect_all,
+    Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, RoutingPolicy,
+    ScriptError, ScriptedModel, connect_all,
 };
 
 use crate::{Gyrus, config::Config, failure::Failure, keys::Keys};
@@ -162,7 +162,9 @@ impl Whom {
             }
         }
         let policy = config.policy;
-        if policy == Policy::LocalOnly && candidates.iter().all(|candidate| !candidate.is_local) {
+        if policy == RoutingPolicy::LocalOnly
+            && candidates.iter().all(|candidate| !candidate.is_local)
+        {
             return Err(Failure::usage(
                 "the policy is `local-only`, and none of the models is on this machine",
             )

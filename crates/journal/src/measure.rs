@@ -8,7 +8,7 @@ use crate::{Error, LogName, NewEntry, Store};
 
 /// The results of [`journal`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct JournalMeasurements {
     /// Processor time of one durable batch beyond that of a bare write and sync of the same
     /// bytes, in microseconds.
     pub batch_overhead_us: f64,
@@ -41,7 +41,7 @@ fn entry() -> NewEntry<'static> {
 
 /// Measures `batches` durable batches of one entry, and reading `entries` entries. `folder` is an
 /// empty folder on the disk to measure.
-pub fn journal(folder: &Path, batches: u32, entries: u32) -> Result<Measured, Error> {
+pub fn journal(folder: &Path, batches: u32, entries: u32) -> Result<JournalMeasurements, Error> {
     let store = Store::open(&folder.join("store"))?;
     let name = LogName::new("runs", "batches")?;
     let writer = store.create(&name)?;
@@ -94,7 +94,7 @@ pub fn journal(folder: &Path, batches: u32, entries: u32) -> Result<Measured, Er
         entry?;
         read += 1;
     }
-    Ok(Measured {
+    Ok(JournalMeasurements {
         batch_overhead_us: cpu - bare_cpu,
         async_batch_overhead_us: async_cpu - bare_cpu,
         batch_us,

@@ -37,7 +37,7 @@ pub trait Installation: Sync {
 }
 
 /// Output for a person or a program.
-pub trait Console: Sync {
+pub trait LabConsole: Sync {
     /// Writes text to standard output.
     fn print(&self, text: &str) -> io::Result<()>;
 

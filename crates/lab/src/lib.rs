@@ -6,7 +6,7 @@
 //! table, at the folder, at the ledger of a site. Nothing here knows how the program is wired; the
 //! few things that only the wired program can do are methods of [`Installation`].
 //!
-//! A library never prints: what is found goes to a [`Console`].
+//! A library never prints: what is found goes to a [`LabConsole`].
 //!
 //! Reading order: [`installation`](Installation), [`demo`], [`eval`], [`sites`].
 
@@ -18,5 +18,5 @@ pub mod sites;
 mod recording;
 
 pub use error::{Complaint, LabError};
-pub use installation::{Console, Installation, TrialEnd};
+pub use installation::{Installation, LabConsole, TrialEnd};
 pub use recording::Script;

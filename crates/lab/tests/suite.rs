@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_lab::sites::{self, Site};
+use gyrus_lab::sites::{self, SiteServer};
 use serde::Deserialize;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -158,7 +158,7 @@ async fn ask(address: &str, request: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn every_page_is_served_at_both_origins() {
-    let site = Site::start(None).await.unwrap();
+    let site = SiteServer::start(None).await.unwrap();
     for address in [site.address(), site.other_address()] {
         for (name, _) in sites::sites() {
             let answer = ask(&address, &format!("GET /w/seed7-x/{name}/"), "").await;
@@ -174,7 +174,7 @@ async fn every_page_is_served_at_both_origins() {
 
 #[tokio::test]
 async fn worlds_are_apart_and_the_ledger_knows() {
-    let site = Site::start(None).await.unwrap();
+    let site = SiteServer::start(None).await.unwrap();
     let address = site.address();
     let put = ask(
         &address,
@@ -208,7 +208,7 @@ async fn worlds_are_apart_and_the_ledger_knows() {
 
 #[tokio::test]
 async fn moods_are_a_stated_pattern() {
-    let site = Site::start(None).await.unwrap();
+    let site = SiteServer::start(None).await.unwrap();
     let mut codes = Vec::new();
     for _ in 0..4 {
         let answer = ask(&site.address(), "GET /w/a/flaky/?fails=1", "").await;
@@ -219,7 +219,7 @@ async fn moods_are_a_stated_pattern() {
 
 #[tokio::test]
 async fn a_dropped_server_stops() {
-    let site = Site::start(None).await.unwrap();
+    let site = SiteServer::start(None).await.unwrap();
     let address = site.address();
     drop(site);
     let host = address.strip_prefix("http://").unwrap();

@@ -24,4 +24,4 @@ pub use definition::LeftOut;
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};
 pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{Server, Servers, State};
-pub use setup::{Picture, ReadPicture, RunServer, Setup, Way, is_server_name};
+pub use setup::{PictureFormat, ReadPicture, RunServer, Setup, Way, is_server_name};

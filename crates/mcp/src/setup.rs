@@ -14,11 +14,11 @@ pub type RunServer =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
 
 /// Function that reads the header of a picture; `None` if models do not accept such a picture.
-pub type ReadPicture = fn(&[u8]) -> Option<Picture>;
+pub type ReadPicture = fn(&[u8]) -> Option<PictureFormat>;
 
 /// Format and size of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Picture {
+pub struct PictureFormat {
     /// `image/png`, `image/webp` or `image/jpeg`.
     pub media_type: &'static str,
     /// Width in pixels.

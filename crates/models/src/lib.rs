@@ -48,11 +48,11 @@ pub use measured_file::{MeasuredError, MeasuredModels};
 pub use ollama::{LocalModel, OllamaModel, local_models};
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{
-    Clicks, Context, ContextProbe, Convention, Effort, Finding, Latency, MEASURED_VERSION,
-    Measured, Pictures, Tokens, apply, check,
+    Clicks, Context, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION, Measured,
+    ProbeFinding, ProbePictures, TokenCount, apply, check,
 };
 pub use prompted::Prompted;
-pub use router::{Candidate, ModelRouter, Policy};
+pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};
 
 /// Source of the bytes of pictures.

@@ -15,7 +15,7 @@ use gyrus_process::{ProgramError, Programs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 /// Maximum bytes of text that is set or shown.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -148,10 +148,10 @@ impl Clipboard {
         Ok(found.path.display().to_string())
     }
 
-    async fn read(&self, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let command = self.reading(site.workspace()).map_err(Failure::new)?;
+    async fn read(&self, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
+        let command = self.reading(site.workspace()).map_err(ToolFailure::new)?;
         let outcome = site.run_command(command).await?;
-        let text = Self::text_of(outcome).map_err(Failure::new)?;
+        let text = Self::text_of(outcome).map_err(ToolFailure::new)?;
         let shown = text.clone().unwrap_or_else(|| EMPTY.to_owned());
         let text = text.unwrap_or_default();
         Ok(ToolOutput::read(shown).with_value(&ClipboardText { text }))
@@ -198,16 +198,16 @@ impl Clipboard {
         }
     }
 
-    async fn set(&self, text: &str, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    async fn set(&self, text: &str, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
         let revealed = site.reveal(text);
-        let text = revealed.map_err(|error| Failure::from(error).and("; nothing was set"))?;
+        let text = revealed.map_err(|error| ToolFailure::from(error).and("; nothing was set"))?;
         if text.is_empty() || text.len() > MAX_TEXT_BYTES {
-            return Err(Failure::new(format!(
+            return Err(ToolFailure::new(format!(
                 "`text` must have between 1 and {MAX_TEXT_BYTES} bytes; put a longer one into a \
                  file"
             )));
         }
-        let (helper, read) = self.helper().map_err(Failure::new)?;
+        let (helper, read) = self.helper().map_err(ToolFailure::new)?;
         let (set, shell) = (self.program(helper.set.0)?, self.program("sh")?);
         let script = ["-c", SET, "sh", &set, helper.set.1, &read, helper.read.1];
         let script = script.into_iter().chain([READ_BACK]).map(str::to_owned);
@@ -224,7 +224,7 @@ impl Clipboard {
         };
         let printed = outcome.output.head;
         let Some((_, read_back)) = printed.split_once(READ_BACK) else {
-            return Err(Failure::new(failed(&printed)));
+            return Err(ToolFailure::new(failed(&printed)));
         };
         if read_back == text {
             let words = format!("the clipboard holds the text ({} bytes)", text.len());
@@ -267,7 +267,7 @@ impl Clipboard {
 
 impl TypedTool for Clipboard {
     type Arguments = ClipboardArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
@@ -286,7 +286,7 @@ impl TypedTool for Clipboard {
         arguments: ClipboardArguments,
         _call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         match arguments.text {
             Some(text) => self.set(&text, site).await,
             None => self.read(site).await,

@@ -7,7 +7,7 @@ use rustix::fs::FileType;
 
 use crate::{
     background::Patience,
-    failure::Failure,
+    failure::ToolFailure,
     place::Place,
     walk::{Reach, Walk},
 };
@@ -35,11 +35,11 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// Opens the folder at this place.
-    pub(crate) fn below(place: &Place<'_>) -> Result<Self, Failure> {
+    pub(crate) fn below(place: &Place<'_>) -> Result<Self, ToolFailure> {
         let (opened, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file; name the folder above", place.given());
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let walk = Walk::new(place, opened, Reach::everywhere(false))
             .map_err(|error| place.error(error))?;

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     exact::{ExactError, MAX_FILE_BYTES, Made, Replacement, line_list},
-    failure::Failure,
+    failure::ToolFailure,
     place::{Place, PlaceError},
     replace,
 };
@@ -49,7 +49,7 @@ impl Arguments for EditArguments {
 
 impl TypedTool for Edit {
     type Arguments = EditArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
 
     fn description(&self) -> String {
@@ -68,7 +68,7 @@ impl TypedTool for Edit {
         arguments: EditArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         edit(arguments, call, site)
     }
 
@@ -78,10 +78,10 @@ impl TypedTool for Edit {
 }
 
 /// Returns the texts of a call, with the values of their secrets.
-fn replacement(arguments: &EditArguments, site: &dyn Site) -> Result<Replacement, Failure> {
+fn replacement(arguments: &EditArguments, site: &dyn Site) -> Result<Replacement, ToolFailure> {
     let reveal = |text: &str| {
         let revealed = site.reveal(text);
-        revealed.map_err(|error| Failure::from(error).and("; nothing was changed"))
+        revealed.map_err(|error| ToolFailure::from(error).and("; nothing was changed"))
     };
     Ok(Replacement {
         old: reveal(&arguments.old_text)?,
@@ -94,7 +94,7 @@ fn edit(
     arguments: EditArguments,
     call: &ResolvedCall,
     site: &dyn Site,
-) -> Result<ToolOutput, Failure> {
+) -> Result<ToolOutput, ToolFailure> {
     let change = replacement(&arguments, site)?;
     let place = Place::of(call, site.workspace())?;
     let content = content(&place)?;
@@ -115,17 +115,17 @@ fn edit(
 }
 
 /// Adds the alternatives to a single replacement.
-fn hint(error: ExactError) -> Failure {
+fn hint(error: ExactError) -> ToolFailure {
     let more = match &error {
         ExactError::Empty => ", or use `write` for a whole file",
         ExactError::Several { .. } => ", or set `replace_all`",
         ExactError::Same | ExactError::Missing { .. } | ExactError::TooLarge { .. } => "",
     };
-    Failure::from(error).and(more)
+    ToolFailure::from(error).and(more)
 }
 
 /// Reads the whole file.
-fn content(place: &Place<'_>) -> Result<Vec<u8>, Failure> {
+fn content(place: &Place<'_>) -> Result<Vec<u8>, ToolFailure> {
     let (file, stat) = place.open()?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
         let path = place.given().to_owned();
@@ -144,7 +144,7 @@ fn content(place: &Place<'_>) -> Result<Vec<u8>, Failure> {
             place.given(),
             MAX_FILE_BYTES >> 20
         );
-        return Err(Failure::new(words));
+        return Err(ToolFailure::new(words));
     }
     Ok(content)
 }
@@ -192,7 +192,7 @@ fn output(place: &Place<'_>, changed: &[u8], what: String) -> ToolOutput {
 /// Compares with the file's content: it has either the old text only, or the new one only. With
 /// both, or with neither after a deletion, the result is unknown.
 fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
-    let arguments = EditArguments::parse(&call.arguments).map_err(Failure::from);
+    let arguments = EditArguments::parse(&call.arguments).map_err(ToolFailure::from);
     let Ok(change) = arguments.and_then(|arguments| replacement(&arguments, site)) else {
         return Probe::Unknown;
     };

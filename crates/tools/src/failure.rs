@@ -4,9 +4,9 @@ use gyrus_contract::ToolOutput;
 
 /// Message for a model: what went wrong and what to do differently. Any typed error becomes one by
 /// `?`, with what it says.
-pub struct Failure(String);
+pub struct ToolFailure(String);
 
-impl Failure {
+impl ToolFailure {
     pub(crate) fn new(words: impl Into<String>) -> Self {
         Self(words.into())
     }
@@ -17,14 +17,14 @@ impl Failure {
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<Failure> for ToolOutput {
-    fn from(Failure(words): Failure) -> Self {
+impl From<ToolFailure> for ToolOutput {
+    fn from(ToolFailure(words): ToolFailure) -> Self {
         Self::error(words)
     }
 }

@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     background::{self, Patience},
-    failure::Failure,
+    failure::ToolFailure,
     picture,
 };
 
@@ -85,7 +85,7 @@ impl Fetch {
 
 impl TypedTool for Fetch {
     type Arguments = FetchArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -108,7 +108,7 @@ impl TypedTool for Fetch {
         arguments: FetchArguments,
         _call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let FetchArguments { url, max_bytes } = arguments;
         let url = visit::parse(&url)?;
         let limit = max_bytes
@@ -118,7 +118,7 @@ impl TypedTool for Fetch {
         let page = tokio::time::timeout(TIME_LIMIT, visit)
             .await
             .map_err(|_| {
-                Failure::new(format!(
+                ToolFailure::new(format!(
                     "`{url}` did not answer completely within {} seconds",
                     TIME_LIMIT.as_secs()
                 ))
@@ -127,7 +127,7 @@ impl TypedTool for Fetch {
     }
 }
 
-async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput, Failure> {
+async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
     let mut text = heading(&page);
     let mut value = FetchedPage {
         url: page.url.to_string(),

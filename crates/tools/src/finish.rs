@@ -6,7 +6,7 @@ use gyrus_contract::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 /// Ends a run with a claim.
 pub struct Finish;
@@ -40,7 +40,7 @@ impl Arguments for FinishArguments {
 
 impl TypedTool for Finish {
     type Arguments = FinishArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -59,7 +59,7 @@ impl TypedTool for Finish {
         arguments: FinishArguments,
         _call: &ResolvedCall,
         _site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let FinishArguments {
             reached,
             answer,
@@ -67,7 +67,7 @@ impl TypedTool for Finish {
         } = arguments;
         if answer.trim().is_empty() {
             let words = "`answer` is empty: say what the result is, or why there is none";
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let evidence = evidence.into_iter();
         let claim = Claim {

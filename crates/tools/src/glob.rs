@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 
 use crate::{
     background::{self, Patience},
-    failure::Failure,
+    failure::ToolFailure,
     place::Place,
     walk::{Reach, Walk, shown},
 };
@@ -32,7 +32,7 @@ pub struct Glob;
 
 impl TypedTool for Glob {
     type Arguments = GlobCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -52,7 +52,7 @@ impl TypedTool for Glob {
         arguments: GlobCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let GlobCall {
             pattern, hidden, ..
         } = arguments;
@@ -61,7 +61,7 @@ impl TypedTool for Glob {
         let (folder, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file; name the folder above", place.given());
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let walk = Walk::new(&place, folder, Reach::everywhere(hidden))
             .map_err(|error| place.error(error))?;
@@ -75,8 +75,8 @@ impl TypedTool for Glob {
 }
 
 /// Compiles a pattern of paths below a folder, for this tool and for `search`.
-pub(crate) fn compile(pattern: &str) -> Result<GlobSet, Failure> {
-    let wrong = |what: &str| Failure::new(format!("the glob pattern {what}"));
+pub(crate) fn compile(pattern: &str) -> Result<GlobSet, ToolFailure> {
+    let wrong = |what: &str| ToolFailure::new(format!("the glob pattern {what}"));
     if pattern.trim().is_empty() {
         return Err(wrong("is empty; `*` matches every file"));
     }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    failure::Failure,
+    failure::ToolFailure,
     fetch::visit::{self, Page},
     picture::{self, PictureHeader},
 };
@@ -30,7 +30,7 @@ const MAX_REPORT_BYTES: usize = 50_000;
 const MAX_IMAGES: usize = 4;
 
 /// Posts a submission to a judge.
-pub struct Judge;
+pub struct PostToJudge;
 
 /// A judge's answer; other fields are ignored.
 #[derive(Deserialize)]
@@ -43,9 +43,9 @@ struct Verdict {
     images: Vec<String>,
 }
 
-impl TypedTool for Judge {
+impl TypedTool for PostToJudge {
     type Arguments = JudgeCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
@@ -61,7 +61,7 @@ impl TypedTool for Judge {
         arguments: JudgeCall,
         _call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let JudgeCall { url, submission } = arguments;
         let url = visit::parse(&url)?;
         let allowed = typed(&url);
@@ -70,7 +70,7 @@ impl TypedTool for Judge {
             .await
             .map_err(|_| {
                 let seconds = TIME_LIMIT.as_secs();
-                Failure::new(format!(
+                ToolFailure::new(format!(
                     "the judge at {url} gave no verdict within {seconds} seconds"
                 ))
             })??;
@@ -87,12 +87,12 @@ fn typed(url: &Url) -> BTreeSet<String> {
     is_plain.then(|| host.to_owned()).into_iter().collect()
 }
 
-fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure> {
+fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
     let status = page.status;
     let wrong = |what: String| {
         let shown = String::from_utf8_lossy(&page.body);
         let shown = gyrus_text::first_bytes(&shown, 500);
-        Failure::new(format!(
+        ToolFailure::new(format!(
             "the judge at {url} gave no verdict: {what}; it said: {shown}"
         ))
     };

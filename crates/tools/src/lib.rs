@@ -43,7 +43,7 @@ pub use edit::Edit;
 pub use fetch::Fetch;
 pub use finish::Finish;
 pub use glob::Glob;
-pub use judge::Judge;
+pub use judge::PostToJudge;
 pub use list::List;
 pub use picture::PictureHeader;
 pub use rank::Ranking;

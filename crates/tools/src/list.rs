@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::{
     background::{self, Patience},
-    failure::Failure,
+    failure::ToolFailure,
     listing,
     place::Place,
     walk::{Reach, Walk, shown},
@@ -61,7 +61,7 @@ impl Arguments for ListArguments {
 
 impl TypedTool for List {
     type Arguments = ListArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -82,14 +82,14 @@ impl TypedTool for List {
         arguments: ListArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let ListArguments { depth, hidden, .. } = arguments;
         let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
         let place = Place::of(call, site.workspace())?;
         let (folder, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file, not a folder; use `read`", place.given());
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let walk = Walk::new(&place, folder, Reach { hidden, levels })
             .map_err(|error| place.error(error))?;

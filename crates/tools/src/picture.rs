@@ -5,7 +5,7 @@
 
 use gyrus_contract::{Image, Site};
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 /// Maximum bytes of a picture; models accept no larger ones, so those are only described.
 pub(crate) const MAX_BYTES: u64 = 5 * 1024 * 1024;
@@ -88,7 +88,7 @@ pub(crate) fn keep(
     header: PictureHeader,
     bytes: &[u8],
     site: &dyn Site,
-) -> Result<(String, Option<Image>), Failure> {
+) -> Result<(String, Option<Image>), ToolFailure> {
     let PictureHeader {
         kind,
         width,
@@ -108,7 +108,7 @@ pub(crate) fn keep(
         return Ok((words, None));
     }
     let blob = site.keep(bytes).map_err(|error| {
-        Failure::new(format!(
+        ToolFailure::new(format!(
             "the {} picture could not be kept: {error}",
             kind.name()
         ))

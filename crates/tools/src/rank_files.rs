@@ -17,7 +17,7 @@ use crate::{
     Ranking,
     background::{self, Patience},
     documents::Documents,
-    failure::Failure,
+    failure::ToolFailure,
     place::Place,
 };
 
@@ -47,7 +47,7 @@ pub struct RankFiles;
 
 impl TypedTool for RankFiles {
     type Arguments = RankFilesCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -67,7 +67,7 @@ impl TypedTool for RankFiles {
         arguments: RankFilesCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let RankFilesCall {
             query, max_tokens, ..
         } = arguments;
@@ -75,13 +75,13 @@ impl TypedTool for RankFiles {
         if ranking.asks_nothing() {
             let words =
                 "`query` has no word in it; give the goal, or words that the files would have";
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let place = Place::of(call, site.workspace())?;
         let documents = Documents::below(&place)?;
         let Some(start) = place.in_workspace().map(Path::to_owned) else {
             let words = format!("`{}` is outside the workspace", place.given());
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         };
         let most = max_tokens.unwrap_or(DEFAULT_TOKENS);
         let answer = background::work(TIME_LIMIT, move |patience| {

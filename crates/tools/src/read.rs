@@ -12,7 +12,7 @@ use gyrus_contract::{
 use rustix::{fs::FileType, io::Errno};
 use serde::Serialize;
 
-use crate::{failure::Failure, listing, picture, place::Place};
+use crate::{failure::ToolFailure, listing, picture, place::Place};
 
 /// Maximum bytes of text of one call, line numbers included.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -35,7 +35,7 @@ pub struct Read;
 
 impl TypedTool for Read {
     type Arguments = ReadCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -60,7 +60,7 @@ impl TypedTool for Read {
         arguments: ReadCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let ReadCall {
             offset_line,
             limit_lines,
@@ -105,7 +105,7 @@ impl TypedTool for Read {
 
 /// Returns the picture in these bytes, or the description if they are not a picture that can be
 /// shown.
-fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOutput, Failure> {
+fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
     if bytes.len() as u64 > picture::MAX_BYTES {
         let most = picture::MAX_BYTES >> 20;
         return Ok(ToolOutput::read(format!(

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{BuiltIn, Tool, ToolSpec, TypedTool};
 
 use crate::{
-    ApplyChangeset, AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, ProposeChangeset,
-    RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
+    ApplyChangeset, AskPerson, Clipboard, Edit, Fetch, Finish, Glob, List, PostToJudge,
+    ProposeChangeset, RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
 };
 
 /// Maximum characters of an unknown name that is compared with the known ones. A longer one is not
@@ -26,7 +26,7 @@ fn built_in() -> Vec<Arc<dyn Tool>> {
         tool(Shell::new()),
         tool(RunAsUser::new()),
         tool(Fetch::new()),
-        tool(Judge),
+        tool(PostToJudge),
         tool(Clipboard::new()),
         tool(AskPerson),
         tool(Finish),

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    failure::Failure,
+    failure::ToolFailure,
     shell::{HEAD_BYTES, TAIL_BYTES, output},
 };
 
@@ -84,13 +84,13 @@ impl RunAsUser {
         given: RunAsUserArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<CommandSpec, Failure> {
+    ) -> Result<CommandSpec, ToolFailure> {
         if let Some(wrong) = wrong(&given) {
-            return Err(Failure::new(wrong));
+            return Err(ToolFailure::new(wrong));
         }
         let command = call.command.as_ref();
         let Some(program) = command.and_then(|command| command.program.as_ref()) else {
-            return Err(Failure::new(
+            return Err(ToolFailure::new(
                 "the program was not looked up; nothing was started",
             ));
         };
@@ -104,7 +104,7 @@ impl RunAsUser {
             if let Err(error) = now {
                 let _ = write!(text, " ({error})");
             }
-            return Err(Failure::new(text).and("; nothing was started"));
+            return Err(ToolFailure::new(text).and("; nothing was started"));
         }
         let mut environment = self.programs.environment((self.variables)());
         // The program starts in another folder than gyrus did.
@@ -127,7 +127,7 @@ impl RunAsUser {
 
 impl TypedTool for RunAsUser {
     type Arguments = RunAsUserArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
@@ -152,7 +152,7 @@ impl TypedTool for RunAsUser {
         arguments: RunAsUserArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let command = self.command(arguments, call, site)?;
         let seconds = command.time_limit_ms / 1000;
         match site.run_command(command).await {

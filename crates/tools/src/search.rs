@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Stat};
 use self::matches::Matches;
 use crate::{
     background::{self, Patience},
-    failure::Failure,
+    failure::ToolFailure,
     glob,
     listing::printable,
     place::Place,
@@ -41,7 +41,7 @@ pub struct Search;
 
 impl TypedTool for Search {
     type Arguments = SearchCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -60,7 +60,7 @@ impl TypedTool for Search {
         arguments: SearchCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let pattern = compile(&arguments)?;
         let glob = arguments.glob.as_deref().map(glob::compile).transpose()?;
         let place = Place::of(call, site.workspace())?;
@@ -89,15 +89,15 @@ impl TypedTool for Search {
     }
 }
 
-fn compile(arguments: &SearchCall) -> Result<RegexMatcher, Failure> {
+fn compile(arguments: &SearchCall) -> Result<RegexMatcher, ToolFailure> {
     let pattern = &arguments.pattern;
     if pattern.is_empty() {
         let words = "`pattern` is empty and would match every line; use `read` to see a file";
-        return Err(Failure::new(words));
+        return Err(ToolFailure::new(words));
     }
     if pattern.len() > MAX_PATTERN_BYTES {
         let words = format!("`pattern` is longer than {MAX_PATTERN_BYTES} bytes; search for less");
-        return Err(Failure::new(words));
+        return Err(ToolFailure::new(words));
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -106,7 +106,7 @@ fn compile(arguments: &SearchCall) -> Result<RegexMatcher, Failure> {
         .size_limit(MAX_PROGRAM_BYTES)
         .line_terminator(Some(b'\n'));
     builder.build(pattern).map_err(|error| {
-        Failure::new(format!(
+        ToolFailure::new(format!(
             "`pattern` cannot be searched for: {error}. Escape special characters with `\\` to \
              find them as they are, and keep repetitions small"
         ))

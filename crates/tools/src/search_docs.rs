@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     background::{self, Patience},
     documents::Documents,
-    failure::Failure,
+    failure::ToolFailure,
     place::Place,
     rank::Ranking,
     walk::shown,
@@ -71,7 +71,7 @@ impl Arguments for SearchDocsArguments {
 
 impl TypedTool for SearchDocs {
     type Arguments = SearchDocsArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -90,7 +90,7 @@ impl TypedTool for SearchDocs {
         arguments: SearchDocsArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let SearchDocsArguments {
             query,
             max_passages,
@@ -102,7 +102,7 @@ impl TypedTool for SearchDocs {
         let found = Found::about(&query);
         if found.ranking.asks_nothing() {
             let words = "`query` has no word in it; give a few words that the passage would have";
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let place = Place::of(call, site.workspace())?;
         let documents = Documents::below(&place)?;

@@ -15,7 +15,7 @@ use gyrus_contract::{
 };
 use gyrus_process::Programs;
 
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 /// Maximum bytes kept from the start of the output.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
@@ -82,7 +82,7 @@ impl Shell {
         command: &str,
         timeout_seconds: u64,
         site: &dyn Site,
-    ) -> Result<CommandSpec, Failure> {
+    ) -> Result<CommandSpec, ToolFailure> {
         let wrong = if command.trim().is_empty() {
             Some("`command` is empty".to_owned())
         } else if command.contains('\0') {
@@ -96,10 +96,10 @@ impl Shell {
         };
         let nothing = "; nothing was started";
         if let Some(wrong) = wrong {
-            return Err(Failure::new(wrong).and(nothing));
+            return Err(ToolFailure::new(wrong).and(nothing));
         }
         let revealed = site.reveal(command);
-        let command = revealed.map_err(|error| Failure::from(error).and(nothing))?;
+        let command = revealed.map_err(|error| ToolFailure::from(error).and(nothing))?;
         Ok(CommandSpec {
             program: self.program.clone(),
             arguments: vec!["-c".to_owned(), command],
@@ -115,7 +115,7 @@ impl Shell {
 
 impl TypedTool for Shell {
     type Arguments = ShellCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
@@ -143,7 +143,7 @@ impl TypedTool for Shell {
         arguments: ShellCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
         let command = self.line(&arguments.command, seconds, site)?;
         match site.run_command(command).await {

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    failure::Failure,
+    failure::ToolFailure,
     place::{Place, PlaceError},
     replace,
 };
@@ -51,7 +51,7 @@ enum Written {
 
 impl TypedTool for Write {
     type Arguments = WriteArguments;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
 
     fn description(&self) -> String {
@@ -70,10 +70,10 @@ impl TypedTool for Write {
         arguments: WriteArguments,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let revealed = site.reveal(&arguments.content);
         let content =
-            revealed.map_err(|error| Failure::from(error).and("; nothing was written"))?;
+            revealed.map_err(|error| ToolFailure::from(error).and("; nothing was written"))?;
         let place = Place::of(call, site.workspace())?;
         let written = write(&place, content.as_bytes())?;
         Ok(output(&place, &content, &written))

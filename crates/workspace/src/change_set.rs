@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     contents::{ContentStore, Judged},
-    layer::Layer,
+    layer::CallLayer,
     root::{self, Root},
     snapshot::{
         Snapshots,
         manifest::{Contents, Entries, Entry},
         name,
     },
-    undo::{Done, Plan, UndoError, look},
+    undo::{Done, UndoError, UndoPlan, look},
 };
 
 /// Maximum bytes of a file's content that is included in a diff.
@@ -110,7 +110,7 @@ impl ChangeSet {
     /// # Errors
     /// The store's error, or a folder that cannot be read.
     pub fn record_layer<S: ContentStore<Error: From<io::Error>>>(
-        layer: &Layer,
+        layer: &CallLayer,
         paths: &[&ChangedPath],
         store: &mut S,
     ) -> Result<Recorded, S::Error> {
@@ -236,7 +236,7 @@ impl ChangeSet {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
-        Plan::between(workspace, self.before(load)?, self.after.clone(), load)?.apply(
+        UndoPlan::between(workspace, self.before(load)?, self.after.clone(), load)?.apply(
             load,
             trash,
             &mut || {},
@@ -255,7 +255,11 @@ impl ChangeSet {
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
         let after = self.single_blobs(&self.after);
-        Plan::between(workspace, after, self.before.clone(), load)?.apply(load, trash, &mut || {})
+        UndoPlan::between(workspace, after, self.before.clone(), load)?.apply(
+            load,
+            trash,
+            &mut || {},
+        )
     }
 
     /// Returns the changes as text for a person: a unified diff of text files, a line for each

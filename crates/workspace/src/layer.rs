@@ -1,14 +1,14 @@
 //! Changes of a large folder, made in a layer over it, judged there, and then moved into it.
 //!
 //! A folder that is too large to be kept before each command is shown to the command as the lower
-//! layer of an overlay. All changes of the command are in the upper layer: so [`Layer::list`] finds
-//! them exactly, however large the folder is. [`Layer::apply`] moves them into the folder, each
+//! layer of an overlay. All changes of the command are in the upper layer: so [`CallLayer::list`] finds
+//! them exactly, however large the folder is. [`CallLayer::apply`] moves them into the folder, each
 //! entry by one rename. The old entry takes the place of the new one in the layer, so that nothing
 //! is copied, and [`take_back`] moves it back.
 //!
 //! Everything is moved between two folders of one file system, never through a link. The plan is on
 //! disk before the first move, and each entry is identified by its inode: so after a kill the next
-//! process continues with [`Layer::recover`], and the folder is either completely old or completely
+//! process continues with [`CallLayer::recover`], and the folder is either completely old or completely
 //! new. Changes that others made meanwhile stay.
 //!
 //! Overlays that an ordinary user mounts cannot rename a folder of the lower layer: the command
@@ -75,14 +75,14 @@ pub enum LayerError {
 
 /// The layer of one call, in a folder of its own that no command can see.
 #[derive(Debug, Clone)]
-pub struct Layer {
+pub struct CallLayer {
     folder: PathBuf,
     workspace: PathBuf,
 }
 
 /// Result of moving the changes of a layer.
 #[derive(Debug, Default)]
-pub struct Applied {
+pub struct AppliedLayer {
     /// The data needed to undo it.
     pub kept: KeptFiles,
     /// Paths that others changed meanwhile; their changes stay.
@@ -135,7 +135,7 @@ impl Step {
     }
 }
 
-impl Layer {
+impl CallLayer {
     /// Makes a new layer over `workspace` in `folder`, which must not exist.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Undoes the changes between two snapshots of a folder.
 //!
-//! [`Plan::new`] compares the snapshot to go back to with the last one, and with the present state:
-//! only paths that are still as in the last one are undone. [`Plan::apply`] first copies all
+//! [`UndoPlan::new`] compares the snapshot to go back to with the last one, and with the present state:
+//! only paths that are still as in the last one are undone. [`UndoPlan::apply`] first copies all
 //! entries that will be removed into a trash folder, then changes one path after the other, each by
 //! one system call: after a crash a path is either in its old or its new state, and planning again
 //! finds the rest. The files of a repository's `.git` belong together: if one of them cannot be
@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::SnapshotError;
 
-pub use self::{apply::Done, plan::Plan};
+pub use self::{apply::Done, plan::UndoPlan};
 
 /// Action of an undo on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum UndoAction {
     /// The run created the path: it is moved to the trash.
     Delete,
     /// The run changed the path: it is restored.
@@ -39,11 +39,11 @@ pub enum Action {
 
 /// One path that is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct UndoChange {
     /// The path, as in [`crate::snapshot::Difference`].
     pub path: String,
     /// The action.
-    pub action: Action,
+    pub action: UndoAction,
     /// Kind of the entry: what it will be, or was.
     pub kind: Kind,
     /// Size of the file that is restored, or of the one that is removed.

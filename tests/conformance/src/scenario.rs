@@ -161,7 +161,7 @@ pub const ASKS: &str = r#"
 "#;
 
 fn warden(scenario: &Scenario, home: &Path) -> Warden {
-    let origin = policy::Origin {
+    let origin = policy::PolicyOrigin {
         file: "policy.toml".into(),
         may_loosen: true,
         home: None,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    LineReader, MayName, Origin, PathUse, Subject, SubjectPath,
+    LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, SubjectPath,
     error::{Problems, shortened},
     keys::{Keys, list, text},
     rule::{Part, Rule},
@@ -141,7 +141,7 @@ fn plain(value: &DeValue) -> Option<Value> {
 pub(super) fn check(
     problems: &mut Problems,
     rules: &[(Arc<Rule>, Vec<Expected>)],
-    origin: &Origin,
+    origin: &PolicyOrigin,
     lines: LineReader<'_>,
 ) {
     let mut tried = 0;
@@ -162,7 +162,7 @@ fn check_one(
     problems: &mut Problems,
     rule: &Arc<Rule>,
     example: &Expected,
-    origin: &Origin,
+    origin: &PolicyOrigin,
     lines: LineReader<'_>,
 ) {
     let named = rule.tools.iter().find_map(|tool| tool.literal());
@@ -193,7 +193,7 @@ fn check_one(
         .extend(example.hosts.iter().map(|h| (*h).to_owned()));
     let any_agent = rule.agents.iter().find_map(|agent| agent.literal());
     let arguments = Value::Object(example.arguments.clone());
-    let subject = Subject {
+    let subject = PolicySubject {
         tool,
         arguments: &arguments,
         paths: &touched.paths,
@@ -283,7 +283,7 @@ impl Touched {
 }
 
 /// An example's path as it would be looked up.
-fn example_path(text: &str, origin: &Origin, workspace: &Path) -> Option<PathBuf> {
+fn example_path(text: &str, origin: &PolicyOrigin, workspace: &Path) -> Option<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(below) => origin.home.as_ref()?.join(below),
         None => workspace.join(text),

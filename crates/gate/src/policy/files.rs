@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::DEFAULT_AGENT;
 
-use super::{LineReader, Origin, Policy, PolicyError};
+use super::{LineReader, Policy, PolicyError, PolicyOrigin};
 use crate::shell;
 
 /// Path of a project's policy, below its folder.
@@ -81,11 +81,11 @@ impl PolicyFiles {
                 });
             }
         };
-        let place = shell::Place {
+        let place = shell::ShellPlace {
             folder: self.workspace.clone(),
             home: self.home.clone(),
         };
-        let origin = Origin {
+        let origin = PolicyOrigin {
             file: file.to_owned(),
             may_loosen,
             home: self.home.clone(),

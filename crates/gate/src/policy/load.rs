@@ -9,7 +9,7 @@ use toml::{
 };
 
 use super::{
-    LineReader, Origin, Policy, PolicyError, Reach,
+    LineReader, Policy, PolicyError, PolicyOrigin, Reach,
     command::{CommandPattern, MAX_ELEMENTS},
     error::Problems,
     examples::{self, Expected},
@@ -50,7 +50,7 @@ const RULE_KEYS: [&str; 11] = [
 
 /// A file that is being read.
 struct Loader<'a, 't> {
-    origin: &'a Origin,
+    origin: &'a PolicyOrigin,
     /// Name of the file in reasons.
     name: Arc<str>,
     problems: Problems<'t>,
@@ -58,7 +58,7 @@ struct Loader<'a, 't> {
 
 pub(super) fn load(
     text: &str,
-    origin: &Origin,
+    origin: &PolicyOrigin,
     lines: LineReader<'_>,
 ) -> Result<Policy, PolicyError> {
     let mut problems = Problems::of(if text.len() > MAX_BYTES { "" } else { text });
@@ -106,7 +106,7 @@ pub(super) fn load(
     })
 }
 
-fn shown_name(origin: &Origin) -> Arc<str> {
+fn shown_name(origin: &PolicyOrigin) -> Arc<str> {
     let name = origin.file.file_name().unwrap_or(origin.file.as_os_str());
     let name = super::error::shortened(&name.to_string_lossy());
     // Its reasons are the project's words, not the person's.

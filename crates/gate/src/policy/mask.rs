@@ -105,7 +105,7 @@ fn real(place: PathBuf) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{LineReader, Origin};
+    use crate::policy::{LineReader, PolicyOrigin};
 
     fn check(rules: &str, hidden: &[&str], read_only: &[&str], fixed: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("app/x.rs", workspace.join("link.pem")).unwrap();
         std::os::unix::fs::symlink("app", workspace.join("folder.pem")).unwrap();
-        let origin = Origin {
+        let origin = PolicyOrigin {
             file: "policy.toml".into(),
             may_loosen: true,
             home: None,

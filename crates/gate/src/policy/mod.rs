@@ -56,7 +56,7 @@ pub struct Policy {
 
 /// Source of a policy, which decides what it may say.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct PolicyOrigin {
     /// The file; its name stands in errors and reasons.
     pub file: PathBuf,
     /// The person's own file may allow. A project's may not: `false`.
@@ -76,7 +76,7 @@ pub struct LineReader<'a> {
 
 /// A call, as far as a policy is about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PolicySubject<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// The checked arguments.
@@ -154,7 +154,11 @@ impl Policy {
     ///
     /// # Errors
     /// With everything that is wrong with it. No part of such a file may be used.
-    pub fn parse(text: &str, origin: &Origin, lines: LineReader<'_>) -> Result<Self, PolicyError> {
+    pub fn parse(
+        text: &str,
+        origin: &PolicyOrigin,
+        lines: LineReader<'_>,
+    ) -> Result<Self, PolicyError> {
         load::load(text, origin, lines)
     }
 
@@ -170,17 +174,17 @@ impl Policy {
     }
 
     /// Returns the ruling of all rules on a call.
-    pub fn rule(&self, subject: &Subject) -> Ruling {
+    pub fn rule(&self, subject: &PolicySubject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::Whole)
     }
 
     /// Returns the ruling on a command whose connections are each judged when they are made.
-    pub(crate) fn rule_before_connecting(&self, subject: &Subject) -> Ruling {
+    pub(crate) fn rule_before_connecting(&self, subject: &PolicySubject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::BeforeConnecting)
     }
 
     /// Returns the ruling of the rules on hosts on one connection that a command makes.
-    pub(crate) fn rule_connection(&self, subject: &Subject) -> Ruling {
+    pub(crate) fn rule_connection(&self, subject: &PolicySubject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::Connection)
     }
 

@@ -6,7 +6,7 @@ use gyrus_contract::{Decision, SimpleCommand};
 use serde_json::Value;
 
 use super::{
-    PathUse, Subject,
+    PathUse, PolicySubject,
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{Names, PathPattern},
@@ -74,7 +74,7 @@ pub(super) enum Part {
 
 /// A call, taken apart once for all rules.
 pub(super) struct Call<'a> {
-    pub(super) subject: &'a Subject<'a>,
+    pub(super) subject: &'a PolicySubject<'a>,
     pub(super) part: Part,
     pub(super) paths: Vec<Names>,
     pub(super) named: Vec<Names>,
@@ -82,7 +82,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn of(subject: &'a Subject<'a>, part: Part) -> Self {
+    pub(super) fn of(subject: &'a PolicySubject<'a>, part: Part) -> Self {
         Self {
             subject,
             part,
@@ -249,7 +249,7 @@ impl Rule {
     }
 
     /// The conditions on the call as a whole.
-    fn is_about(&self, subject: &Subject) -> bool {
+    fn is_about(&self, subject: &PolicySubject) -> bool {
         let matches_one = |patterns: &[TextPattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gyrus_contract::{CommandWord, Decision, SimpleCommand};
 
 use super::{
-    Subject,
+    PolicySubject,
     error::shortened,
     rule::{Call, Holds, Lacks, Part, Place, Rule},
 };
@@ -29,7 +29,7 @@ pub struct Ruling {
 }
 
 /// Judges a call by all the rules.
-pub(super) fn judge(rules: &[Arc<Rule>], subject: &Subject, part: Part) -> Ruling {
+pub(super) fn judge(rules: &[Arc<Rule>], subject: &PolicySubject, part: Part) -> Ruling {
     let call = Call::of(subject, part);
     let mut strictest = None;
     let mut held: Vec<(usize, &Rule, Holds)> = Vec::new();

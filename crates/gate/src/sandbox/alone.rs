@@ -18,7 +18,7 @@ use std::{
 use gyrus_contract::{Bind, Containment, Listeners, Network};
 
 use super::{
-    Beside, Built, ConfineError, Confined, Promise,
+    Beside, Built, ConfineError, ConfinedProcess, Promise,
     calls::{Folders, Sockets},
     landlock, mounts, network,
     places::Places,
@@ -56,7 +56,7 @@ const CACHES: [(&str, &str); 3] = [
 pub(super) fn build<'a>(
     containment: &'a Containment,
     reason: io::Error,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<Built<'a>, ConfineError> {
     let restricting = |error| refused("restricting files")(io::Error::other(error));
     let reason = check(containment, reason)?;
@@ -139,7 +139,7 @@ fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, Conf
 /// others there reach it, too, and through it nothing that they do not reach anyway.
 fn ports(
     containment: &Containment,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<Option<Ports>, ConfineError> {
     let mut open = Vec::new();
     match containment.network {
@@ -165,7 +165,7 @@ fn say_gaps(
     containment: &Containment,
     reason: &io::Error,
     is_supervised: bool,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) {
     let unsupervised = GAPS_UNSUPERVISED.iter().filter(|_| !is_supervised);
     for (promise, gap) in GAPS.iter().chain(unsupervised) {
@@ -189,7 +189,7 @@ fn say_gaps(
 }
 
 /// Tells programs what stands elsewhere than they expect.
-fn settle(containment: &Containment, confined: &mut Confined) {
+fn settle(containment: &Containment, confined: &mut ConfinedProcess) {
     let layers = containment.layered.iter();
     confined
         .unlayered

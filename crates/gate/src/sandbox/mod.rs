@@ -5,7 +5,7 @@
 //! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out, which
 //! decides about each connection when it is made. Several walls stand behind each other: namespaces (what is not
 //! there cannot be touched), Landlock (what may be written), seccomp (what may be asked of the
-//! kernel), a supervisor (what may be connected to), capabilities and limits. Where namespaces are forbidden, [`Confined::gaps`] says what
+//! kernel), a supervisor (what may be connected to), capabilities and limits. Where namespaces are forbidden, [`ConfinedProcess::gaps`] says what
 //! the other walls cannot do alone.
 //!
 //! Not here: what may be run at all, and who asks.
@@ -91,7 +91,7 @@ pub struct Gap {
 
 /// A process that is confined. To be kept until what it starts has ended.
 #[derive(Debug, Default)]
-pub struct Confined {
+pub struct ConfinedProcess {
     /// Sockets on which gyrus serves its proxy, if that is the network.
     pub listeners: Option<Listeners>,
     /// Variables to be set in the command's environment.
@@ -112,7 +112,7 @@ pub struct Confined {
     locks: Vec<File>,
 }
 
-impl Confined {
+impl ConfinedProcess {
     fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
         let reason = reason.into();
         self.gaps.push(Gap { promise, reason });
@@ -182,12 +182,12 @@ struct Built<'a> {
 /// Makes everything that `containment` says hold for this process and all that it starts, for
 /// good. The process must have a single thread. It should be the init process of a PID namespace,
 /// and have its own user namespace if it is not root's; what cannot hold without is in
-/// [`Confined::gaps`]. Without namespaces another process returns from this than the one that
+/// [`ConfinedProcess::gaps`]. Without namespaces another process returns from this than the one that
 /// called it: a child, whose parent lives as long and ends with the same code. Takes a few
 /// milliseconds. After an error the process must end.
-pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
+pub fn confine(containment: &Containment) -> Result<ConfinedProcess, ConfineError> {
     mounts::check(containment)?;
-    let mut confined = Confined::default();
+    let mut confined = ConfinedProcess::default();
     privileges::yield_memory();
     let walls = match enter(containment.network) {
         Ok(()) => within_namespaces(containment, &mut confined)?,
@@ -236,7 +236,7 @@ fn enter(network: Network) -> io::Result<()> {
 
 fn within_namespaces<'a>(
     containment: &'a Containment,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<Built<'a>, ConfineError> {
     match containment.network {
         Network::None | Network::Proxy => {

@@ -26,7 +26,7 @@ use rustix::{
 };
 
 use super::{
-    ConfineError, Confined, Promise, devices, is_absent,
+    ConfineError, ConfinedProcess, Promise, devices, is_absent,
     linux::{Attributes, Reach, set_attributes},
     overlay, refused,
 };
@@ -106,7 +106,7 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
 /// Arranges this process's mount namespace, which must be its own.
 pub(super) fn arrange(
     containment: &Containment,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<(), ConfineError> {
     let mut stands = trees(containment, confined)?;
     stands.extend(hidden(containment));
@@ -203,7 +203,7 @@ fn bound(containment: &Containment) -> Result<Vec<(&Path, OwnedFd)>, ConfineErro
 /// All that is writable, as it is outside, with its place.
 fn trees(
     containment: &Containment,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<Vec<(PathBuf, Stand)>, ConfineError> {
     let mut trees = Vec::new();
     for place in TEMPORARY
@@ -304,7 +304,7 @@ fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
 /// A `/proc` of this PID namespace alone, read-only but for the limit on processes.
 fn fresh_proc(
     limits: &ResourceLimits,
-    confined: &mut Confined,
+    confined: &mut ConfinedProcess,
 ) -> Result<Option<OwnedFd>, ConfineError> {
     if !getpid().is_init() {
         return Ok(None);

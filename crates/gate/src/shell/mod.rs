@@ -29,7 +29,7 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 /// The folder and environment in which a command line would run, as far as reading it may look at
 /// them.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ShellPlace {
     /// The folder it starts in, absolute and real.
     pub folder: PathBuf,
     /// The person's home folder, which `~` and `$HOME` mean.
@@ -50,12 +50,12 @@ pub(crate) const SOME: &str = "it takes away or moves files in this folder";
 pub(crate) const OF_OTHERS: &str = "it overwrites or deletes what others have";
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
-pub fn read(line: &str, place: &Place) -> CommandReading {
+pub fn read(line: &str, place: &ShellPlace) -> CommandReading {
     read_whole(line, place).reading
 }
 
 /// Reads a command line without running it, with all paths that its words may stand for.
-pub fn read_with_names(line: &str, place: &Place) -> CommandReading {
+pub fn read_with_names(line: &str, place: &ShellPlace) -> CommandReading {
     let Read { mut reading, names } = read_whole(line, place);
     reading.named = NamedPaths {
         paths: names.paths(place.home.as_deref()).into_iter().collect(),
@@ -65,7 +65,7 @@ pub fn read_with_names(line: &str, place: &Place) -> CommandReading {
 }
 
 /// Reads a command line without running it, and what its words may stand for.
-pub(crate) fn read_whole(line: &str, place: &Place) -> Read {
+pub(crate) fn read_whole(line: &str, place: &ShellPlace) -> Read {
     let mut reader = reader::Reader::new(line, place);
     if line.len() > MAX_LINE_BYTES {
         reader.hides(line, "the line is too long to be read");

@@ -158,7 +158,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("a/.env", folder.join("link")).unwrap();
         let stands = |line: &str| {
-            let place = super::super::Place {
+            let place = super::super::ShellPlace {
                 folder: folder.clone(),
                 home: Some(folder.join("a")),
             };

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 
-use super::Place;
+use super::ShellPlace;
 use crate::paths::real_path;
 
 /// Folders in which the program is looked for: nothing that a run could have planted stands before
@@ -74,7 +74,7 @@ const PROGRAMS: [(&str, &str, &str, Operands); 36] = [
 ];
 
 /// The files and folders that the line reads, if it is a plain one. `None` for every other line.
-pub(super) fn reads(line: &str, place: &Place) -> Option<Vec<PathBuf>> {
+pub(super) fn reads(line: &str, place: &ShellPlace) -> Option<Vec<PathBuf>> {
     let words = words(line)?;
     let (name, arguments) = words.split_first()?;
     let mut programs = PROGRAMS.into_iter();
@@ -153,7 +153,7 @@ fn options<'a>(words: &'a [String], flags: &str, takes: &str) -> Option<Vec<&'a 
 }
 
 /// The path of an operand that is what its words say: no link and no second name leads elsewhere.
-fn path(word: &str, prints: bool, place: &Place) -> Option<PathBuf> {
+fn path(word: &str, prints: bool, place: &ShellPlace) -> Option<PathBuf> {
     let path: PathBuf = place.folder.join(word).components().collect();
     // What lies there depends on who looks.
     let depends = ["/proc", "/dev", "/sys", "/run"];

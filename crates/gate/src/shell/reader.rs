@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{CommandFact, CommandReading, Does, SimpleCommand};
 
 use super::{
-    Place, Read, paths, programs,
+    Read, ShellPlace, paths, programs,
     scan::{self, Piece, Why},
     words::{self, Kind, Word},
 };
@@ -31,7 +31,7 @@ const KEYWORDS: [&str; 12] = [
 
 /// Reads one line.
 pub(super) struct Reader<'a> {
-    place: &'a Place,
+    place: &'a ShellPlace,
     home: Option<&'a str>,
     /// Folder in which the next command would run, if that is known.
     pub folder: Option<PathBuf>,
@@ -77,7 +77,7 @@ struct State {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(line: &str, place: &'a Place) -> Self {
+    pub(super) fn new(line: &str, place: &'a ShellPlace) -> Self {
         let home = place.home.as_deref().and_then(Path::to_str);
         Self {
             place,

@@ -13,7 +13,7 @@ use gyrus_net::{AddressKind, AddressScope};
 use super::Warden;
 use crate::{
     modes::{Bounds, decide},
-    policy::{MayName, Ruling, Subject},
+    policy::{MayName, PolicySubject, Ruling},
     sandbox::serving,
     sinks::{self, LOOPBACK},
     weigh::Weight,
@@ -123,7 +123,7 @@ impl Warden {
         let rule = |host: &str| {
             let mut hosts = vec![at_port(host)];
             hosts.extend(to.name.as_deref().map(at_port));
-            self.policy.rule_connection(&Subject {
+            self.policy.rule_connection(&PolicySubject {
                 tool: &call.tool,
                 arguments: &call.arguments,
                 paths: &paths,

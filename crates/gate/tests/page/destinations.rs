@@ -222,7 +222,7 @@ fn rules_about_hosts_are_about_pages_too() {
         host = ["shop.example", "other.example"]
         why = "mine"
     "#;
-    let origin = policy::Origin {
+    let origin = policy::PolicyOrigin {
         file: "policy.toml".into(),
         may_loosen: true,
         home: None,

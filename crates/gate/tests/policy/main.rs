@@ -4,7 +4,7 @@ mod documented;
 mod world;
 
 use gyrus_contract::{Decision, Does, Mode, Risk};
-use gyrus_gate::policy::{MayName, PathUse, Policy, Ruling, Subject, Trust};
+use gyrus_gate::policy::{MayName, PathUse, Policy, PolicySubject, Ruling, Trust};
 use serde_json::{Value, json};
 use world::{parse, path, read};
 
@@ -55,7 +55,7 @@ fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> Rul
         }
         tool
     };
-    policy.rule(&Subject {
+    policy.rule(&PolicySubject {
         tool,
         arguments,
         paths: &paths,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
-use gyrus_gate::policy::{LineReader, Origin, PathUse, Policy, PolicyError, SubjectPath};
+use gyrus_gate::policy::{LineReader, PathUse, Policy, PolicyError, PolicyOrigin, SubjectPath};
 
 pub(crate) const WORKSPACE: &str = "/srv/project";
 pub(crate) const HOME: &str = "/srv/people/kim";
@@ -47,8 +47,8 @@ fn fact(does: Does) -> CommandFact {
     }
 }
 
-pub(crate) fn origin(may_loosen: bool) -> Origin {
-    Origin {
+pub(crate) fn origin(may_loosen: bool) -> PolicyOrigin {
+    PolicyOrigin {
         file: PathBuf::from("policy.toml"),
         may_loosen,
         home: Some(PathBuf::from(HOME)),

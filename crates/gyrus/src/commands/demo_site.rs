@@ -1,7 +1,7 @@
 //! `gyrus demo-site`
 
 use clap::Args;
-use gyrus_lab::sites::{self, Site};
+use gyrus_lab::sites::{self, SiteServer};
 
 use crate::{Gyrus, drive, exit::Code, failure::Failure};
 use gyrus_surfaces::output;
@@ -20,7 +20,7 @@ pub(crate) struct DemoSite {
 impl DemoSite {
     pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
         drive::runtime()?.block_on(async {
-            let site = Site::start(self.port).await.map_err(|error| {
+            let site = SiteServer::start(self.port).await.map_err(|error| {
                 Failure::failed("the sites cannot be served")
                     .because(&error)
                     .hint("choose another --port, or none for a free one")

@@ -13,7 +13,7 @@ use gyrus_kernel::{
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::{counted, one_line};
-use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
+use gyrus_workspace::undo::{Done, Kind, Refused, UndoAction, UndoChange, UndoError};
 use serde_json::json;
 
 use crate::{Gyrus, env, exit::Code, failure::Failure, own_child};
@@ -239,12 +239,12 @@ fn preview(found: &RunUndo) -> String {
     text
 }
 
-fn line(change: &Change) -> String {
+fn line(change: &UndoChange) -> String {
     let action = match change.action {
-        Action::Delete => "delete",
-        Action::Restore => "restore",
-        Action::Create => "re-create",
-        Action::Mode => "mode of",
+        UndoAction::Delete => "delete",
+        UndoAction::Restore => "restore",
+        UndoAction::Create => "re-create",
+        UndoAction::Mode => "mode of",
     };
     let path = one_line(&change.path);
     match change.kind {

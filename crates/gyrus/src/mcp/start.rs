@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
-use gyrus_mcp::{Picture, RunServer, ServerValue, Setup, Way, server_value};
+use gyrus_mcp::{PictureFormat, RunServer, ServerValue, Setup, Way, server_value};
 use gyrus_process::{
     Programs,
     keeper::{Keeper, Sandbox},
@@ -120,9 +120,9 @@ fn program(programs: &Programs, command: &str) -> Result<String, String> {
     Ok(found.path.display().to_string())
 }
 
-fn picture(bytes: &[u8]) -> Option<Picture> {
+fn picture(bytes: &[u8]) -> Option<PictureFormat> {
     let header = PictureHeader::read(bytes)?;
-    Some(Picture {
+    Some(PictureFormat {
         media_type: header.media_type(),
         width: header.width,
         height: header.height,

@@ -29,7 +29,7 @@ const RECOVERY_CALLS: u64 = 45;
 
 /// A violation that the explorer found.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct JournalViolation {
     /// The seed with which [`explore`] reproduces it.
     pub seed: u64,
     /// The steps, and the violation.
@@ -37,7 +37,7 @@ pub struct Failure {
     scenario: Scenario,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for JournalViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}: {}", self.seed, self.story)?;
         for (number, step) in self.scenario.steps.iter().enumerate() {
@@ -48,12 +48,12 @@ impl fmt::Display for Failure {
 }
 
 /// Runs the scenario of a seed. Returns the number of crashes it recovered from.
-pub fn explore(seed: u64) -> Result<u64, Failure> {
+pub fn explore(seed: u64) -> Result<u64, JournalViolation> {
     live(seed, &Scenario::new(seed))
 }
 
 /// Removes steps and faults from a failed scenario as long as it still fails.
-pub fn shrink(failure: Failure) -> Failure {
+pub fn shrink(failure: JournalViolation) -> JournalViolation {
     let mut least = failure;
     let mut number = 0;
     while number < least.scenario.steps.len() {
@@ -79,7 +79,7 @@ pub fn shrink(failure: Failure) -> Failure {
     least
 }
 
-fn live(seed: u64, scenario: &Scenario) -> Result<u64, Failure> {
+fn live(seed: u64, scenario: &Scenario) -> Result<u64, JournalViolation> {
     let mut life = Life::new();
     let lived = catch_unwind(AssertUnwindSafe(|| {
         for (number, step) in scenario.steps.iter().enumerate() {
@@ -93,7 +93,7 @@ fn live(seed: u64, scenario: &Scenario) -> Result<u64, Failure> {
         Ok(Err(story)) => story,
         Err(_) => "it panicked".to_owned(),
     };
-    Err(Failure {
+    Err(JournalViolation {
         seed,
         story,
         scenario: scenario.clone(),

@@ -17,5 +17,5 @@ mod aftermath;
 mod tests;
 
 pub use disk::{Fault, SimDisk};
-pub use life::{Failure, explore, shrink};
+pub use life::{JournalViolation, explore, shrink};
 pub use scenario::Scenario;

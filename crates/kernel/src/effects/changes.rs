@@ -9,7 +9,7 @@ use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::{
     ChangeSet, Recorded,
-    layer::{Applied, Copies, KeptFiles, Layer},
+    layer::{AppliedLayer, CallLayer, Copies, KeptFiles},
     repository::Carried,
     snapshot::{SnapshotError, Taken},
     undo::Refused,
@@ -183,7 +183,7 @@ struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    fn applied(applied: Applied) -> Self {
+    fn applied(applied: AppliedLayer) -> Self {
         Self {
             withheld: Withheld::default(),
             kept: Some(applied.kept),
@@ -271,7 +271,7 @@ pub(super) fn keep_for_undo(
 }
 
 /// Moves a command's changes from its layer into the workspace, except those that may not stay.
-fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
+fn of_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     let mut withheld = Withheld::default();
     let mut listed = layers::list(layer)?;
     let examined = core

@@ -13,7 +13,7 @@ use std::{
 
 use gyrus_contract::{ChangedPath, Containment, EffectId, Mode, ResolvedCall, ToolSpec, Touch};
 use gyrus_text::counted;
-use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, Listed};
+use gyrus_workspace::layer::{AppliedLayer, CallLayer, Copies, KeptFiles, LayerError, Listed};
 
 use crate::{Stop, core::Core, log_name};
 
@@ -23,7 +23,7 @@ pub(crate) const FOLDER: &str = "layers";
 /// The layer of the call in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    current: Option<Layer>,
+    current: Option<CallLayer>,
     /// The reason why commands cannot have a layer here.
     refused: Option<String>,
     /// Whether files can be renamed from the run's folder into the workspace, if that is known.
@@ -61,7 +61,7 @@ pub(crate) fn are_used(core: &Core) -> bool {
 /// # Errors
 /// Returns the reason for the model if there can be none.
 pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
-    let made = Layer::create(&new_folder(core, effect), &core.started.workspace);
+    let made = CallLayer::create(&new_folder(core, effect), &core.started.workspace);
     let mut layers = core.layers();
     match made {
         Ok(layer) => {
@@ -106,12 +106,12 @@ pub(super) fn to_throw_away(
     core: &Core,
     effect: &EffectId,
     containment: &mut Containment,
-) -> Option<Layer> {
+) -> Option<CallLayer> {
     let workspace = &core.started.workspace;
     if core.settings.mode != Mode::ReadOnly || !containment.read_only.contains(workspace) {
         return None;
     }
-    let layer = Layer::create(&new_folder(core, effect), workspace).ok()?;
+    let layer = CallLayer::create(&new_folder(core, effect), workspace).ok()?;
     containment.read_only.retain(|folder| folder != workspace);
     containment.layered.push(gyrus_contract::Layer {
         lower: workspace.clone(),
@@ -123,7 +123,7 @@ pub(super) fn to_throw_away(
 }
 
 /// Discards a layer. Returns the text for the model about it; empty if the layer was empty.
-pub(super) fn throw_away(layer: Layer) -> String {
+pub(super) fn throw_away(layer: CallLayer) -> String {
     let changed = layer.list().map(|listed| listed.changed.len());
     let told = match changed {
         Ok(0) => String::new(),
@@ -148,26 +148,26 @@ pub(super) fn refuse(core: &Core, why: &str) {
 }
 
 /// Takes the layer of the command that has ended; `None` if it had none.
-pub(super) fn take(core: &Core) -> Option<Layer> {
+pub(super) fn take(core: &Core) -> Option<CallLayer> {
     core.layers().current.take()
 }
 
 /// Returns the layer of an earlier process's call.
-pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<Layer> {
-    Layer::find(&last_folder(core, effect)?, &core.started.workspace)
+pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<CallLayer> {
+    CallLayer::find(&last_folder(core, effect)?, &core.started.workspace)
 }
 
 /// Lists the contents of a layer.
-pub(super) fn list(layer: &Layer) -> Result<Listed, Stop> {
+pub(super) fn list(layer: &CallLayer) -> Result<Listed, Stop> {
     layer.list().map_err(failed)
 }
 
 /// Moves the contents of a layer into the workspace, except the paths that were withheld.
 pub(super) fn apply(
-    layer: &Layer,
+    layer: &CallLayer,
     mut listed: Listed,
     withheld: &[&ChangedPath],
-) -> Result<Applied, Stop> {
+) -> Result<AppliedLayer, Stop> {
     let paths: Vec<&Path> = withheld
         .iter()
         .map(|change| change.path.as_path())
@@ -177,7 +177,7 @@ pub(super) fn apply(
 }
 
 /// Continues moving contents that a kill interrupted; returns `None` if that had not begun.
-pub(super) fn recover(layer: &Layer) -> Result<Option<Applied>, Stop> {
+pub(super) fn recover(layer: &CallLayer) -> Result<Option<AppliedLayer>, Stop> {
     layer.recover(&mut || {}).map_err(failed)
 }
 

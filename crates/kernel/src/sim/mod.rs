@@ -18,5 +18,5 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use schedule::{Failure, Operation, live};
-pub use sweep::{Sweep, sweep};
+pub use schedule::{FailedSchedule, Operation, live};
+pub use sweep::{ScheduleSweep, sweep};

@@ -79,7 +79,7 @@ pub enum Operation {
 
 /// A schedule that violated a property.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub struct Failure {
+pub struct FailedSchedule {
     /// The seed of the schedule.
     pub seed: u64,
     /// The violation.
@@ -88,7 +88,7 @@ pub struct Failure {
     pub operations: Vec<Operation>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FailedSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}: {}", self.seed, self.why)?;
         for (number, operation) in self.operations.iter().enumerate() {
@@ -102,7 +102,7 @@ impl fmt::Display for Failure {
 ///
 /// # Errors
 /// Returns the first operation after which a property does not hold.
-pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
+pub fn live(seed: u64) -> Result<Vec<Operation>, FailedSchedule> {
     let mut random = Rng::with_seed(seed);
     let limits = some_limits(&mut random, 20_000);
     let mut schedule = Schedule {
@@ -112,7 +112,7 @@ pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
     };
     match schedule.live() {
         Ok(()) => Ok(schedule.operations),
-        Err(why) => Err(Failure {
+        Err(why) => Err(FailedSchedule {
             seed,
             why,
             operations: schedule.operations,

@@ -2,11 +2,11 @@
 
 use std::{fmt, time::Instant};
 
-use super::schedule::{Failure, Operation, live};
+use super::schedule::{FailedSchedule, Operation, live};
 
 /// The statistics of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sweep {
+pub struct ScheduleSweep {
     /// Number of schedules.
     pub schedules: u64,
     /// Number of operations in all of them.
@@ -22,7 +22,7 @@ pub struct Sweep {
 }
 
 /// Formats the statistics in one line.
-impl fmt::Display for Sweep {
+impl fmt::Display for ScheduleSweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.schedules as f64 / self.seconds.max(1e-9);
         write!(
@@ -37,9 +37,9 @@ impl fmt::Display for Sweep {
 ///
 /// # Errors
 /// Returns the first schedule in which a property does not hold.
-pub fn sweep(schedules: u64, seed: u64) -> Result<Sweep, Failure> {
+pub fn sweep(schedules: u64, seed: u64) -> Result<ScheduleSweep, FailedSchedule> {
     let start = Instant::now();
-    let mut done = Sweep {
+    let mut done = ScheduleSweep {
         schedules,
         operations: 0,
         refused: 0,

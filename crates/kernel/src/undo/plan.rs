@@ -6,7 +6,7 @@ use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{Reader, Store};
 use gyrus_workspace::{
     layer::{self, KeptFiles},
-    undo::{Change, Plan},
+    undo::{UndoChange, UndoPlan},
 };
 
 use super::{
@@ -25,13 +25,13 @@ pub struct RunUndo {
     /// The step after which the workspace was as it will be; 0 means before the run.
     pub to: u32,
     /// The files that are reverted, and those that are not.
-    pub plan: Plan,
+    pub plan: UndoPlan,
     /// The changes of repositories that are reverted.
     pub repositories: Vec<RepositoryUndo>,
     /// The changes that calls made to files that no snapshot holds, oldest first.
     pub(super) files: Vec<KeptFiles>,
     /// Changes of files among them that are reverted.
-    pub(super) files_back: Vec<Change>,
+    pub(super) files_back: Vec<UndoChange>,
     /// The step in which the run was interrupted; its changes are in no snapshot.
     pub unfinished: Option<u32>,
     /// Whether the run has ended for good, so that it cannot be resumed.
@@ -57,9 +57,9 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     let places = repositories::in_folder(&carried, &workspace);
     let load = |id: &BlobId| contents::load(&reader, id);
     let mut plan = match (kept(before), kept(after)) {
-        (Ok(before), Ok(after)) => Plan::new(workspace, &before, &after, &places, load)?,
+        (Ok(before), Ok(after)) => UndoPlan::new(workspace, &before, &after, &places, load)?,
         // Too large for snapshots: each call kept the files that it changed.
-        (Err(_), Err(_)) if !files.is_empty() => Plan::of_nothing(workspace, &places),
+        (Err(_), Err(_)) if !files.is_empty() => UndoPlan::of_nothing(workspace, &places),
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
     let looked = layer::take_back(&plan.workspace, &files, false, &mut || {});

@@ -10,7 +10,7 @@ use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
 use gyrus_workspace::{
     layer,
-    undo::{Change, Done, Refused},
+    undo::{Done, Refused, UndoChange},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -53,7 +53,7 @@ struct Ended {
 
 #[derive(Serialize)]
 struct Paths<'a> {
-    undone: &'a [Change],
+    undone: &'a [UndoChange],
     refused: &'a [Refused],
 }
 
@@ -64,7 +64,7 @@ fn name(run: RunId) -> LogName {
 impl RunUndo {
     /// Returns everything that is reverted: files by path, then repositories.
     #[must_use]
-    pub fn changes(&self) -> Vec<Change> {
+    pub fn changes(&self) -> Vec<UndoChange> {
         let repositories = self.repositories.iter().map(RepositoryUndo::change);
         let files = self.plan.changes.iter().chain(&self.files_back);
         files.cloned().chain(repositories).collect()

@@ -9,7 +9,7 @@ use gyrus_process::Programs;
 use gyrus_workspace::{
     layer::KeptFiles,
     repository::{self, Carried, Restorable},
-    undo::{Action, Change, Kind, Plan, Refused},
+    undo::{Kind, Refused, UndoAction, UndoChange, UndoPlan},
 };
 
 use super::{RunUndo, RunUndoError};
@@ -31,10 +31,10 @@ pub struct RepositoryUndo {
 impl RepositoryUndo {
     /// Returns it as one of the changes that an undo lists.
     #[must_use]
-    pub fn change(&self) -> Change {
-        Change {
+    pub fn change(&self) -> UndoChange {
+        UndoChange {
             path: self.name.clone(),
-            action: Action::Restore,
+            action: UndoAction::Restore,
             kind: Kind::Repository,
             bytes: 0,
         }
@@ -73,7 +73,7 @@ pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
 
 /// Plans the undo of the repositories. Repositories that the run created are removed with their
 /// files.
-pub(super) fn plan(carried: Vec<Carried>, plan: &mut Plan) -> Vec<RepositoryUndo> {
+pub(super) fn plan(carried: Vec<Carried>, plan: &mut UndoPlan) -> Vec<RepositoryUndo> {
     let mut groups: Vec<(PathBuf, Vec<Carried>)> = Vec::new();
     for one in carried.into_iter().rev() {
         match groups.iter_mut().find(|(path, _)| *path == one.repository) {
@@ -130,7 +130,7 @@ impl RunUndo {
         &self,
         store: &Store,
         step: &mut dyn FnMut(),
-    ) -> (Vec<Change>, Vec<Refused>) {
+    ) -> (Vec<UndoChange>, Vec<Refused>) {
         let programs = Programs::of_this_process();
         programs.keep_out_of(&self.plan.workspace);
         let git = programs.find("git").map(|program| program.path);

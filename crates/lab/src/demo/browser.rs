@@ -4,7 +4,7 @@ use gyrus_process::Programs;
 use gyrus_screen::{LaunchError, find_program};
 
 use super::{DemoOptions, report::Report};
-use crate::{Console, Installation, LabError};
+use crate::{Installation, LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
 /// The command that brings one.
@@ -52,7 +52,7 @@ pub(super) async fn works(gyrus: &dyn Installation, report: &Report<'_>) -> Resu
     }
 }
 
-fn wants_it(console: &dyn Console, command: &str) -> Result<bool, LabError> {
+fn wants_it(console: &dyn LabConsole, command: &str) -> Result<bool, LabError> {
     if !console.can_ask() {
         return Ok(false);
     }

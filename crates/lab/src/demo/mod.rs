@@ -20,7 +20,7 @@ use gyrus_kernel::{Entry, log_name};
 use tokio::runtime::Runtime;
 
 use self::{ground::Ground, report::Report};
-use crate::{Console, Installation, LabError, TrialEnd};
+use crate::{Installation, LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
 /// Options of the demo.
@@ -43,7 +43,7 @@ pub type Install<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> 
 /// everything held.
 pub fn play(
     options: &DemoOptions,
-    console: &dyn Console,
+    console: &dyn LabConsole,
     runtime: &Runtime,
     install: &Install<'_>,
 ) -> Result<TrialEnd, LabError> {

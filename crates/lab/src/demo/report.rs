@@ -3,7 +3,7 @@
 use gyrus_text::wrap;
 use serde::Serialize;
 
-use crate::{Console, LabError, TrialEnd};
+use crate::{LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
 /// One thing that was to hold.
@@ -17,12 +17,12 @@ struct Finding<'a> {
 /// Says what is found, as it is found.
 pub(super) struct Report<'a> {
     json: bool,
-    pub(super) console: &'a dyn Console,
+    pub(super) console: &'a dyn LabConsole,
     failed: u32,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(json: bool, console: &'a dyn Console) -> Self {
+    pub(super) fn new(json: bool, console: &'a dyn LabConsole) -> Self {
         Self {
             json,
             console,

@@ -35,7 +35,7 @@ use self::{
     running::{Made, Setting},
     suite::{Suite, Task},
 };
-use crate::{Console, Installation, LabError, TrialEnd, sites::Site};
+use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
 /// The tasks of an evaluation and its settings.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Evaluation {
         self,
         models: &[String],
         gyrus: &dyn Installation,
-        console: &dyn Console,
+        console: &dyn LabConsole,
         now_ms: i64,
     ) -> Result<TrialEnd, LabError> {
         let all = attempts(&self.suites, self.options.repeat);
@@ -140,7 +140,7 @@ impl Evaluation {
 }
 
 /// Tells how two reports differ; whether no task that passed fails now.
-pub fn compare(old: &Path, new: &Path, console: &dyn Console) -> Result<TrialEnd, LabError> {
+pub fn compare(old: &Path, new: &Path, console: &dyn LabConsole) -> Result<TrialEnd, LabError> {
     let (old, new) = (Report::read(old)?, Report::read(new)?);
     let (text, end) = compare::compare(&old, &new, console);
     console.print(&text)?;
@@ -175,7 +175,7 @@ struct Making<'a> {
     /// Arguments of `gyrus run`, the same for all attempts.
     arguments: Vec<String>,
     gyrus: &'a dyn Installation,
-    console: &'a dyn Console,
+    console: &'a dyn LabConsole,
 }
 
 impl Making<'_> {
@@ -226,7 +226,7 @@ impl Making<'_> {
         let task = planned.task;
         // A server of its own: what is allowed holds for this port, and nothing else has it.
         let site = match task.is_served_here() {
-            true => Some(Site::start(None).await.map_err(|error| {
+            true => Some(SiteServer::start(None).await.map_err(|error| {
                 LabError::failed("the sites of the tasks cannot be served").because(error)
             })?),
             false => None,

@@ -7,7 +7,7 @@ use gyrus_text::{clip, wrap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use crate::{Console, LabError};
+use crate::{LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
 /// The name of the file with everything in a report's folder.
@@ -153,7 +153,7 @@ impl Report {
     }
 
     /// The figures, for a person.
-    pub(super) fn table(&self, console: &dyn Console) -> String {
+    pub(super) fn table(&self, console: &dyn LabConsole) -> String {
         let totals = &self.totals;
         let (low, high) = totals.interval;
         let mut lines = vec![String::new()];
@@ -210,7 +210,7 @@ impl Report {
 }
 
 /// Renders the heading above the lines of attempts.
-pub(super) fn heading(console: &dyn Console) -> String {
+pub(super) fn heading(console: &dyn LabConsole) -> String {
     let line = format!(
         "  {:<NAME$} {:<8} {:>5} {:>7} {:>8}  run",
         "task", "", "steps", "tokens", "time"
@@ -219,7 +219,7 @@ pub(super) fn heading(console: &dyn Console) -> String {
 }
 
 /// An attempt in a line, and in another why it failed.
-pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn Console) -> String {
+pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn LabConsole) -> String {
     let name = match repeats {
         1 => attempt.task.clone(),
         _ => format!("{}/{}", attempt.task, attempt.repeat),

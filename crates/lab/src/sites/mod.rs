@@ -25,7 +25,7 @@ use world::Worlds;
 
 /// The sites on a free or a stated port, at two origins. Dropping it stops them.
 #[derive(Debug)]
-pub struct Site {
+pub struct SiteServer {
     address: SocketAddr,
     other: SocketAddr,
     worlds: Arc<Worlds>,
@@ -33,7 +33,7 @@ pub struct Site {
     _stop: watch::Sender<()>,
 }
 
-impl Site {
+impl SiteServer {
     /// Starts to listen on 127.0.0.1, on `port` or a free one, and on another free port for what
     /// pages embed from elsewhere.
     ///

@@ -12,7 +12,7 @@ use gyrus_contract::{
     BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
     Reach, ResolvedCall, Site, Tool, ToolOutput, UnknownSecret,
 };
-use gyrus_mcp::{Picture, RunServer, Servers, Setup, State, Way};
+use gyrus_mcp::{PictureFormat, RunServer, Servers, Setup, State, Way};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -196,8 +196,8 @@ fn run() -> RunServer {
 }
 
 /// Accepts everything that begins like a PNG.
-fn picture(bytes: &[u8]) -> Option<Picture> {
-    bytes.starts_with(b"\x89PNG").then_some(Picture {
+fn picture(bytes: &[u8]) -> Option<PictureFormat> {
+    bytes.starts_with(b"\x89PNG").then_some(PictureFormat {
         media_type: "image/png",
         width: 1,
         height: 1,

@@ -11,7 +11,7 @@ use gyrus_contract::{
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::measured::{Finding, Latency};
+use super::measured::{Latency, ProbeFinding};
 
 /// Maximum tokens of a reply. Much for the short answers that are wanted: many models think first,
 /// and that counts.
@@ -104,11 +104,11 @@ fn median_ms(times: &[Duration]) -> Option<u64> {
 
 impl Trouble {
     /// Returns the finding about an ability: a refusal means that the model does not have it.
-    pub(super) fn finding(&self) -> Finding {
+    pub(super) fn finding(&self) -> ProbeFinding {
         let why = self.words();
         match self {
-            Trouble::Error(ModelError::Refused { .. }) => Finding::Fails { why },
-            Trouble::Error(_) | Trouble::Silent(_) => Finding::Unknown { why },
+            Trouble::Error(ModelError::Refused { .. }) => ProbeFinding::Fails { why },
+            Trouble::Error(_) | Trouble::Silent(_) => ProbeFinding::Unknown { why },
         }
     }
 

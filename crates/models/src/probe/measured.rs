@@ -19,23 +19,23 @@ pub struct Measured {
     /// The model, as `provider/model`.
     pub model: String,
     /// Whether it answers.
-    pub answers: Finding,
+    pub answers: ProbeFinding,
     /// Whether it calls a tool with the right arguments.
-    pub tools: Finding,
+    pub tools: ProbeFinding,
     /// Whether its reply is bound to a schema.
-    pub schema: Finding,
+    pub schema: ProbeFinding,
     /// Whether it reads a number in a picture.
-    pub images: Finding,
+    pub images: ProbeFinding,
     /// Whether it points at targets on a screen.
-    pub pointing: Finding,
+    pub pointing: ProbeFinding,
     /// Its coordinates and errors, if it points.
     pub clicks: Option<Clicks>,
     /// Whether it picks the right element from a numbered tree.
-    pub choice: Finding,
+    pub choice: ProbeFinding,
     /// Length of the longest prompt. Only measured on request.
     pub context: Option<Context>,
     /// Number of tokens for the size of a text.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenCount>,
     /// Times of its replies.
     pub latency: Option<Latency>,
     /// Number of requests for all of this.
@@ -45,7 +45,7 @@ pub struct Measured {
 /// Result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
-pub enum Finding {
+pub enum ProbeFinding {
     /// The model has the ability.
     Works,
     /// The model does not have the ability.
@@ -94,7 +94,7 @@ pub struct Context {
 
 /// Size and token count of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
+pub struct TokenCount {
     /// Bytes of the prompt's texts.
     pub bytes: u64,
     /// Tokens as the provider counted them.
@@ -110,22 +110,22 @@ pub struct Latency {
     pub first_ms: u64,
 }
 
-impl Finding {
+impl ProbeFinding {
     fn known(&self) -> Option<bool> {
         match self {
-            Finding::Works => Some(true),
-            Finding::Fails { .. } => Some(false),
-            Finding::Unknown { .. } => None,
+            ProbeFinding::Works => Some(true),
+            ProbeFinding::Fails { .. } => Some(false),
+            ProbeFinding::Unknown { .. } => None,
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ProbeFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Works => f.write_str("yes"),
-            Finding::Fails { why } => write!(f, "no: {why}"),
-            Finding::Unknown { why } => write!(f, "not known: {why}"),
+            ProbeFinding::Works => f.write_str("yes"),
+            ProbeFinding::Fails { why } => write!(f, "no: {why}"),
+            ProbeFinding::Unknown { why } => write!(f, "not known: {why}"),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! probe is one request, except for that of the context, which only runs on request. A model that
 //! does not answer the first is asked nothing else.
 //!
-//! The pictures come from [`Pictures`], which must be the blob store that the model was connected
+//! The pictures come from [`ProbePictures`], which must be the blob store that the model was connected
 //! with.
 
 mod ask;
@@ -22,9 +22,10 @@ use serde_json::{Value, json};
 use ask::{Asked, Question};
 pub use context::ContextProbe;
 pub use measured::{
-    Clicks, Context, Convention, Finding, Latency, MEASURED_VERSION, Measured, Tokens, apply,
+    Clicks, Context, Convention, Latency, MEASURED_VERSION, Measured, ProbeFinding, TokenCount,
+    apply,
 };
-pub use pictures::Pictures;
+pub use pictures::ProbePictures;
 
 /// Bounds of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Default for Effort {
     }
 }
 
-/// Measures `model`, which must load its pictures from [`Pictures`]. `progress` is called for each
+/// Measures `model`, which must load its pictures from [`ProbePictures`]. `progress` is called for each
 /// probe as it ends: with its name and its result in words.
 ///
 /// Six requests, and those of the context. A model whose tool calls are prompted is measured with
@@ -59,7 +60,7 @@ pub async fn check(
     let answers = answers(&mut asked).await;
     progress("answers", &answers.to_string());
     let mut measured = unmeasured(model.name(), answers);
-    if measured.answers == Finding::Works {
+    if measured.answers == ProbeFinding::Works {
         abilities(&mut asked, &mut measured, progress).await;
         if let Some(probe) = effort.context {
             let latency = asked.latency();
@@ -78,7 +79,7 @@ async fn abilities(
     measured: &mut Measured,
     progress: &mut (dyn FnMut(&str, &str) + Send),
 ) {
-    let pictures = Pictures::new();
+    let pictures = ProbePictures::new();
     measured.tools = tool_call(asked).await;
     progress("tool calls", &measured.tools.to_string());
     measured.schema = schema(asked).await;
@@ -86,10 +87,10 @@ async fn abilities(
     measured.images = image(asked, &pictures).await;
     progress("pictures", &measured.images.to_string());
     measured.pointing = match &measured.images {
-        Finding::Works => match pointing::measure(asked, &pictures).await {
+        ProbeFinding::Works => match pointing::measure(asked, &pictures).await {
             Ok(clicks) => {
                 measured.clicks = Some(clicks);
-                Finding::Works
+                ProbeFinding::Works
             }
             Err(finding) => finding,
         },
@@ -108,7 +109,7 @@ async fn abilities(
     measured.latency = asked.latency();
 }
 
-fn unmeasured(model: &str, answers: Finding) -> Measured {
+fn unmeasured(model: &str, answers: ProbeFinding) -> Measured {
     let not_tried = || unknown("it was not tried");
     Measured {
         version: MEASURED_VERSION,
@@ -142,14 +143,14 @@ fn in_words(context: &Result<Context, String>) -> String {
     }
 }
 
-fn unknown(why: &str) -> Finding {
-    Finding::Unknown {
+fn unknown(why: &str) -> ProbeFinding {
+    ProbeFinding::Unknown {
         why: why.to_owned(),
     }
 }
 
-fn fails(why: impl Into<String>) -> Finding {
-    Finding::Fails { why: why.into() }
+fn fails(why: impl Into<String>) -> ProbeFinding {
+    ProbeFinding::Fails { why: why.into() }
 }
 
 /// Returns the start of a model's text, to be quoted.
@@ -159,19 +160,19 @@ fn start_of(text: &str) -> String {
     format!("`{}`", start.replace(gyrus_text::is_unseen, " "))
 }
 
-async fn answers(asked: &mut Asked<'_>) -> Finding {
+async fn answers(asked: &mut Asked<'_>) -> ProbeFinding {
     let question = Question {
         text: "Are you there? Answer with the word yes.".to_owned(),
         ..Question::default()
     };
     match asked.ask(question).await {
-        Ok(_) => Finding::Works,
+        Ok(_) => ProbeFinding::Works,
         // Any trouble counts as a failure: this is the simplest of questions.
         Err(trouble) => fails(trouble.words()),
     }
 }
 
-async fn tool_call(asked: &mut Asked<'_>) -> Finding {
+async fn tool_call(asked: &mut Asked<'_>) -> ProbeFinding {
     let expected = json!({"fruit": "quince", "pieces": 7});
     let tool = ToolSpec {
         name: "put_into_basket".to_owned(),
@@ -207,12 +208,12 @@ async fn tool_call(asked: &mut Asked<'_>) -> Finding {
             "its arguments were {} in place of `{expected}`",
             start_of(&call.arguments.to_string())
         )),
-        (Some(_), None) => Finding::Works,
+        (Some(_), None) => ProbeFinding::Works,
     }
 }
 
 /// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds.
-async fn schema(asked: &mut Asked<'_>) -> Finding {
+async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
     let question = Question {
         text: "Write a short poem about the sea.".to_owned(),
         schema: Some(json!({
@@ -239,19 +240,19 @@ async fn schema(asked: &mut Asked<'_>) -> Finding {
         && matches!(value["mood"].as_str(), Some("calm" | "wild"))
         && value.as_object().is_some_and(|object| object.len() == 2);
     match fits {
-        true => Finding::Works,
+        true => ProbeFinding::Works,
         false => fails(format!("its JSON does not fit: {}", start_of(&text))),
     }
 }
 
-async fn image(asked: &mut Asked<'_>, pictures: &Pictures) -> Finding {
+async fn image(asked: &mut Asked<'_>, pictures: &ProbePictures) -> ProbeFinding {
     let question = Question {
         text: "Which number stands in this picture? Answer with its digits only.".to_owned(),
         image: Some(pictures.number.clone()),
         ..Question::default()
     };
     match asked.ask(question).await {
-        Ok(reply) if reply.text().contains(pictures::NUMBER) => Finding::Works,
+        Ok(reply) if reply.text().contains(pictures::NUMBER) => ProbeFinding::Works,
         Ok(reply) => fails(format!(
             "it read {} in place of {}",
             start_of(&reply.text()),
@@ -278,7 +279,7 @@ const TREE: &str = "\
     [13] button \"Save\"
   [14] status bar \"2 invoices\"";
 
-async fn choice(asked: &mut Asked<'_>) -> (Finding, Option<Tokens>) {
+async fn choice(asked: &mut Asked<'_>) -> (ProbeFinding, Option<TokenCount>) {
     const RIGHT: &str = "13";
     let question = Question {
         text: format!(
@@ -293,7 +294,7 @@ async fn choice(asked: &mut Asked<'_>) -> (Finding, Option<Tokens>) {
         Err(trouble) => return (trouble.finding(), None),
     };
     let usage = reply.usage.filter(|usage| usage.input_tokens > 0);
-    let tokens = usage.map(|usage| Tokens {
+    let tokens = usage.map(|usage| TokenCount {
         bytes,
         counted: usage.input_tokens,
     });
@@ -302,7 +303,7 @@ async fn choice(asked: &mut Asked<'_>) -> (Finding, Option<Tokens>) {
         .split(|c: char| !c.is_ascii_digit())
         .filter(|digits| !digits.is_empty());
     let finding = match (numbers.next(), numbers.next()) {
-        (Some(RIGHT), None) => Finding::Works,
+        (Some(RIGHT), None) => ProbeFinding::Works,
         _ => fails(format!("it chose {} in place of {RIGHT}", start_of(&text))),
     };
     (finding, tokens)

@@ -32,14 +32,14 @@ pub(super) const TARGETS: [(&str, (u32, u32)); 5] = [
 
 /// The pictures, as the store that a model must have to be measured.
 #[derive(Debug, Clone)]
-pub struct Pictures {
+pub struct ProbePictures {
     /// Picture of the number on white.
     pub(super) number: Image,
     /// Picture of the screen with its targets.
     pub(super) screen: Image,
 }
 
-impl Pictures {
+impl ProbePictures {
     /// Returns the pictures.
     pub fn new() -> Self {
         let image = |png: &[u8], (width, height)| Image {
@@ -55,13 +55,13 @@ impl Pictures {
     }
 }
 
-impl Default for Pictures {
+impl Default for ProbePictures {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Blobs for Pictures {
+impl Blobs for ProbePictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         let all = [(&self.number, NUMBER_PNG), (&self.screen, SCREEN_PNG)];
         let found = all.into_iter().find(|(image, _)| image.blob == *id);
@@ -79,7 +79,7 @@ mod tests {
 
     /// Returns the bytes of an image's pixels.
     fn decoded(image: &Image) -> Vec<u8> {
-        let bytes = Pictures::new().load(&image.blob).unwrap();
+        let bytes = ProbePictures::new().load(&image.blob).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
             .read_info()
             .unwrap();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_where_it_is_said_to_be() {
-        let pictures = Pictures::new();
+        let pictures = ProbePictures::new();
         let rgb = decoded(&pictures.screen);
         let pixel = |x: u32, y: u32| {
             let at = (y as usize * SCREEN.0 as usize + x as usize) * 3;
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_number_can_be_read() {
-        let pictures = Pictures::new();
+        let pictures = ProbePictures::new();
         let rgb = decoded(&pictures.number);
         // The middles of the squares of which the digits consist.
         let rows = (2..9).map(|y| {

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::{
-    Pictures,
+    ProbePictures,
     ask::{Asked, Question},
     fails,
-    measured::{Clicks, Convention, Finding},
+    measured::{Clicks, Convention, ProbeFinding},
     pictures::{SCREEN, TARGETS},
     start_of,
 };
@@ -19,7 +19,10 @@ const FARTHEST: f64 = 100.0;
 ///
 /// # Errors
 /// When it does not point, or cannot be asked.
-pub(super) async fn measure(asked: &mut Asked<'_>, pictures: &Pictures) -> Result<Clicks, Finding> {
+pub(super) async fn measure(
+    asked: &mut Asked<'_>,
+    pictures: &ProbePictures,
+) -> Result<Clicks, ProbeFinding> {
     let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
     let question = Question {
         text: format!(

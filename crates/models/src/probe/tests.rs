@@ -110,7 +110,7 @@ async fn model(answers: Answers) -> ChatModel {
         provider: "local".into(),
         model: "m".into(),
         facts: Facts::default(),
-        blobs: Arc::new(Pictures::new()),
+        blobs: Arc::new(ProbePictures::new()),
     })
     .unwrap()
 }

@@ -10,7 +10,7 @@
 
 use gyrus_contract::{ModelError, Purpose, Wanted};
 
-use super::{Candidate, Policy, health::Standing};
+use super::{Candidate, RoutingPolicy, health::Standing};
 use crate::Tier;
 
 /// Tokens reserved for a reply where no smaller limit is known.
@@ -24,7 +24,7 @@ const REPLY_TOKENS: u64 = 4_096;
 pub(super) fn choose(
     candidates: &[Candidate],
     standings: &[Standing],
-    policy: Policy,
+    policy: RoutingPolicy,
     wanted: &Wanted<'_>,
 ) -> Result<(usize, String), ModelError> {
     let tier = tier_for(wanted.purpose);
@@ -54,8 +54,8 @@ pub(super) fn choose(
 }
 
 /// Whether the policy allows it.
-pub(super) fn may_be_chosen(candidate: &Candidate, policy: Policy) -> bool {
-    policy != Policy::LocalOnly || candidate.is_local
+pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> bool {
+    policy != RoutingPolicy::LocalOnly || candidate.is_local
 }
 
 fn tier_for(purpose: Purpose) -> Tier {
@@ -78,12 +78,12 @@ fn nearness(tier: Tier, wanted: Tier) -> usize {
 fn by_policy(
     candidate: &Candidate,
     standing: &Standing,
-    policy: Policy,
+    policy: RoutingPolicy,
     wanted: &Wanted<'_>,
 ) -> u64 {
     match policy {
-        Policy::Order | Policy::LocalOnly => 0,
-        Policy::Cost => {
+        RoutingPolicy::Order | RoutingPolicy::LocalOnly => 0,
+        RoutingPolicy::Cost => {
             let price = candidate.model.price();
             price.map_or(u64::MAX, |price| {
                 price
@@ -91,7 +91,7 @@ fn by_policy(
                     .0
             })
         }
-        Policy::Latency => standing.median.map_or(u64::MAX, |median| {
+        RoutingPolicy::Latency => standing.median.map_or(u64::MAX, |median| {
             u64::try_from(median.as_micros()).unwrap_or(u64::MAX)
         }),
     }
@@ -133,7 +133,7 @@ impl Unfit {
 fn why_not(
     candidate: &Candidate,
     candidates: &[Candidate],
-    policy: Policy,
+    policy: RoutingPolicy,
     wanted: &Wanted<'_>,
 ) -> Option<Unfit> {
     let other = |words: &str| Some(Unfit::Other(words.to_owned()));
@@ -183,7 +183,7 @@ fn why(
     index: usize,
     candidates: &[Candidate],
     standings: &[Standing],
-    policy: Policy,
+    policy: RoutingPolicy,
     wanted: &Wanted<'_>,
 ) -> String {
     if candidates.len() == 1 {
@@ -196,10 +196,10 @@ fn why(
         false => format!("{} tier in place of {}", chosen.tier.word(), tier.word()),
     }];
     match policy {
-        Policy::Order => {}
-        Policy::Cost => words.push("cheapest".to_owned()),
-        Policy::Latency => words.push("fastest".to_owned()),
-        Policy::LocalOnly => words.push("local".to_owned()),
+        RoutingPolicy::Order => {}
+        RoutingPolicy::Cost => words.push("cheapest".to_owned()),
+        RoutingPolicy::Latency => words.push("fastest".to_owned()),
+        RoutingPolicy::LocalOnly => words.push("local".to_owned()),
     }
     if let Some((name, error)) = wanted.failed.last() {
         let which = match (wanted.failed.len(), name == chosen.model.name()) {

@@ -41,7 +41,7 @@ pub struct Candidate {
 /// Preference among models of the same tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum RoutingPolicy {
     /// The order in which they were given.
     #[default]
     Order,
@@ -60,18 +60,18 @@ type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 pub struct ModelRouter {
     name: String,
     candidates: Vec<Candidate>,
-    policy: Policy,
+    policy: RoutingPolicy,
     health: Arc<Mutex<Vec<Health>>>,
     clock: Clock,
 }
 
 impl ModelRouter {
     /// Creates a router over `candidates`, best first. Of two with the same name the first counts.
-    pub fn new(candidates: Vec<Candidate>, policy: Policy) -> Self {
+    pub fn new(candidates: Vec<Candidate>, policy: RoutingPolicy) -> Self {
         Self::with_clock(candidates, policy, Arc::new(Instant::now))
     }
 
-    fn with_clock(candidates: Vec<Candidate>, policy: Policy, clock: Clock) -> Self {
+    fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: Clock) -> Self {
         let mut unique: Vec<Candidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             let name = candidate.model.name();

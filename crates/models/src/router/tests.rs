@@ -117,24 +117,28 @@ fn the_choice_is_a_table() {
         ..wanted(Purpose::Safety)
     };
     let cases = [
-        ("agent", Policy::Order, agent),
-        ("plan", Policy::Order, wanted(Purpose::Plan)),
-        ("safety with tools", Policy::Order, wanted(Purpose::Safety)),
+        ("agent", RoutingPolicy::Order, agent),
+        ("plan", RoutingPolicy::Order, wanted(Purpose::Plan)),
+        (
+            "safety with tools",
+            RoutingPolicy::Order,
+            wanted(Purpose::Safety),
+        ),
         (
             "verify",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 purpose: Purpose::Verify,
                 ..plain
             },
         ),
-        ("cost", Policy::Cost, agent),
-        ("cost, small: unknown is last", Policy::Cost, plain),
-        ("local only", Policy::LocalOnly, plain),
-        ("local only, tools", Policy::LocalOnly, agent),
+        ("cost", RoutingPolicy::Cost, agent),
+        ("cost, small: unknown is last", RoutingPolicy::Cost, plain),
+        ("local only", RoutingPolicy::LocalOnly, plain),
+        ("local only, tools", RoutingPolicy::LocalOnly, agent),
         (
             "long",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 input_tokens: 500_000,
                 ..agent
@@ -142,7 +146,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "too long for all",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 input_tokens: 2_000_000,
                 ..agent
@@ -150,7 +154,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "one down",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 failed: &one,
                 ..agent
@@ -158,7 +162,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "two down",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 failed: &two,
                 ..agent
@@ -166,7 +170,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "all down",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 failed: &all,
                 ..agent
@@ -174,7 +178,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "no key",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 failed: &no_key,
                 ..agent
@@ -182,7 +186,7 @@ fn the_choice_is_a_table() {
         ),
         (
             "only a larger window",
-            Policy::Order,
+            RoutingPolicy::Order,
             Wanted {
                 failed: &long,
                 ..agent
@@ -228,15 +232,15 @@ fn permanent_failures_end_with_reasons() {
         failed: &failed,
         ..wanted(Purpose::Agent)
     };
-    let router = ModelRouter::new(candidates(), Policy::Order);
+    let router = ModelRouter::new(candidates(), RoutingPolicy::Order);
     let error = router.choose(&wanted).err().unwrap();
     insta::assert_snapshot!(error, @"the model refused: not allowed; no model can answer this (a/medium: it refused; a/large: it refused; b/medium: it refused; b/small: it refused; local/small: it calls no tools)");
-    let nobody = ModelRouter::new(Vec::new(), Policy::Order);
+    let nobody = ModelRouter::new(Vec::new(), RoutingPolicy::Order);
     insta::assert_snapshot!(nobody.choose(&wanted).err().unwrap(), @"the model refused: not allowed; no model is configured");
 }
 
 /// Returns a router whose clock the test moves.
-fn with_hand(policy: Policy) -> (ModelRouter, impl Fn(u64)) {
+fn with_hand(policy: RoutingPolicy) -> (ModelRouter, impl Fn(u64)) {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let hand = passed.clone();
     let begun = Instant::now();
@@ -254,7 +258,7 @@ fn chosen(router: &ModelRouter) -> String {
 
 #[test]
 fn a_model_that_fails_is_left_alone_and_tried_once() {
-    let (router, pass) = with_hand(Policy::Order);
+    let (router, pass) = with_hand(RoutingPolicy::Order);
     let error = overloaded();
     let fail = || router.heard("a/medium", Err(&error));
     fail();
@@ -304,7 +308,7 @@ fn a_model_that_fails_is_left_alone_and_tried_once() {
 
 #[test]
 fn who_is_left_alone_is_asked_where_nobody_else_can() {
-    let (router, _) = with_hand(Policy::LocalOnly);
+    let (router, _) = with_hand(RoutingPolicy::LocalOnly);
     let plain = Wanted {
         tools: false,
         ..wanted(Purpose::Agent)
@@ -321,10 +325,10 @@ fn who_is_left_alone_is_asked_where_nobody_else_can() {
 fn the_fastest_is_first_and_the_unpriced_is_named() {
     let mut given = candidates();
     given[2].latency_ms = Some(900);
-    let router = ModelRouter::new(given.clone(), Policy::Latency);
+    let router = ModelRouter::new(given.clone(), RoutingPolicy::Latency);
     assert_eq!(chosen(&router), "b/medium");
     given[0].latency_ms = Some(800);
-    let router = ModelRouter::new(given, Policy::Latency);
+    let router = ModelRouter::new(given, RoutingPolicy::Latency);
     assert_eq!(chosen(&router), "a/medium");
     // Replies are timed too: the median moves.
     for _ in 0..5 {
@@ -338,7 +342,12 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
         "a/medium, a/large, b/medium, b/small, local/small"
     );
     let twice = [candidates(), candidates()].concat();
-    assert_eq!(ModelRouter::new(twice, Policy::Cost).candidates.len(), 5);
+    assert_eq!(
+        ModelRouter::new(twice, RoutingPolicy::Cost)
+            .candidates
+            .len(),
+        5
+    );
 }
 
 /// A model that keeps its prompt.
@@ -372,7 +381,7 @@ async fn a_schema_is_a_preference() {
     };
     let choose = |candidates: &[Candidate]| {
         let standings = vec![Default::default(); candidates.len()];
-        choose(candidates, &standings, Policy::Order, &bound)
+        choose(candidates, &standings, RoutingPolicy::Order, &bound)
             .unwrap()
             .0
     };
@@ -393,7 +402,7 @@ async fn a_schema_is_a_preference() {
     let model = Arc::new(Heard(Mutex::default()));
     let mut only = unbound(small());
     only.model = model.clone();
-    let choice = ModelRouter::new(vec![only], Policy::Order)
+    let choice = ModelRouter::new(vec![only], RoutingPolicy::Order)
         .choose(&bound)
         .unwrap();
     let prompt = Prompt {
@@ -415,7 +424,7 @@ async fn a_schema_is_a_preference() {
 fn whether_anybody_sees_pictures_is_known() {
     let sees =
         |candidates: Vec<Candidate>, policy| ModelRouter::new(candidates, policy).sees_pictures();
-    assert!(sees(candidates(), Policy::Order));
+    assert!(sees(candidates(), RoutingPolicy::Order));
     // The local one does not accept pictures, and no other may be asked.
-    assert!(!sees(candidates(), Policy::LocalOnly));
+    assert!(!sees(candidates(), RoutingPolicy::LocalOnly));
 }

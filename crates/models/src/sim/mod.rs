@@ -10,7 +10,7 @@ mod sweep;
 
 pub use specimen::Specimen;
 pub(crate) use specimen::read;
-pub use sweep::{Failure, Sweep, sweep};
+pub use sweep::{MisreadStream, StreamSweep, sweep};
 
 /// Returns the canonical stream of every protocol.
 pub fn specimens() -> &'static [Specimen] {

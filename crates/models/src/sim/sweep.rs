@@ -11,7 +11,7 @@ const MAX_SHRINKS: usize = 4_000;
 
 /// Results of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sweep {
+pub struct StreamSweep {
     /// Bytes of the streams that were read.
     pub bytes: u64,
     /// Number of streams.
@@ -25,7 +25,7 @@ pub struct Sweep {
 }
 
 /// Formats the results in one line.
-impl fmt::Display for Sweep {
+impl fmt::Display for StreamSweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.bytes as f64 / 1e6 / self.seconds.max(1e-9);
         write!(
@@ -39,7 +39,7 @@ impl fmt::Display for Sweep {
 /// A stream that a reader handled wrongly.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{protocol}, seed {seed}: {why}\nthe smallest such stream found:\n{}", case.escape_ascii())]
-pub struct Failure {
+pub struct MisreadStream {
     /// The protocol.
     pub protocol: &'static str,
     /// Seed from which [`sweep`] finds it again at once.
@@ -55,9 +55,9 @@ pub struct Failure {
 ///
 /// # Errors
 /// The first failure, made small.
-pub fn sweep(bytes: u64, seed: u64) -> Result<Sweep, Failure> {
+pub fn sweep(bytes: u64, seed: u64) -> Result<StreamSweep, MisreadStream> {
     let start = Instant::now();
-    let mut done = Sweep {
+    let mut done = StreamSweep {
         bytes: 0,
         streams: 0,
         accepted: 0,
@@ -91,7 +91,7 @@ fn shrink(
     mut why: String,
     mut case: Vec<u8>,
     pieces: &[usize],
-) -> Failure {
+) -> MisreadStream {
     let mut size = case.len() / 2;
     let mut tries = 0;
     while size > 0 {
@@ -107,7 +107,7 @@ fn shrink(
         }
         size /= 2;
     }
-    Failure {
+    MisreadStream {
         protocol: specimen.name,
         seed,
         why,

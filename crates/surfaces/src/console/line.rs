@@ -4,7 +4,7 @@ use gyrus_text::{counted, one_line, width, wrap};
 use serde_json::Value;
 
 use super::paint::Painter;
-use crate::projection::{Form, Happening, Part, Subject, Tone};
+use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone};
 
 /// Most lines of one happening that are shown; the journal has the rest.
 const SHOWN_LINES: usize = 10;
@@ -66,21 +66,27 @@ fn text(happening: &Happening) -> String {
     for part in &happening.parts {
         match part {
             // A failure stands before what it says, as "refused: …".
-            Part::Badge(Tone::Bad, word) if text.is_empty() => text.push_str(word),
-            Part::Badge(_, remark) => remarks.push(remark.as_str()),
-            Part::Text(Form::Aside, remark) => remarks.push(remark),
-            Part::Text(Form::Prose | Form::Code | Form::Output | Form::Wrong, words) => {
+            HappeningPart::Badge(Tone::Bad, word) if text.is_empty() => text.push_str(word),
+            HappeningPart::Badge(_, remark) => remarks.push(remark.as_str()),
+            HappeningPart::Text(TextForm::Aside, remark) => remarks.push(remark),
+            HappeningPart::Text(
+                TextForm::Prose | TextForm::Code | TextForm::Output | TextForm::Wrong,
+                words,
+            ) => {
                 if !text.is_empty() {
                     text.push_str(": ");
                 }
                 text.push_str(words);
             }
-            Part::Arguments(arguments) => {
+            HappeningPart::Arguments(arguments) => {
                 text.push(' ');
                 // On one line, so that no argument looks like a line of ours.
                 text.push_str(&one_line(&of_arguments(arguments)));
             }
-            Part::Card(_) | Part::Picture(_) | Part::Files(_) | Part::Run(_) => {}
+            HappeningPart::Card(_)
+            | HappeningPart::Picture(_)
+            | HappeningPart::Files(_)
+            | HappeningPart::Run(_) => {}
         }
     }
     // What a tool says of itself and what a model thinks stands without remarks.

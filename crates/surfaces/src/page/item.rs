@@ -16,7 +16,7 @@ use super::{
     step::{Item, layout},
     timeline::Context,
 };
-use crate::projection::{Form, Happening, Part, Subject, Tone};
+use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone};
 
 /// Arguments of a call, and texts of a card, that the page has.
 const LISTED: usize = 40;
@@ -77,24 +77,24 @@ impl Drawing<'_> {
         html! {
             @for part in &happening.parts {
                 @match part {
-                    Part::Badge(..) => {},
-                    Part::Text(Form::Code, text) if happening.subject == Subject::Reply => {
+                    HappeningPart::Badge(..) => {},
+                    HappeningPart::Text(TextForm::Code, text) if happening.subject == Subject::Reply => {
                         details.more {
                             summary { "the reply, as the loop reads it" }
-                            (self.text(Form::Code, text))
+                            (self.text(TextForm::Code, text))
                         }
                     },
-                    Part::Text(form, text) => { (self.text(*form, text)) },
-                    Part::Arguments(arguments) => { (self.arguments(arguments)) },
-                    Part::Card(card) => { (self.card(card)) },
-                    Part::Picture(image) => { (pictures.figure(image, self.reader)) },
-                    Part::Files(paths) => {
+                    HappeningPart::Text(form, text) => { (self.text(*form, text)) },
+                    HappeningPart::Arguments(arguments) => { (self.arguments(arguments)) },
+                    HappeningPart::Card(card) => { (self.card(card)) },
+                    HappeningPart::Picture(image) => { (pictures.figure(image, self.reader)) },
+                    HappeningPart::Files(paths) => {
                         p.aside.files {
                             "files: "
                             @for path in briefs(paths.iter().map(String::as_str)) { code { (path) } }
                         }
                     },
-                    Part::Run(run) => {
+                    HappeningPart::Run(run) => {
                         @if let Some(number) = self.context.children.get(run) {
                             p.aside { a href={ "#" (Anchor::Run(*number)) } { "its steps" } }
                         }
@@ -104,13 +104,13 @@ impl Drawing<'_> {
         }
     }
 
-    fn text(&self, form: Form, text: &str) -> Markup {
+    fn text(&self, form: TextForm, text: &str) -> Markup {
         let kind = match form {
-            Form::Prose => Kind::Prose,
-            Form::Code => Kind::Code,
-            Form::Output => Kind::Output,
-            Form::Aside => return html! { p.aside { (shorten(text, HEADLINE)) } },
-            Form::Wrong => return html! { p.error { "! " (shorten(text, HEADLINE)) } },
+            TextForm::Prose => Kind::Prose,
+            TextForm::Code => Kind::Code,
+            TextForm::Output => Kind::Output,
+            TextForm::Aside => return html! { p.aside { (shorten(text, HEADLINE)) } },
+            TextForm::Wrong => return html! { p.error { "! " (shorten(text, HEADLINE)) } },
         };
         Excerpt::of(text).render(kind, self.rest)
     }
@@ -194,7 +194,7 @@ fn head(happening: &Happening) -> Markup {
         span.mark { (happening.subject.mark()) }
         span.name { (prefix) (shorten(name, HEADLINE)) }
         @for part in &happening.parts {
-            @if let Part::Badge(tone, text) = part {
+            @if let HappeningPart::Badge(tone, text) = part {
                 span class={ "remark " (of_tone(*tone)) } { (brief(text)) }
             }
         }

@@ -43,7 +43,7 @@ use self::{
     survey::{Standing, Survey},
     timeline::Context,
 };
-use crate::{error::SurfaceError, projection::Part};
+use crate::{error::SurfaceError, projection::HappeningPart};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -222,7 +222,7 @@ impl Page<'_> {
     fn new_children(&mut self, step: &Step) -> Vec<RunId> {
         let mut new = Vec::new();
         for part in step.happenings().flat_map(|one| &one.parts) {
-            if let Part::Run(run) = part
+            if let HappeningPart::Run(run) = part
                 && self.store.exists(&log_name(*run))
                 && !self.numbers.contains_key(run)
             {

@@ -7,7 +7,7 @@ use gyrus_kernel::Charge;
 use serde_json::Value;
 
 use super::excerpt::Excerpt;
-use crate::projection::{Form, Happening, Part, Projection, Subject, Weight, step_of};
+use crate::projection::{Happening, HappeningPart, Projection, Subject, TextForm, Weight, step_of};
 
 /// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested
 /// would make it many times longer.
@@ -190,7 +190,9 @@ impl Step {
     /// Returns the words that say best what it is about, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         let thought = self.happenings().find_map(|one| {
-            let text = one.text(Form::Prose).filter(|text| !text.trim().is_empty());
+            let text = one
+                .text(TextForm::Prose)
+                .filter(|text| !text.trim().is_empty());
             text.filter(|_| one.subject == Subject::Thought)
         });
         let argument = || {
@@ -207,13 +209,13 @@ impl Step {
             .happenings()
             .filter(|one| matches!(one.subject, Subject::Thought | Subject::Reflection));
         let thoughts: Vec<String> = thoughts
-            .filter_map(|one| Some(one.text(Form::Prose)?.trim().to_owned()))
+            .filter_map(|one| Some(one.text(TextForm::Prose)?.trim().to_owned()))
             .collect();
         for happening in self.items.iter_mut().flat_map(|item| &mut item.happenings) {
             if happening.subject == Subject::Reply {
                 let is_thought = |text: &str| thoughts.iter().any(|one| one == text.trim());
                 happening.parts.retain(
-                    |part| !matches!(part, Part::Text(Form::Prose, text) if is_thought(text)),
+                    |part| !matches!(part, HappeningPart::Text(TextForm::Prose, text) if is_thought(text)),
                 );
             }
         }
@@ -229,8 +231,8 @@ impl Item {
     }
 }
 
-fn first_argument(part: &Part) -> Option<String> {
-    let Part::Arguments(arguments) = part else {
+fn first_argument(part: &HappeningPart) -> Option<String> {
+    let HappeningPart::Arguments(arguments) = part else {
         return None;
     };
     let value = arguments.as_object()?.values().next()?;

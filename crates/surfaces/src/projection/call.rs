@@ -6,11 +6,11 @@ use gyrus_kernel::{
     ApprovalAnswered, ApprovalAsked, GateVerdict, Settled, ToolCalled, ToolResulted, ToolStarted,
 };
 
-use super::{Form, Happening, Part, Subject, Tone, stored};
+use super::{Happening, HappeningPart, Subject, TextForm, Tone, stored};
 
 pub(super) fn called(called: ToolCalled) -> Happening {
     Happening::main(Subject::Call, Tone::Call, called.call.tool)
-        .with(Part::Arguments(called.call.arguments))
+        .with(HappeningPart::Arguments(called.call.arguments))
 }
 
 pub(super) fn judged(judged: GateVerdict) -> Happening {
@@ -37,14 +37,14 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
     }
     // What was denied is told again by the result.
     Happening::detail(Subject::Verdict, headline)
-        .with(Part::Badge(tone, risk.to_owned()))
-        .with(Part::Badge(tone, decision.to_owned()))
+        .with(HappeningPart::Badge(tone, risk.to_owned()))
+        .with(HappeningPart::Badge(tone, decision.to_owned()))
 }
 
 pub(super) fn asked(asked: ApprovalAsked) -> Happening {
     Happening::detail(Subject::Question, asked.card.sentence.clone())
         .toned(Tone::Ask)
-        .with(Part::Card(Box::new(asked.card)))
+        .with(HappeningPart::Card(Box::new(asked.card)))
 }
 
 pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
@@ -56,7 +56,7 @@ pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
     };
     let happening = Happening::main(Subject::Answer { approved }, Tone::Ask, headline);
     match answered.reason {
-        Some(words) => happening.with(Part::prose(words)),
+        Some(words) => happening.with(HappeningPart::prose(words)),
         None => happening,
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
     let mut happening = Happening::main(Subject::Result { failed }, tone, "");
     // Some tools begin with the word themselves: models read it too.
     if let Some(settled) = settled.filter(|word| !text.starts_with(&format!("{word}: "))) {
-        happening = happening.with(Part::Badge(Tone::Bad, settled.to_owned()));
+        happening = happening.with(HappeningPart::Badge(Tone::Bad, settled.to_owned()));
     }
     let changed = match (result.settled, result.verdict) {
         (Settled::Done, ActionVerdict::Changed) => Some("changed something"),
@@ -97,19 +97,19 @@ pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
         ) => None,
     };
     if let Some(changed) = changed {
-        happening = happening.with(Part::Badge(Tone::Aside, changed.to_owned()));
+        happening = happening.with(HappeningPart::Badge(Tone::Aside, changed.to_owned()));
     }
     happening = happening.with(if text.trim().is_empty() {
-        Part::aside("no text")
+        HappeningPart::aside("no text")
     } else {
-        Part::Text(Form::Output, text)
+        HappeningPart::Text(TextForm::Output, text)
     });
     for image in result.images {
-        happening = happening.with(Part::Picture(image));
+        happening = happening.with(HappeningPart::Picture(image));
     }
     if !result.artifacts.is_empty() {
         let paths = result.artifacts.into_iter().map(|file| file.path);
-        happening = happening.with(Part::Files(paths.collect()));
+        happening = happening.with(HappeningPart::Files(paths.collect()));
     }
     if result.settled == Settled::Done {
         happening.took_ms = Some(result.took_ms);

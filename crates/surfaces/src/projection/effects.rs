@@ -8,7 +8,7 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, utc};
 
-use super::{Happening, Part, Subject, Tone, stored};
+use super::{Happening, HappeningPart, Subject, Tone, stored};
 
 pub(super) fn viewed(viewed: ScreenViewed, reader: &Reader) -> Happening {
     let text = stored(&viewed.view, reader).unwrap_or_else(|gone| gone);
@@ -21,7 +21,7 @@ pub(super) fn viewed(viewed: ScreenViewed, reader: &Reader) -> Happening {
         Err(_) => Happening::main(Subject::View, Tone::Bad, text),
     };
     match viewed.frame {
-        Some(frame) => happening.with(Part::Picture(frame)),
+        Some(frame) => happening.with(HappeningPart::Picture(frame)),
         None => happening,
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn wait_ended(wait: WaitEnded) -> Happening {
     match wait.payload {
         Some(payload) => {
             Happening::main(Subject::WaitEnded, Tone::Observation, "the signal arrived")
-                .with(Part::Text(super::Form::Output, payload.text))
+                .with(HappeningPart::Text(super::TextForm::Output, payload.text))
         }
         None => Happening::detail(Subject::WaitEnded, "the time is over"),
     }
@@ -76,11 +76,11 @@ pub(super) fn race_won(race: &RaceWon) -> Happening {
 pub(super) fn child_started(child: ChildStarted) -> Happening {
     let headline = format!("child run {}", child.child.short());
     let mut happening = Happening::main(Subject::Child, Tone::Call, headline)
-        .with(Part::prose(child.goal))
-        .with(Part::Run(child.child));
+        .with(HappeningPart::prose(child.goal))
+        .with(HappeningPart::Run(child.child));
     let limits = limits(&child.limits);
     if !limits.is_empty() {
-        happening = happening.with(Part::aside(format!("at most {limits}")));
+        happening = happening.with(HappeningPart::aside(format!("at most {limits}")));
     }
     happening
 }
@@ -95,7 +95,7 @@ pub(super) fn child_ended(child: &ChildEnded) -> Happening {
         spent.cost
     );
     let mut happening = Happening::main(Subject::ChildEnded, Tone::Observation, headline)
-        .with(Part::Badge(Tone::Aside, used));
+        .with(HappeningPart::Badge(Tone::Aside, used));
     happening.charged = Charge {
         tokens: spent.tokens,
         cost: spent.cost,

@@ -5,7 +5,7 @@ use gyrus_kernel::APPROVAL_REFUSED;
 use gyrus_text::counted;
 use serde_json::Value;
 
-use super::{Happening, Part, Subject, Tone};
+use super::{Happening, HappeningPart, Subject, Tone};
 
 /// Returns what a fact tells.
 pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
@@ -49,7 +49,7 @@ fn said(subject: Subject, headline: &str, text: &str) -> Option<Happening> {
         Tone::Thought
     };
     let happening = Happening::main(subject, tone, headline);
-    (!text.is_empty()).then(|| happening.with(Part::prose(text)))
+    (!text.is_empty()).then(|| happening.with(HappeningPart::prose(text)))
 }
 
 fn aside(headline: String) -> Option<Happening> {
@@ -69,10 +69,10 @@ fn thought(fact: &Value, text: &str) -> Option<Happening> {
     }
     let mut happening = Happening::main(Subject::Thought, Tone::Thought, "");
     if !text.is_empty() {
-        happening = happening.with(Part::prose(text));
+        happening = happening.with(HappeningPart::prose(text));
     }
     if !expects.is_empty() {
-        happening = happening.with(Part::aside(format!("expects: {expects}")));
+        happening = happening.with(HappeningPart::aside(format!("expects: {expects}")));
     }
     Some(happening)
 }
@@ -186,8 +186,8 @@ fn approval_refused(fact: &Value, why: &str) -> Option<Happening> {
 fn other(kind: &str, fact: &Value, text: &str) -> Happening {
     let happening = Happening::detail(Subject::Note, kind);
     if text.is_empty() {
-        happening.with(Part::code(fact.to_string()))
+        happening.with(HappeningPart::code(fact.to_string()))
     } else {
-        happening.with(Part::prose(text))
+        happening.with(HappeningPart::prose(text))
     }
 }

@@ -25,7 +25,7 @@ pub struct Happening {
     /// The event in one sentence; empty if the parts say it.
     pub headline: String,
     /// The parts that belong to it, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<HappeningPart>,
     /// Tokens and money that it cost.
     pub charged: Charge,
     /// The duration in milliseconds, if it was measured.
@@ -196,7 +196,7 @@ pub enum Tone {
 
 /// Forms of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// Sentences.
     Prose,
     /// Text whose line breaks and columns count.
@@ -211,11 +211,11 @@ pub enum Form {
 
 /// A part of what happened.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum HappeningPart {
     /// A short remark beside the headline, with the tone of its meaning.
     Badge(Tone, String),
     /// A text.
-    Text(Form, String),
+    Text(TextForm, String),
     /// The arguments of a call.
     Arguments(Value),
     /// A question to a person.
@@ -228,20 +228,20 @@ pub enum Part {
     Run(RunId),
 }
 
-impl Part {
+impl HappeningPart {
     /// Sentences.
     pub fn prose(text: impl Into<String>) -> Self {
-        Self::Text(Form::Prose, text.into())
+        Self::Text(TextForm::Prose, text.into())
     }
 
     /// Code.
     pub fn code(text: impl Into<String>) -> Self {
-        Self::Text(Form::Code, text.into())
+        Self::Text(TextForm::Code, text.into())
     }
 
     /// A remark.
     pub fn aside(text: impl Into<String>) -> Self {
-        Self::Text(Form::Aside, text.into())
+        Self::Text(TextForm::Aside, text.into())
     }
 }
 
@@ -270,7 +270,7 @@ impl Happening {
         Self::new(subject, Weight::Detail, Tone::Aside, headline.into())
     }
 
-    pub(super) fn with(mut self, part: Part) -> Self {
+    pub(super) fn with(mut self, part: HappeningPart) -> Self {
         self.parts.push(part);
         self
     }
@@ -287,16 +287,16 @@ impl Happening {
     }
 
     /// The text of its first part in this form.
-    pub fn text(&self, wanted: Form) -> Option<&str> {
+    pub fn text(&self, wanted: TextForm) -> Option<&str> {
         self.parts.iter().find_map(|part| match part {
-            Part::Text(form, text) if *form == wanted => Some(text.as_str()),
-            Part::Text(..)
-            | Part::Badge(..)
-            | Part::Arguments(_)
-            | Part::Card(_)
-            | Part::Picture(_)
-            | Part::Files(_)
-            | Part::Run(_) => None,
+            HappeningPart::Text(form, text) if *form == wanted => Some(text.as_str()),
+            HappeningPart::Text(..)
+            | HappeningPart::Badge(..)
+            | HappeningPart::Arguments(_)
+            | HappeningPart::Card(_)
+            | HappeningPart::Picture(_)
+            | HappeningPart::Files(_)
+            | HappeningPart::Run(_) => None,
         })
     }
 }

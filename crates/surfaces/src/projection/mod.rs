@@ -18,7 +18,7 @@ use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::{Entry, Inline, Stop};
 
 pub use self::effects::limits;
-pub use self::happening::{Form, Happening, Part, Subject, Tone, Weight};
+pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
 
 /// Folds the entries of one run, in their order, into what happened.
 #[derive(Debug, Default)]
@@ -108,7 +108,7 @@ fn unreadable(entry: &gyrus_journal::Entry, why: &str) -> Happening {
     match &entry.payload {
         Payload::Json(payload) => {
             Happening::detail(Subject::Unreadable, format!("{}: {why}", entry.kind))
-                .with(Part::code(payload.get()))
+                .with(HappeningPart::code(payload.get()))
         }
         Payload::Erased(hash) => Happening::detail(
             Subject::Unreadable,

@@ -7,7 +7,7 @@ use gyrus_journal::Reader;
 use gyrus_kernel::{Appended, AttemptResult, Inline, ModelCall, ModelReply};
 use gyrus_text::{counted, grouped};
 
-use super::{Form, Happening, Part, Subject, Tone, stored};
+use super::{Happening, HappeningPart, Subject, TextForm, Tone, stored};
 
 pub(super) fn request(asked: ModelCall) -> Happening {
     let purpose = match asked.purpose {
@@ -20,7 +20,11 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     };
     let headline = format!("asks {}{purpose}", asked.model);
     let mut happening = Happening::detail(Subject::Request, headline);
-    let mut remark = |text| happening.parts.push(Part::Badge(Tone::Aside, text));
+    let mut remark = |text| {
+        happening
+            .parts
+            .push(HappeningPart::Badge(Tone::Aside, text))
+    };
     if asked.attempt > 1 {
         remark(format!("attempt {}", asked.attempt));
     }
@@ -42,15 +46,15 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
             Ok(reply) => {
                 if reply.stop == StopReason::MaxTokens {
                     let cut = "the reply was cut at the output limit".to_owned();
-                    texts.push(Part::Text(Form::Wrong, cut));
+                    texts.push(HappeningPart::Text(TextForm::Wrong, cut));
                 }
                 let text = reply.text();
                 let form = match text.trim_start().starts_with('{') {
-                    true => Form::Code,
-                    false => Form::Prose,
+                    true => TextForm::Code,
+                    false => TextForm::Prose,
                 };
                 if !text.trim().is_empty() {
-                    texts.push(Part::Text(form, text));
+                    texts.push(HappeningPart::Text(form, text));
                 }
                 let tokens = reply.usage.map(|usage| {
                     let (sent, written) =
@@ -97,7 +101,7 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
     };
     let remarks = remarks
         .into_iter()
-        .map(|text| Part::Badge(Tone::Aside, text));
+        .map(|text| HappeningPart::Badge(Tone::Aside, text));
     happening.parts = remarks.chain(texts).collect();
     happening.charged = reply.charged;
     happening.took_ms = Some(reply.took_ms);
@@ -130,7 +134,7 @@ fn told_by<'a>(
             } else {
                 Happening::main(Subject::Told, Tone::Aside, "")
             };
-            Some(happening.with(Part::prose(text.text.as_str())))
+            Some(happening.with(HappeningPart::prose(text.text.as_str())))
         } else if let MessagePart::ToolResult(result) = part
             && result.text.origin == Origin::Kernel
             && !called.contains(&result.call_id)

@@ -8,7 +8,7 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, grouped, span};
 
-use super::{Happening, Part, Subject, Tone, goal};
+use super::{Happening, HappeningPart, Subject, Tone, goal};
 
 pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     let goal = goal(&started.goal, reader);
@@ -27,7 +27,8 @@ pub(super) fn resumed(resumed: &RunResumed) -> Happening {
 pub(super) fn handed_over(handed: RunHandedOver) -> Happening {
     let done = counted(handed.done.len(), "effect");
     let headline = format!("a fresh step continues the run; {done} before it");
-    Happening::main(Subject::HandedOver, Tone::Plain, headline).with(Part::aside(handed.reason))
+    Happening::main(Subject::HandedOver, Tone::Plain, headline)
+        .with(HappeningPart::aside(handed.reason))
 }
 
 pub(super) fn parked(parked: &RunParked) -> Happening {
@@ -58,8 +59,8 @@ pub(super) fn step_ended(ended: &CycleEnded) -> Happening {
 
 pub(super) fn step_dropped(dropped: CycleDropped) -> Happening {
     let headline = format!("step {} was abandoned", dropped.cycle);
-    let mut happening =
-        Happening::main(Subject::StepDropped, Tone::Aside, headline).with(Part::aside(dropped.why));
+    let mut happening = Happening::main(Subject::StepDropped, Tone::Aside, headline)
+        .with(HappeningPart::aside(dropped.why));
     happening.step = Some(dropped.cycle);
     happening
 }
@@ -75,8 +76,8 @@ pub(super) fn steered(steered: Steered) -> Happening {
         if let MessageBody::Steer { text } = message.body {
             let who = format!("{} ({})", message.from.id, message.from.surface);
             happening = happening
-                .with(Part::Badge(Tone::Aside, who))
-                .with(Part::prose(text));
+                .with(HappeningPart::Badge(Tone::Aside, who))
+                .with(HappeningPart::prose(text));
         }
     }
     happening
@@ -92,7 +93,7 @@ pub(super) fn takeover_ended(takeover: TakeoverEnded) -> Happening {
     let headline = format!("{} gave the browser back after {took}", takeover.by.id);
     let happening = Happening::main(Subject::Person, Tone::Ask, headline);
     match takeover.words {
-        Some(words) => happening.with(Part::prose(words)),
+        Some(words) => happening.with(HappeningPart::prose(words)),
         None => happening,
     }
 }

@@ -25,7 +25,7 @@ use gyrus_workspace::{
 };
 
 use self::wanted::wanted;
-use crate::{Shell, failure::Failure, shell};
+use crate::{Shell, failure::ToolFailure, shell};
 
 /// Maximum number of conflicts, or of errors of a proposal, that are listed.
 const MAX_NAMED: usize = 20;
@@ -49,7 +49,7 @@ impl ApplyChangeset {
 
 impl TypedTool for ApplyChangeset {
     type Arguments = ApplyChangesetCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
 
     fn description(&self) -> String {
@@ -71,7 +71,7 @@ impl TypedTool for ApplyChangeset {
         arguments: ApplyChangesetCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let ApplyChangesetCall { changes, verify } = arguments;
         // Resolved before any file changes: a command that cannot be started verifies nothing.
         let verify = match &verify {
@@ -136,7 +136,7 @@ fn settle(
     applied: Option<Applied<'_>>,
     changes: &[FileChange],
     words: &str,
-) -> Result<ToolOutput, Failure> {
+) -> Result<ToolOutput, ToolFailure> {
     match applied {
         None => Ok(output(changes, ActionVerdict::NoEffect, words)),
         Some(applied) => match applied.keep() {
@@ -171,7 +171,7 @@ fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
     }
 }
 
-fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
+fn told(error: ApplyError) -> Result<ToolOutput, ToolFailure> {
     match error {
         ApplyError::Stranded { .. } => Ok(ToolOutput {
             verdict: ActionVerdict::Changed,
@@ -183,7 +183,7 @@ fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
 
 /// Returns the failure with the first conflicts: a changeset of ten thousand files may have as
 /// many.
-fn named(error: ApplyError) -> Failure {
+fn named(error: ApplyError) -> ToolFailure {
     match error {
         ApplyError::Conflicts(mut files) => {
             first_of(&mut files);

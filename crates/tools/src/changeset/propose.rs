@@ -20,7 +20,7 @@ use super::{
     proposal::{self, Becomes, File},
     secrets::Secrets,
 };
-use crate::{background, failure::Failure};
+use crate::{background, failure::ToolFailure};
 
 /// Time limit for comparing old files with new ones.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -72,7 +72,7 @@ fn read(
 
 impl TypedTool for ProposeChangeset {
     type Arguments = ProposeChangesetCall;
-    type Failure = Failure;
+    type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
@@ -91,12 +91,12 @@ impl TypedTool for ProposeChangeset {
         arguments: ProposeChangesetCall,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ToolFailure> {
         let ProposeChangesetCall { summary, changes } = arguments;
         if changes.is_empty() || changes.len() > MAX_CHANGES {
             let count = changes.len();
             let words = format!("a changeset has 1 to {MAX_CHANGES} files, not {count}");
-            return Err(Failure::new(words));
+            return Err(ToolFailure::new(words));
         }
         let (mut files, mut wrong) = (Vec::with_capacity(changes.len()), Vec::new());
         let mut paths = Paths::of(call);
@@ -120,7 +120,7 @@ impl TypedTool for ProposeChangeset {
                 secrets.hide_in(&mut proposal);
                 Ok(ToolOutput::read(proposal.to_string()).with_value(&proposal))
             }
-            Err(wrong) => Err(Failure::new(secrets.hide(&wrong))),
+            Err(wrong) => Err(ToolFailure::new(secrets.hide(&wrong))),
         }
     }
 }

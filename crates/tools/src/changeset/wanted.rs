@@ -13,7 +13,7 @@ use super::{
     named,
     paths::Paths,
 };
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 
 /// Returns the changes, with the values of their secrets. No interrupted changeset may be left in
 /// the workspace.
@@ -25,7 +25,7 @@ pub(super) fn wanted(
     changes: Vec<WantedChange>,
     root: &Root<'_>,
     site: &dyn Site,
-) -> Result<Vec<FileChange>, Failure> {
+) -> Result<Vec<FileChange>, ToolFailure> {
     if changes.is_empty() || changes.len() > MAX_CHANGES {
         let count = changes.len();
         return Err(refused(&format!(
@@ -75,8 +75,8 @@ pub(super) fn wanted(
     Ok(read)
 }
 
-fn refused(what: &str) -> Failure {
-    Failure::new(format!("{what}; nothing was changed"))
+fn refused(what: &str) -> ToolFailure {
+    ToolFailure::new(format!("{what}; nothing was changed"))
 }
 
 /// Returns the file with the diff applied, also if it was applied already; `None` if it was made

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use gyrus_contract::{BuiltIn, ToolOutput};
-use gyrus_tools::Judge;
+use gyrus_tools::PostToJudge;
 use serde_json::json;
 
 use crate::{
@@ -15,7 +15,7 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+
 
 fn judge(url: &str) -> ToolOutput {
     let arguments = json!({"url": url, "submission": {"goal": "g", "submission": "s"}});
-    World::new().call(&BuiltIn::new(Judge), arguments)
+    World::new().call(&BuiltIn::new(PostToJudge), arguments)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Applied, Layer, LayerError, Listed, PLAN, Step,
+    AppliedLayer, CallLayer, LayerError, Listed, PLAN, Step,
     kept::{Kept, KeptFiles, Was},
     stamp::stamp,
 };
@@ -40,13 +40,17 @@ enum Outcome {
     Refused(String),
 }
 
-impl Layer {
+impl CallLayer {
     /// Moves the listed changes into the folder. `stepped` is called after every change on disk; it
     /// may end the process.
     ///
     /// # Errors
     /// When the plan cannot be written. What fails for one path is among the refused.
-    pub fn apply(&self, listed: Listed, stepped: &mut dyn FnMut()) -> Result<Applied, LayerError> {
+    pub fn apply(
+        &self,
+        listed: Listed,
+        stepped: &mut dyn FnMut(),
+    ) -> Result<AppliedLayer, LayerError> {
         let plan = Plan {
             steps: listed.steps,
         };
@@ -59,7 +63,7 @@ impl Layer {
     ///
     /// # Errors
     /// As [`Self::apply`], and when the plan cannot be read.
-    pub fn recover(&self, stepped: &mut dyn FnMut()) -> Result<Option<Applied>, LayerError> {
+    pub fn recover(&self, stepped: &mut dyn FnMut()) -> Result<Option<AppliedLayer>, LayerError> {
         let path = self.folder.join(PLAN);
         let wrong = |source| LayerError::File {
             path: path.clone(),
@@ -86,14 +90,14 @@ impl Layer {
         written().map_err(|source| LayerError::File { path, source })
     }
 
-    fn execute(&self, plan: Plan, stepped: &mut dyn FnMut()) -> Result<Applied, LayerError> {
+    fn execute(&self, plan: Plan, stepped: &mut dyn FnMut()) -> Result<AppliedLayer, LayerError> {
         let (upper, lower) = self.roots()?;
         let moving = Moving {
             began: self.began()?,
             upper,
             lower,
         };
-        let mut applied = Applied {
+        let mut applied = AppliedLayer {
             kept: KeptFiles {
                 folder: self.upper(),
                 files: Vec::with_capacity(plan.steps.len()),

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     root::{Failed, Root, failed},
-    undo::{Action, Change, Kind, Refused},
+    undo::{Kind, Refused, UndoAction, UndoChange},
 };
 
 /// Changes of one call in a folder, in their order, with the entries from before.
@@ -69,7 +69,7 @@ pub(super) enum Was {
 #[derive(Debug, Default)]
 pub struct TakenBack {
     /// The changes that were undone.
-    pub done: Vec<Change>,
+    pub done: Vec<UndoChange>,
     /// Paths that are no longer as the call left them; they stay.
     pub refused: Vec<Refused>,
     /// Number of paths that were undone already.
@@ -206,7 +206,7 @@ pub fn take_back(
     let root = Root::open(workspace)?;
     // States of paths once the later calls are undone: their renames change times.
     let mut states = States::new();
-    let mut done: BTreeMap<PathBuf, Change> = BTreeMap::new();
+    let mut done: BTreeMap<PathBuf, UndoChange> = BTreeMap::new();
     for call in calls.iter().rev() {
         let kept = match Root::open(&call.folder) {
             Err(Failed {
@@ -285,16 +285,16 @@ fn refused(one: &Kept, why: &str) -> Refused {
     }
 }
 
-fn change(root: &Root<'_>, one: &Kept) -> Change {
+fn change(root: &Root<'_>, one: &Kept) -> UndoChange {
     let action = match (&one.was, &one.now) {
-        (Was::Nothing, _) => Action::Delete,
-        (Was::Mode { .. }, _) => Action::Mode,
-        (Was::Kept { .. }, None) => Action::Create,
-        (Was::Kept { .. }, Some(_)) => Action::Restore,
+        (Was::Nothing, _) => UndoAction::Delete,
+        (Was::Mode { .. }, _) => UndoAction::Mode,
+        (Was::Kept { .. }, None) => UndoAction::Create,
+        (Was::Kept { .. }, Some(_)) => UndoAction::Restore,
     };
     let stat = root.stat(&one.path).ok().flatten();
     let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
-    Change {
+    UndoChange {
         path: one.path.display().to_string(),
         action,
         kind: match kind {

@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Layer, LayerError, MAX_LISTED, Step, stamp::stamp};
+use super::{CallLayer, LayerError, MAX_LISTED, Step, stamp::stamp};
 use crate::root::{Failed, Root, failed};
 
 /// Attributes that mark a folder as hiding the lower one, as set by root and by ordinary users.
@@ -40,7 +40,7 @@ impl Listed {
     }
 }
 
-impl Layer {
+impl CallLayer {
     /// Lists the changes. No command may be running in the layer.
     ///
     /// # Errors

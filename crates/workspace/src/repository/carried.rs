@@ -65,7 +65,7 @@ pub struct Carried {
     /// setting, before and now.
     pub stores: Vec<StoreChanges>,
     /// Changes in conflict with those of others, which stayed.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<UncarriedChange>,
     /// Changes that wait for a person's approval.
     pub withheld: Vec<Withheld>,
     /// Changes that were not carried over, in sentences for the model.
@@ -88,7 +88,7 @@ impl Carried {
 
 /// A change that was not carried over because another process changed the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct UncarriedChange {
     /// A reference, `HEAD` or a setting.
     pub what: String,
     /// The references under which the command's commits can be found.

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::{
     RepositoryError, apply,
-    carried::{Carried, CarryError, Kept},
+    carried::{Carried, CarryError, UncarriedChange},
     changes::{RepositoryChanges, StoreChanges},
     decide::{self, Decision, Fate},
     folder::GitFolder,
@@ -152,7 +152,7 @@ impl StoreCarry<'_> {
         changes: &mut StoreChanges,
         git: &Path,
         steps: &mut dyn FnMut(&'static str),
-    ) -> Result<(Option<StoreChanges>, Vec<Kept>), Halt> {
+    ) -> Result<(Option<StoreChanges>, Vec<UncarriedChange>), Halt> {
         if let Err(error) = self.import(changes, git, steps) {
             self.release(changes)?;
             return Err(match error {
@@ -192,7 +192,7 @@ impl StoreCarry<'_> {
         changes: &StoreChanges,
         locks: &mut Locks<'_>,
         steps: &mut dyn FnMut(&'static str),
-    ) -> Result<(Option<StoreChanges>, Vec<Kept>), Halt> {
+    ) -> Result<(Option<StoreChanges>, Vec<UncarriedChange>), Halt> {
         for file in decide::files_to_lock(changes) {
             if locks.take(&file)? == Taken::Held {
                 steps("lock taken");

@@ -50,12 +50,12 @@ pub struct StoreChanges {
     pub settings: Vec<SettingChange>,
     /// Changes of other files, approved by a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileChange>,
+    pub files: Vec<RepositoryFileChange>,
 }
 
 /// Change of a file that a person has approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
+pub struct RepositoryFileChange {
     /// Path below the git directory.
     pub path: PathBuf,
     /// Old content; `None` if the file is new.
@@ -144,7 +144,7 @@ impl StoreChanges {
                 tips.extend(state::objects_in(&file.name, content.as_bytes()));
             }
         }
-        tips.extend(self.files.iter().flat_map(FileChange::objects));
+        tips.extend(self.files.iter().flat_map(RepositoryFileChange::objects));
         tips
     }
 
@@ -172,7 +172,7 @@ impl StoreChanges {
     }
 }
 
-impl FileChange {
+impl RepositoryFileChange {
     /// Returns the objects that it names, as `HEAD` or the index of a new work tree.
     fn objects(&self) -> Vec<ObjectId> {
         let bytes = self.after.as_ref().and_then(FileContent::bytes);

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path};
 use rustix::io::Errno;
 
 use super::{
-    carried::{CarryError, Kept},
+    carried::{CarryError, UncarriedChange},
     changes::StoreChanges,
     decide::{Decision, Fate},
     folder::GitFolder,
@@ -27,7 +27,7 @@ pub(super) fn keep(
     decision: &Decision,
     locks: &Locks<'_>,
     run: &str,
-) -> Result<Vec<Kept>, CarryError> {
+) -> Result<Vec<UncarriedChange>, CarryError> {
     let keeper = Keeper {
         live,
         changes,
@@ -39,7 +39,7 @@ pub(super) fn keep(
     kept.extend(keeper.heads()?);
     let settings = changes.settings.iter().zip(&decision.settings);
     kept.extend(settings.filter_map(|(change, fate)| match fate {
-        Fate::Kept(reason) => Some(Kept {
+        Fate::Kept(reason) => Some(UncarriedChange {
             what: change.name.to_string(),
             under: Vec::new(),
             reason: (*reason).to_owned(),
@@ -58,7 +58,7 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    fn refs(&self) -> Result<Vec<Kept>, CarryError> {
+    fn refs(&self) -> Result<Vec<UncarriedChange>, CarryError> {
         let mut kept = Vec::new();
         for (change, fate) in self.changes.refs.iter().zip(&self.decision.refs) {
             let Fate::Kept(reason) = fate else {
@@ -73,7 +73,7 @@ impl Keeper<'_> {
             }
             let name = change.name.below_refs();
             let under = objects.into_iter().map(|id| self.name(name, id));
-            kept.push(Kept {
+            kept.push(UncarriedChange {
                 what: change.name.to_string(),
                 under: under.collect::<Result<_, _>>()?,
                 reason: (*reason).to_owned(),
@@ -82,7 +82,7 @@ impl Keeper<'_> {
         Ok(kept)
     }
 
-    fn heads(&self) -> Result<Vec<Kept>, CarryError> {
+    fn heads(&self) -> Result<Vec<UncarriedChange>, CarryError> {
         let mut kept = Vec::new();
         for (change, fate) in self.changes.worktrees.iter().zip(&self.decision.worktrees) {
             let Err(reason) = fate else {
@@ -91,7 +91,7 @@ impl Keeper<'_> {
             let detached = change.head.1.object();
             let detached = detached.filter(|_| change.head.0 != change.head.1);
             let name = detached.map(|id| self.name("HEAD", id)).transpose()?;
-            kept.push(Kept {
+            kept.push(UncarriedChange {
                 what: change.file("HEAD").display().to_string(),
                 under: name.into_iter().collect(),
                 reason: (*reason).to_owned(),

@@ -68,11 +68,11 @@ mod restore;
 mod examine;
 
 pub use alternates::RealObjects;
-pub use carried::{Carried, CarryError, Kept};
+pub use carried::{Carried, CarryError, UncarriedChange};
 pub use carry::recover;
 pub use changes::{
-    FileChange, FinishedOperation, RefChange, RepositoryChanges, StateChange, StoreChanges,
-    WorktreeChange,
+    FinishedOperation, RefChange, RepositoryChanges, RepositoryFileChange, StateChange,
+    StoreChanges, WorktreeChange,
 };
 pub use config::SettingName;
 pub use examine::{examine_new, take_back_new};

@@ -11,7 +11,8 @@ use super::{
     carried::{Carried, CarryError},
     carry,
     changes::{
-        FileChange, RefChange, RepositoryChanges, StateChange, StoreChanges, WorktreeChange,
+        RefChange, RepositoryChanges, RepositoryFileChange, StateChange, StoreChanges,
+        WorktreeChange,
     },
     decide,
     folder::GitFolder,
@@ -124,7 +125,7 @@ pub fn apply_withheld(
         if is_config {
             entry.settings.extend(change.settings.iter().cloned());
         } else {
-            entry.files.push(FileChange {
+            entry.files.push(RepositoryFileChange {
                 path: change.path.clone(),
                 before: change.old.clone(),
                 after: change.new.clone(),
@@ -208,7 +209,7 @@ fn inverse(changes: &StoreChanges, now: u64) -> StoreChanges {
         files: changes
             .files
             .iter()
-            .map(|change| FileChange {
+            .map(|change| RepositoryFileChange {
                 path: change.path.clone(),
                 before: change.after.clone(),
                 after: change.before.clone(),

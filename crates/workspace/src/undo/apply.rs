@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    Action, Change, Plan, Refused, UndoError, look,
+    Refused, UndoAction, UndoChange, UndoError, UndoPlan, look,
     plan::{NEW_FOLDER, is_as},
 };
 use crate::{
@@ -35,12 +35,12 @@ type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 #[derive(Debug)]
 pub struct Done {
     /// The undone changes, by path.
-    pub undone: Vec<Change>,
+    pub undone: Vec<UndoChange>,
     /// The paths that were not undone: as planned, and those that changed or failed since.
     pub refused: Vec<Refused>,
 }
 
-impl Plan {
+impl UndoPlan {
     /// Carries out the plan; `load` reads a blob. Entries that are removed or overwritten are
     /// copied below `trash`, a new folder, before anything changes. `step` is called after every
     /// change on disk: for tests of crashes.
@@ -94,7 +94,7 @@ impl Plan {
         let opened = Opened::default();
         for change in &self.changes {
             if let Some(file @ Entry::File { blob, .. }) = self.before.entries.get(&change.path)
-                && change.action != Action::Mode
+                && change.action != UndoAction::Mode
                 && let Err(source) = self.before.read(file, &opened, load)
             {
                 return Err(UndoError::Content {
@@ -120,7 +120,7 @@ impl Plan {
 }
 
 struct AtWork<'a, E> {
-    plan: &'a Plan,
+    plan: &'a UndoPlan,
     load: Load<'a, E>,
     opened: Opened,
     root: Root<'static>,
@@ -152,18 +152,19 @@ impl<E: fmt::Display> AtWork<'_, E> {
 
     /// Removes entries from the deepest, then creates entries from the top. Folders get their modes
     /// after their contents.
-    fn change(&mut self) -> Vec<Change> {
+    fn change(&mut self) -> Vec<UndoChange> {
         let plan = self.plan;
         let mut undone = Vec::new();
-        let (opened, shut): (Vec<&Change>, Vec<&Change>) = plan
+        let (opened, shut): (Vec<&UndoChange>, Vec<&UndoChange>) = plan
             .changes
             .iter()
-            .filter(|change| change.action == Action::Mode)
+            .filter(|change| change.action == UndoAction::Mode)
             .partition(|change| self.is_open_folder(change));
         let gone = plan.changes.iter().rev();
-        let gone = gone.filter(|change| change.action == Action::Delete);
+        let gone = gone.filter(|change| change.action == UndoAction::Delete);
         let come = plan.changes.iter();
-        let come = come.filter(|change| matches!(change.action, Action::Restore | Action::Create));
+        let come =
+            come.filter(|change| matches!(change.action, UndoAction::Restore | UndoAction::Create));
         for change in opened.into_iter().chain(gone).chain(come).chain(shut) {
             match self.one(change) {
                 Ok(()) => undone.push(change.clone()),
@@ -180,9 +181,9 @@ impl<E: fmt::Display> AtWork<'_, E> {
     }
 
     /// Gives the created folders their modes, from the deepest.
-    fn finish_folders(&mut self, undone: &mut Vec<Change>) {
+    fn finish_folders(&mut self, undone: &mut Vec<UndoChange>) {
         for change in undone.clone().iter().rev() {
-            let made = matches!(change.action, Action::Create | Action::Restore);
+            let made = matches!(change.action, UndoAction::Create | UndoAction::Restore);
             let (true, Some(Entry::Folder { mode: Some(mode) })) =
                 (made, self.plan.before.entries.get(&change.path))
             else {
@@ -200,32 +201,32 @@ impl<E: fmt::Display> AtWork<'_, E> {
     }
 
     /// Creates a folder that can be filled before it gets its mode.
-    fn is_open_folder(&self, change: &Change) -> bool {
+    fn is_open_folder(&self, change: &UndoChange) -> bool {
         match self.plan.before.entries.get(&change.path) {
             Some(Entry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
             _ => false,
         }
     }
 
-    fn one(&mut self, change: &Change) -> io::Result<()> {
+    fn one(&mut self, change: &UndoChange) -> io::Result<()> {
         let path = decoded(&change.path);
         let (before, after) = (
             self.plan.before.entries.get(&change.path),
             self.plan.after.get(&change.path),
         );
         match (change.action, before) {
-            (Action::Mode, Some(Entry::Folder { mode: Some(mode) })) => {
+            (UndoAction::Mode, Some(Entry::Folder { mode: Some(mode) })) => {
                 self.set_folder_mode(&path, *mode)
             }
-            (Action::Mode, Some(wanted)) => self.set_file_mode(&path, wanted, after),
-            (Action::Delete, _) => {
+            (UndoAction::Mode, Some(wanted)) => self.set_file_mode(&path, wanted, after),
+            (UndoAction::Delete, _) => {
                 self.must_be_still(&path, after)?;
                 let (folder, _) = self.root.parent(name::path(&path))?;
                 remove(folder, last(&path))
             }
-            (Action::Restore, Some(wanted)) => self.replace(&path, wanted, after),
-            (Action::Create, Some(wanted)) => self.create(&path, wanted),
-            (Action::Mode | Action::Restore | Action::Create, None) => Ok(()),
+            (UndoAction::Restore, Some(wanted)) => self.replace(&path, wanted, after),
+            (UndoAction::Create, Some(wanted)) => self.create(&path, wanted),
+            (UndoAction::Mode | UndoAction::Restore | UndoAction::Create, None) => Ok(()),
         }
     }
 
@@ -338,8 +339,8 @@ fn new_folder() -> Mode {
 }
 
 /// Whether something of it is lost: then a copy is kept.
-fn goes(change: &Change) -> bool {
-    matches!(change.action, Action::Delete | Action::Restore)
+fn goes(change: &UndoChange) -> bool {
+    matches!(change.action, UndoAction::Delete | UndoAction::Restore)
 }
 
 /// Returns the mode of a restored file. Version 1 of snapshots only records whether it is

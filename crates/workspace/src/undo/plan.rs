@@ -10,7 +10,7 @@ use std::{
 use gyrus_contract::BlobId;
 
 use super::{
-    Action, Change, Kind, Refused, UndoError,
+    Kind, Refused, UndoAction, UndoChange, UndoError,
     look::{self, look},
 };
 use crate::{
@@ -27,11 +27,11 @@ pub(super) const NEW_FOLDER: u32 = 0o700;
 
 /// Plan of the undo of a folder, for its present state.
 #[derive(Debug)]
-pub struct Plan {
+pub struct UndoPlan {
     /// The folder.
     pub workspace: PathBuf,
     /// Changes that are undone, by path.
-    pub changes: Vec<Change>,
+    pub changes: Vec<UndoChange>,
     /// Changed paths that are not undone, by path.
     pub refused: Vec<Refused>,
     /// Number of paths that are already as before.
@@ -44,7 +44,7 @@ pub struct Plan {
     pub(super) after: Entries,
 }
 
-impl Plan {
+impl UndoPlan {
     /// Plans to undo the changes between two snapshots of `workspace`; `load` reads a blob.
     /// `repositories` are git directories that are taken back otherwise, below the folder: their
     /// files are left out, but for those of a repository that is to go.
@@ -143,7 +143,7 @@ struct Looking<'a> {
     root: &'a Root<'a>,
     before: &'a Entries,
     after: &'a Entries,
-    changes: BTreeMap<String, Change>,
+    changes: BTreeMap<String, UndoChange>,
     refused: BTreeMap<String, String>,
     already: u64,
     not_kept: BTreeSet<String>,
@@ -220,7 +220,7 @@ impl<'a> Looking<'a> {
     fn without_contents(&mut self, is_here: impl Fn(&Entry) -> bool) {
         let gone = self.changes.values().filter(|change| {
             let before = self.before.get(&change.path);
-            let comes = matches!(change.action, Action::Restore | Action::Create);
+            let comes = matches!(change.action, UndoAction::Restore | UndoAction::Create);
             let file = before.filter(|file| matches!(file, Entry::File { apart: true, .. }));
             comes && file.is_some_and(|file| !is_here(file))
         });
@@ -253,12 +253,12 @@ impl<'a> Looking<'a> {
 
     /// Returns folders to be removed that contain entries which stay.
     fn full_folders(&self) -> Vec<(String, String)> {
-        let goes = |change: &&Change| {
+        let goes = |change: &&UndoChange| {
             let was_folder = matches!(self.after.get(&change.path), Some(Entry::Folder { .. }));
             let stays = matches!(self.before.get(&change.path), Some(Entry::Folder { .. }));
             was_folder && !stays
         };
-        let keeps = |change: &Change| {
+        let keeps = |change: &UndoChange| {
             let decoded = name::decode(&change.path).expect("checked when it was loaded");
             let names = || -> io::Result<Vec<_>> {
                 let folder = self.root.folder(name::path(&decoded))?;
@@ -351,24 +351,24 @@ fn repository(path: &str) -> Option<&str> {
     })
 }
 
-fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> Change {
+fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> UndoChange {
     let action = match (before, after) {
-        (None, _) => Action::Delete,
-        (Some(_), None) => Action::Create,
+        (None, _) => UndoAction::Delete,
+        (Some(_), None) => UndoAction::Create,
         (Some(Entry::File { blob, .. }), Some(Entry::File { blob: other, .. }))
             if blob == other =>
         {
-            Action::Mode
+            UndoAction::Mode
         }
-        (Some(Entry::Folder { .. }), Some(Entry::Folder { .. })) => Action::Mode,
-        (Some(_), Some(_)) => Action::Restore,
+        (Some(Entry::Folder { .. }), Some(Entry::Folder { .. })) => UndoAction::Mode,
+        (Some(_), Some(_)) => UndoAction::Restore,
     };
     let (kind, bytes) = match before.or(after) {
         Some(Entry::File { bytes, .. }) => (Kind::File, *bytes),
         Some(Entry::Link { .. }) => (Kind::Link, 0),
         Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => (Kind::Folder, 0),
     };
-    Change {
+    UndoChange {
         path: path.to_owned(),
         action,
         kind,

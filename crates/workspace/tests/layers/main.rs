@@ -15,7 +15,7 @@ use std::{
     process::Command,
 };
 
-use gyrus_workspace::layer::{KeptFiles, Layer, take_back};
+use gyrus_workspace::layer::{CallLayer, KeptFiles, take_back};
 use rustix::{
     fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr},
     process::{Signal, getpid, kill_process},
@@ -76,7 +76,7 @@ impl World {
             self.write("work", path, "before\n");
         }
         symlink("same", self.work().join("link")).unwrap();
-        let layer = Layer::create(&self.layer(), &self.work()).unwrap();
+        let layer = CallLayer::create(&self.layer(), &self.work()).unwrap();
         for (path, text) in [
             ("same", "before\n"),
             ("changed", "after\n"),
@@ -111,7 +111,7 @@ impl World {
         for number in 0..files / 2 {
             fs::write(self.work().join(format!("old/{number}")), "before\n").unwrap();
         }
-        let layer = Layer::create(&self.layer(), &self.work()).unwrap();
+        let layer = CallLayer::create(&self.layer(), &self.work()).unwrap();
         let upper = layer.upper();
         fs::create_dir_all(upper.join("old")).unwrap();
         for number in 0..files {
@@ -128,8 +128,8 @@ impl World {
         }
     }
 
-    fn find(&self) -> Layer {
-        Layer::find(&self.layer(), &self.work()).unwrap()
+    fn find(&self) -> CallLayer {
+        CallLayer::find(&self.layer(), &self.work()).unwrap()
     }
 
     fn kept(&self) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::shell::{Place, read};
+use gyrus_gate::shell::{ShellPlace, read};
 use gyrus_lines::{
     corpus::{self, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
     words,
@@ -48,14 +48,14 @@ const FRAMES: [&str; 16] = [
 /// what a line does is never lost by what stands before, behind or around it.
 #[derive(Debug)]
 pub struct Line {
-    place: Place,
+    place: ShellPlace,
 }
 
 impl Line {
     /// Lines that would run in a folder that does not exist, so that nothing but the line counts.
     pub fn new() -> Self {
         Self {
-            place: Place {
+            place: ShellPlace {
                 folder: PathBuf::from("/home/person/project"),
                 home: Some(PathBuf::from("/home/person")),
             },

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{Decision, Does};
 use gyrus_gate::{
-    policy::{LineReader, MayName, Origin, PathUse, Policy, PolicyError, Subject, SubjectPath},
-    shell::{self, Place},
+    policy::{
+        LineReader, MayName, PathUse, Policy, PolicyError, PolicyOrigin, PolicySubject, SubjectPath,
+    },
+    shell::{self, ShellPlace},
 };
 use serde_json::json;
 
@@ -102,14 +104,14 @@ const LINES: [&str; 5] = [
 /// two together are as strict as each.
 #[derive(Debug)]
 pub struct PolicyFile {
-    place: Place,
+    place: ShellPlace,
     other: Policy,
 }
 
 impl PolicyFile {
     /// Creates the policy of a person and a project that exist nowhere.
     pub fn new() -> Self {
-        let place = Place {
+        let place = ShellPlace {
             folder: PathBuf::from(WORKSPACE),
             home: Some(PathBuf::from(HOME)),
         };
@@ -129,7 +131,7 @@ impl PolicyFile {
             }
         }
         let arguments = json!({"command": line, "branch": ["main"]});
-        let ruling = policy.rule(&Subject {
+        let ruling = policy.rule(&PolicySubject {
             tool: "shell",
             arguments: &arguments,
             paths: &paths,
@@ -213,8 +215,8 @@ impl Target for PolicyFile {
     }
 }
 
-fn parse(place: &Place, text: &str, may_loosen: bool) -> Result<Policy, PolicyError> {
-    let origin = Origin {
+fn parse(place: &ShellPlace, text: &str, may_loosen: bool) -> Result<Policy, PolicyError> {
+    let origin = PolicyOrigin {
         file: PathBuf::from("policy.toml"),
         may_loosen,
         home: Some(PathBuf::from(HOME)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use gyrus_contract::Model;
 use gyrus_models::{
-    Blobs, ContextProbe, Effort, Finding, Measured, MeasuredModels, Pictures, check,
+    Blobs, ContextProbe, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures, check,
 };
 
 use crate::{
@@ -47,7 +47,7 @@ impl Check {
         let code = runtime.block_on(async {
             let catalogue = whom::catalogue(gyrus)?;
             let keys = Keys::new(&config.keys);
-            let pictures: Arc<dyn Blobs> = Arc::new(Pictures::new());
+            let pictures: Arc<dyn Blobs> = Arc::new(ProbePictures::new());
             let mut code = Code::Reached;
             let mut done: Vec<String> = Vec::new();
             for name in whom.names() {
@@ -62,7 +62,7 @@ impl Check {
                     }
                     done.push(model.name().to_owned());
                     let measured = self.measure(gyrus, &*model).await?;
-                    if measured.answers == Finding::Works {
+                    if measured.answers == ProbeFinding::Works {
                         let home = gyrus.home()?;
                         home.create_state()?;
                         MeasuredModels::add(&home.state, model.name(), &measured)?;

@@ -18,8 +18,8 @@ use super::{
     report::Report,
 };
 use crate::{
-    Console, LabError,
-    sites::{self, Site},
+    LabConsole, LabError,
+    sites::{self, SiteServer},
 };
 use gyrus_surfaces::projection::Tone;
 
@@ -54,7 +54,7 @@ pub(super) async fn play(
     item: String,
 ) -> Result<Next, LabError> {
     let began = Instant::now();
-    let site = Site::start(None)
+    let site = SiteServer::start(None)
         .await
         .map_err(|error| LabError::failed("the shop cannot be served").because(error))?;
     let mut demo = Demo {
@@ -82,7 +82,7 @@ pub(super) fn default_item() -> String {
 }
 
 /// Asks a person at the terminal for the item to order.
-pub(super) fn ask(console: &dyn Console) -> Result<String, LabError> {
+pub(super) fn ask(console: &dyn LabConsole) -> Result<String, LabError> {
     if !console.can_ask() {
         return Ok(default_item());
     }
@@ -103,7 +103,7 @@ pub(super) fn ask(console: &dyn Console) -> Result<String, LabError> {
 struct Demo<'a, 'c> {
     stage: &'a Stage,
     report: &'a mut Report<'c>,
-    site: Site,
+    site: SiteServer,
     /// Address of the shop.
     shop: String,
     item: String,
