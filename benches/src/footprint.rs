@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{Ending, Kernel, Organs, SingleModel, redact::Redactor};
 use gyrus_models::{ChatModel, Connection, Facts, NoBlobs};
@@ -57,7 +57,7 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
     let organs = Organs::new(
         Arc::new(SingleModel(Arc::new(model))),
         tools,
-        Arc::new(Warden::new(House {
+        Arc::new(PolicyGate::new(OwnPaths {
             own: vec![home.to_owned()],
             person: None,
         })),

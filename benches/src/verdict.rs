@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{
     DEFAULT_AGENT, Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch,
 };
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_lines::corpus::{EVERYDAY, HOSTILE, READ_ONLY};
 use serde_json::json;
 
@@ -65,14 +65,14 @@ fn lines() -> Vec<String> {
 }
 
 struct Bench {
-    warden: Warden,
+    gate: PolicyGate,
     spec: ToolSpec,
     workspace: PathBuf,
 }
 
 impl Bench {
     fn new(workspace: &Path) -> Self {
-        let warden = Warden::new(House {
+        let gate = PolicyGate::new(OwnPaths {
             own: vec![workspace.with_extension("state")],
             person: Some(workspace.with_extension("home")),
         });
@@ -84,7 +84,7 @@ impl Bench {
             repeat: Repeat::Never,
         };
         Self {
-            warden,
+            gate,
             spec,
             workspace: workspace.to_owned(),
         }
@@ -99,7 +99,7 @@ impl Bench {
             agent: gyrus_contract::DEFAULT_AGENT,
             mode: gyrus_contract::Mode::Ask,
         };
-        if let Ok(resolved) = self.warden.resolve(&call, &self.spec, place) {
+        if let Ok(resolved) = self.gate.resolve(&call, &self.spec, place) {
             let under = Judgement {
                 agent: DEFAULT_AGENT,
                 workspace: &self.workspace,
@@ -111,7 +111,7 @@ impl Bench {
                 trusted: &[],
                 link_was_seen: false,
             };
-            std::hint::black_box(self.warden.judge(&resolved, &self.spec, &under));
+            std::hint::black_box(self.gate.judge(&resolved, &self.spec, &under));
         }
         since.elapsed()
     }

@@ -13,9 +13,10 @@ use gyrus_process::Programs;
 use serde_json::Value;
 
 use crate::{
-    house::House,
-    reading_verbs, resolve, shell,
-    weigh::{Weight, uses_secret},
+    own_paths::OwnPaths,
+    reading_verbs, resolve,
+    risk::{Weight, uses_secret},
+    shell,
 };
 
 /// Programs that run whatever their arguments or the files of a folder say.
@@ -65,7 +66,7 @@ const GIT: [(&str, &str); 2] = [
 
 /// Looks up what a call of [`Touch::RunsAsUser`] would start; `None` for other calls.
 pub(crate) fn look_up(
-    house: &House,
+    own_paths: &OwnPaths,
     programs: &Programs,
     touches: &[Touch],
     arguments: &Value,
@@ -91,10 +92,10 @@ pub(crate) fn look_up(
         &line.join(" "),
         &shell::ShellPlace {
             folder: place.workspace.to_owned(),
-            home: house.person.clone(),
+            home: own_paths.person.clone(),
         },
     );
-    resolve::follow_links(house, &mut reading);
+    resolve::follow_links(own_paths, &mut reading);
     reading.environment = match reading_verbs::reads(name, &words) {
         true => settings(&GIT_READS),
         false if name == "git" => settings(&GIT),
@@ -109,7 +110,7 @@ pub(crate) fn look_up(
 
 /// All weights of such a call.
 pub(crate) fn weigh(
-    house: &House,
+    own_paths: &OwnPaths,
     command: Option<&ResolvedCommand>,
     arguments: &Value,
     list: &str,
@@ -120,7 +121,9 @@ pub(crate) fn weigh(
     };
     let words = words(&arguments[list]).unwrap_or_default();
     let own = command.reading.facts.iter().any(|fact| match &fact.does {
-        Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => house.is_own(path),
+        Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => {
+            own_paths.is_own(path)
+        }
         _ => false,
     });
     if own {

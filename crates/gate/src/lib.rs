@@ -2,27 +2,27 @@
 //!
 //! The gate trusts nothing that a model says. It reads what a call would do ([`shell`] for
 //! commands), asks what the person laid down ([`policy`]), and knows what contains it
-//! ([`sandbox`]). What it does not understand is never called safe. [`Warden`] brings these
+//! ([`sandbox`]). What it does not understand is never called safe. [`PolicyGate`] brings these
 //! together and fulfils the contract's `Gate`.
 //!
 //! It never executes anything itself, and it never asks anybody: a verdict says that a person
 //! must be asked, the kernel asks.
 
-mod warden;
+mod gate;
 mod resolve;
 mod control;
-mod guard;
-mod house;
+mod protected;
+mod own_paths;
 mod paths;
 mod workspace;
 pub mod shell;
-mod weigh;
+mod risk;
 mod as_user;
 mod reading_verbs;
 mod page;
-mod sinks;
+mod destinations;
 mod modes;
-mod doubt;
+mod second_look;
 pub mod policy;
 pub mod sandbox;
 pub mod namespaces;
@@ -32,9 +32,9 @@ mod live_policy;
 const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{
-    guard::protect_from_server,
-    house::House,
+    gate::{Contain, PolicyGate},
     live_policy::LivePolicy,
-    warden::{Contain, Warden},
+    own_paths::OwnPaths,
+    protected::protect_from_server,
     workspace::{WorkspaceError, check_workspace, is_throwaway},
 };

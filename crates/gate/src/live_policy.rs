@@ -17,7 +17,7 @@ use gyrus_contract::{
 };
 
 use crate::{
-    Warden,
+    PolicyGate,
     policy::{PolicyFileError, PolicyFiles},
 };
 
@@ -27,9 +27,9 @@ type Texts = Vec<Option<Vec<u8>>>;
 /// Says what is wrong with the policy files, as a person is told.
 type Explain = fn(PolicyFileError) -> String;
 
-/// A warden, and the files that its policy was read from.
+/// A gate, and the files that its policy was read from.
 pub struct LivePolicy {
-    warden: Warden,
+    gate: PolicyGate,
     files: PolicyFiles,
     explain: Explain,
     began_with: Texts,
@@ -37,20 +37,20 @@ pub struct LivePolicy {
     last: Mutex<Option<(Texts, Under)>>,
 }
 
-/// The warden under the files as they are, or why they cannot be read.
-type Under = Arc<Result<Warden, String>>;
+/// The gate under the files as they are, or why they cannot be read.
+type Under = Arc<Result<PolicyGate, String>>;
 
 impl LivePolicy {
-    /// Has `make` read the files and make the warden.
+    /// Has `make` read the files and make the gate.
     pub fn over<E>(
         files: PolicyFiles,
         explain: Explain,
-        make: impl FnOnce(&PolicyFiles) -> Result<Warden, E>,
+        make: impl FnOnce(&PolicyFiles) -> Result<PolicyGate, E>,
     ) -> Result<Self, E> {
         // Read before they are used, so that no change falls in between.
         let began_with = files.texts();
         Ok(Self {
-            warden: make(&files)?,
+            gate: make(&files)?,
             files,
             explain,
             began_with,
@@ -58,7 +58,7 @@ impl LivePolicy {
         })
     }
 
-    /// The warden under what was laid down since; `None` if nothing was.
+    /// The gate under what was laid down since; `None` if nothing was.
     fn since(&self) -> Option<Under> {
         let now = self.files.texts();
         if now == self.began_with {
@@ -71,7 +71,7 @@ impl LivePolicy {
             return Some(under.clone());
         }
         let policy = self.files.policy().map_err(self.explain);
-        let under = Arc::new(policy.map(|policy| self.warden.clone().under(policy)));
+        let under = Arc::new(policy.map(|policy| self.gate.clone().under(policy)));
         *last = Some((now, under.clone()));
         Some(under)
     }
@@ -79,7 +79,7 @@ impl LivePolicy {
 
 impl Gate for LivePolicy {
     fn keeps_secrets(&self, path: &Path) -> bool {
-        self.warden.keeps_secrets(path)
+        self.gate.keeps_secrets(path)
     }
 
     fn resolve(
@@ -88,19 +88,19 @@ impl Gate for LivePolicy {
         spec: &ToolSpec,
         place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
-        self.warden.resolve(call, spec, place)
+        self.gate.resolve(call, spec, place)
     }
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
-        self.strictest(|warden| warden.judge(call, spec, under))
+        self.strictest(|gate| gate.judge(call, spec, under))
     }
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
-        self.warden.sends_to(call, risk, under)
+        self.gate.sends_to(call, risk, under)
     }
 
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
-        self.warden.withhold(changes, under)
+        self.gate.withhold(changes, under)
     }
 
     fn judge_destination(
@@ -110,7 +110,7 @@ impl Gate for LivePolicy {
         spec: &ToolSpec,
         under: &Judgement<'_>,
     ) -> Verdict {
-        self.strictest(|warden| warden.judge_destination(to, call, spec, under))
+        self.strictest(|gate| gate.judge_destination(to, call, spec, under))
     }
 
     fn forwarded(
@@ -120,21 +120,21 @@ impl Gate for LivePolicy {
         under: &Judgement<'_>,
     ) -> Vec<SocketAddr> {
         // What is stricter today is found when something connects there.
-        self.warden.forwarded(call, spec, under)
+        self.gate.forwarded(call, spec, under)
     }
 }
 
 impl LivePolicy {
     /// The stricter of two verdicts: under what the process began with, and under what was laid
     /// down since.
-    fn strictest(&self, judge: impl Fn(&Warden) -> Verdict) -> Verdict {
-        let mut verdict = judge(&self.warden);
+    fn strictest(&self, judge: impl Fn(&PolicyGate) -> Verdict) -> Verdict {
+        let mut verdict = judge(&self.gate);
         let Some(since) = self.since() else {
             return verdict;
         };
         match &*since {
-            Ok(warden) => {
-                let today = judge(warden);
+            Ok(gate) => {
+                let today = judge(gate);
                 match today.decision > verdict.decision {
                     true => today,
                     false => verdict,

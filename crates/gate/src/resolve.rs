@@ -13,7 +13,7 @@ use gyrus_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    house::House,
+    own_paths::OwnPaths,
     paths::{self, FileKind, real_path},
 };
 
@@ -22,7 +22,7 @@ const MAX_PATHS: usize = 1_000;
 
 /// Everything but the command line.
 pub(crate) fn call(
-    house: &House,
+    own_paths: &OwnPaths,
     call: &ToolCall,
     spec: &ToolSpec,
     place: Place<'_>,
@@ -53,14 +53,14 @@ pub(crate) fn call(
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));
                 let given = text(&arguments, argument)?;
-                let resolved = path(house, given, argument, &workspace, writes)?;
+                let resolved = path(own_paths, given, argument, &workspace, writes)?;
                 paths.insert(argument.clone(), resolved);
             }
             Touch::Changes(argument) | Touch::Compares(argument) => {
                 let writes = matches!(touch, Touch::Changes(_));
                 for (index, given) in listed(&arguments, argument)?.into_iter().enumerate() {
                     let name = path_in_list(argument, index);
-                    let resolved = path(house, given, &name, &workspace, writes)?;
+                    let resolved = path(own_paths, given, &name, &workspace, writes)?;
                     // Nobody need be asked about what could not be changed later.
                     if !writes && resolved.in_workspace.is_none() {
                         return Err(Unresolvable {
@@ -82,7 +82,7 @@ pub(crate) fn call(
 }
 
 fn path(
-    house: &House,
+    own_paths: &OwnPaths,
     given: &str,
     argument: &str,
     workspace: &Path,
@@ -99,7 +99,7 @@ fn path(
         )));
     }
     let real = real_path(&workspace.join(given)).map_err(|e| wrong(e.to_string()))?;
-    let real = house.by_its_own_name(real);
+    let real = own_paths.by_its_own_name(real);
     match paths::kind(&real).map_err(|e| wrong(format!("`{given}` cannot be looked at: {e}")))? {
         FileKind::Special => {
             return Err(wrong(format!(
@@ -128,7 +128,7 @@ fn path(
 }
 
 /// Follows the links in the paths of a reading. What cannot be looked up is not understood.
-pub(crate) fn follow_links(house: &House, reading: &mut CommandReading) {
+pub(crate) fn follow_links(own_paths: &OwnPaths, reading: &mut CommandReading) {
     let mut looked_up = 0;
     for fact in &mut reading.facts {
         let CommandFact { does, why, .. } = fact;
@@ -143,7 +143,7 @@ pub(crate) fn follow_links(house: &House, reading: &mut CommandReading) {
             real_path(path).map_err(|error| error.to_string())
         };
         match real {
-            Ok(real) => *path = house.by_its_own_name(real),
+            Ok(real) => *path = own_paths.by_its_own_name(real),
             // What goes on below a file, for one, fails by itself; but nothing vouches for that.
             Err(error) => {
                 *why = error;

@@ -9,7 +9,7 @@ use gyrus_contract::{
     RunId, ToolCall, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{
-    House, Warden,
+    OwnPaths, PolicyGate,
     policy::{LineReader, Policy, PolicyOrigin},
 };
 use serde_json::json;
@@ -62,11 +62,11 @@ impl Under<'_> {
             read: &|_| CommandReading::default(),
         };
         let policy = Policy::parse(self.policy, &origin, lines).unwrap();
-        let house = House {
+        let own_paths = OwnPaths {
             own: Vec::new(),
             person: None,
         };
-        let gate = Warden::new(house).under(policy);
+        let gate = PolicyGate::new(own_paths).under(policy);
         let spec = ToolSpec {
             name: "shell".into(),
             description: String::new(),

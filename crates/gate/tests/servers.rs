@@ -4,7 +4,7 @@ use gyrus_contract::{
     Decision, Digest, Gate, Grant, Judgement, Mode, Place, Reach, Repeat, ResolvedCall, Risk,
     RunId, Service, ToolCall, ToolSpec, Touch, Verdict,
 };
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{OwnPaths, PolicyGate};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -28,19 +28,19 @@ fn tool(reach: Reach, destructive: bool) -> ToolSpec {
 /// A folder, and the gate.
 struct World {
     folder: TempDir,
-    gate: Warden,
+    gate: PolicyGate,
 }
 
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-        let house = House {
+        let own_paths = OwnPaths {
             own: Vec::new(),
             person: None,
         };
         Self {
             folder: folder.expect("a folder"),
-            gate: Warden::new(house),
+            gate: PolicyGate::new(own_paths),
         }
     }
 

@@ -12,7 +12,7 @@ use gyrus_contract::{
     Containment, Decision, Gate, Judgement, Mode, Network, Place, Repeat, ResolvedCall,
     ResourceLimits, Risk, RunId, ToolCall, ToolSpec, Touch, Verdict,
 };
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_lines::{
     corpus::{self, Command, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
     folders,
@@ -24,7 +24,7 @@ struct World {
     _root: tempfile::TempDir,
     workspace: PathBuf,
     home: PathBuf,
-    gate: Warden,
+    gate: PolicyGate,
 }
 
 impl World {
@@ -40,12 +40,12 @@ impl World {
             .unwrap();
         assert!(laid_out.status.success(), "{laid_out:?}");
         let own = [".local/share/gyrus", ".config/gyrus"].map(|own| home.join(own));
-        let house = House {
+        let own_paths = OwnPaths {
             own: own.to_vec(),
             person: Some(home.clone()),
         };
-        let gate =
-            Warden::new(house).confining(Arc::new(|_, workspace: &Path| Ok(holds(workspace))));
+        let gate = PolicyGate::new(own_paths)
+            .confining(Arc::new(|_, workspace: &Path| Ok(holds(workspace))));
         Self {
             _root: root,
             workspace,
@@ -54,8 +54,8 @@ impl World {
         }
     }
 
-    fn house(&self) -> House {
-        House {
+    fn own_paths(&self) -> OwnPaths {
+        OwnPaths {
             own: [".local/share/gyrus", ".config/gyrus"]
                 .map(|own| self.home.join(own))
                 .to_vec(),
@@ -167,7 +167,7 @@ fn contained_lines_pass_however_they_are_written() {
 #[test]
 fn without_a_sandbox_only_plain_lines_pass() {
     let mut world = World::laid_out_by(folders::HOSTILE);
-    world.gate = Warden::new(world.house());
+    world.gate = PolicyGate::new(world.own_paths());
     let mut told = String::new();
     for command in commands(HOSTILE, &world.home) {
         let verdict = world.verdict_in(&command.line, Mode::Auto);

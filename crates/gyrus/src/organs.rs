@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{Gate, RunId, Screen, Tool};
-use gyrus_gate::{House, LivePolicy, Warden, sandbox::Wall};
+use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, sandbox::Wall};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Organs, Pins, SingleModel, StandingRun, grants};
 use gyrus_loops::Strategy;
@@ -38,7 +38,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
         assessor: None,
         secrets: Vec::new(),
     };
-    let gate = Arc::new(Warden::new(house(home)));
+    let gate = Arc::new(PolicyGate::new(own_paths(home)));
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::Wish::default().browser(home);
     let organs = organs(home, &store, nobody, gate, Some(&screen), tools)?;
@@ -74,7 +74,7 @@ pub(crate) fn kernel(
     let workspace = ground.workspace;
     let explain = |error| Failure::from(error).to_string();
     let gate = LivePolicy::over(home.policy_files(workspace), explain, |_| {
-        warden(home, &store, ground)
+        gate(home, &store, ground)
     })?;
     let gate = Arc::new(gate);
     let mut tools = own_tools(ground.cognitive_loop);
@@ -86,21 +86,21 @@ pub(crate) fn kernel(
 }
 
 /// Builds the gate that judges the calls of runs on `ground`.
-pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<Warden, Failure> {
+pub(crate) fn gate(home: &Home, store: &Store, ground: Ground<'_>) -> Result<PolicyGate, Failure> {
     let standing = grants::in_folder(store, ground.workspace)?;
     let policy = home.policy_files(ground.workspace).policy()?;
     policy.check_agent(ground.agent)?;
-    let warden = Warden::new(house(home)).under(policy);
-    let warden = warden.finding_programs_in(program_folders(ground.workspace));
-    let warden = warden.with_grants(
+    let gate = PolicyGate::new(own_paths(home)).under(policy);
+    let gate = gate.finding_programs_in(program_folders(ground.workspace));
+    let gate = gate.with_grants(
         standing
             .into_iter()
             .map(|standing| standing.grant)
             .collect(),
     );
     Ok(match ground.sandbox {
-        SandboxWord::On => warden.confining(sandbox::contain(home)),
-        SandboxWord::Off => warden,
+        SandboxWord::On => gate.confining(sandbox::contain(home)),
+        SandboxWord::Off => gate,
     })
 }
 
@@ -114,8 +114,8 @@ fn program_folders(workspace: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn house(home: &Home) -> House {
-    House {
+fn own_paths(home: &Home) -> OwnPaths {
+    OwnPaths {
         own: home.own(),
         person: home.person.clone(),
     }

@@ -11,7 +11,7 @@ use gyrus_contract::{
     Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text, Tool,
 };
 use gyrus_gate::{
-    House, Warden,
+    OwnPaths, PolicyGate,
     policy::{self, LineReader, Policy},
 };
 use gyrus_journal::{Error, Store, Take};
@@ -160,7 +160,7 @@ pub const ASKS: &str = r#"
     tool = ["append", "put", "hold"]
 "#;
 
-fn warden(scenario: &Scenario, home: &Path) -> Warden {
+fn gate(scenario: &Scenario, home: &Path) -> PolicyGate {
     let origin = policy::PolicyOrigin {
         file: "policy.toml".into(),
         may_loosen: true,
@@ -171,7 +171,7 @@ fn warden(scenario: &Scenario, home: &Path) -> Warden {
         read: &|_| CommandReading::default(),
     };
     let policy = Policy::parse(scenario.policy, &origin, lines).expect("the policy is good");
-    Warden::new(House {
+    PolicyGate::new(OwnPaths {
         own: vec![home.join("state")],
         person: None,
     })
@@ -222,7 +222,7 @@ impl Bench {
         let mut organs = Organs::new(
             Arc::new(SingleModel(model.clone())),
             (scenario.tools)(&world),
-            Arc::new(warden(&scenario, home.path())),
+            Arc::new(gate(&scenario, home.path())),
             scenario.redactor.clone(),
             scenario.loops.clone(),
         );

@@ -12,7 +12,7 @@ use gyrus_contract::{
     ModelError, Observation, OnAsk, Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits,
     Risk, RunId, Text, ToolCall,
 };
-use gyrus_gate::{Contain, House, Warden};
+use gyrus_gate::{Contain, OwnPaths, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Organs, Pins, Run, SingleModel, Stop,
@@ -75,15 +75,15 @@ impl Gyrus {
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;
-        let house = || House {
+        let own_paths = || OwnPaths {
             own: home.own(),
             person: home.person.clone(),
         };
         let seen = Arc::default();
-        let contained = Warden::new(house())
+        let contained = PolicyGate::new(own_paths())
             .finding_programs_in(program_folders())
             .confining(contain(&home));
-        let bare = Warden::new(house()).finding_programs_in(program_folders());
+        let bare = PolicyGate::new(own_paths()).finding_programs_in(program_folders());
         let kernel = |gate| Kernel::new(store.clone(), organs(gate, &seen));
         let (contained, bare) = (kernel(contained), kernel(bare));
         Ok(Self {
@@ -146,7 +146,7 @@ fn contain(home: &Home) -> Arc<Contain> {
     })
 }
 
-fn organs(gate: Warden, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
+fn organs(gate: PolicyGate, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
     let registry = Registry::builtin();
     let specs = registry.specs();
     let tools = specs

@@ -16,8 +16,9 @@ use self::{
     words::{Class, Label},
 };
 use crate::{
-    shell, sinks,
-    weigh::{Scales, Weight, uses_secret},
+    destinations,
+    risk::{Scales, Weight, uses_secret},
+    shell,
 };
 
 /// Longest quotation from a page, in characters.
@@ -75,7 +76,7 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
     }
     let host = |address: &String| {
         let url = Url::parse(address).ok();
-        url.and_then(|url| sinks::host(url.as_str()))
+        url.and_then(|url| destinations::host(url.as_str()))
             .unwrap_or_default()
     };
     addresses.into_iter().map(host).collect()
@@ -279,10 +280,10 @@ impl<'a> Page<'a> {
             let what = format!(
                 "goes to {shown}, which is on this machine or its network, and which you did not name"
             );
-            match sinks::place(url.as_str()) {
+            match destinations::place(url.as_str()) {
                 Some((host, port)) => Weight::new(Risk::High, what).unless(Grant::Host {
                     host,
-                    port: sinks::port_of_grant(port),
+                    port: destinations::port_of_grant(port),
                 }),
                 None => Weight::new(Risk::High, what).each_time(),
             }
@@ -490,7 +491,7 @@ impl<'a> Page<'a> {
             let outside = format!("{what}, from outside the workspace,");
             weights.push(self.critical(&outside));
         }
-        let person = self.scales.house.person.as_deref();
+        let person = self.scales.own_paths.person.as_deref();
         if paths
             .values()
             .any(|path| shell::is_secret(&path.real, person))

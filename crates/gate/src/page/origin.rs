@@ -4,7 +4,7 @@ use gyrus_contract::{Grant, Judgement};
 use gyrus_net::AddressKind;
 use url::{Host, Url};
 
-use crate::sinks;
+use crate::destinations;
 
 /// Scheme, host and port of a page, as browsers write them: `https://example.com`,
 /// `http://localhost:3000`. Never one that has none.
@@ -144,7 +144,7 @@ fn by_host(word: &str) -> Option<Vec<Origin>> {
         // `1.5` is a number, though browsers take it for an address.
         Host::Ipv4(address) => address.to_string() == host,
         Host::Domain(_) => {
-            sinks::is_only_a_host(&host, &rest) && host.rsplit('.').next()?.len() > 1
+            destinations::is_only_a_host(&host, &rest) && host.rsplit('.').next()?.len() > 1
         }
         Host::Ipv6(_) => false,
     };
@@ -165,7 +165,7 @@ fn by_host(word: &str) -> Option<Vec<Origin>> {
 pub(super) fn is_near(address: &Url) -> bool {
     match address.host() {
         None => false,
-        Some(Host::Domain(name)) => sinks::is_near(name),
+        Some(Host::Domain(name)) => destinations::is_near(name),
         Some(Host::Ipv4(address)) => !AddressKind::of(address.into()).is_public(),
         Some(Host::Ipv6(address)) => !AddressKind::of(address.into()).is_public(),
     }

@@ -10,7 +10,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::Reach;
-use crate::sinks::USUAL_PORTS;
+use crate::destinations::USUAL_PORTS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {

@@ -32,7 +32,7 @@ use std::{
 use gyrus_contract::{CommandReading, Decision, Mode, Risk, SimpleCommand};
 use serde_json::Value;
 
-use crate::sinks::LOOPBACK;
+use crate::destinations::LOOPBACK;
 
 pub use self::{
     error::{PolicyError, Problem},

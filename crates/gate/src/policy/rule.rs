@@ -12,7 +12,7 @@ use super::{
     path::{Names, PathPattern},
     text::TextPattern,
 };
-use crate::{control, weigh::has_git_part};
+use crate::{control, risk::has_git_part};
 
 /// Maximum depth to which values of arguments are looked into.
 const MAX_DEPTH: usize = 16;

@@ -6,7 +6,7 @@ use gyrus_contract::{
     Decision, Gate as _, Grant, Mode,
     Starts::{self, Looking, Opens, Types},
 };
-use gyrus_gate::{House, Warden, policy};
+use gyrus_gate::{OwnPaths, PolicyGate, policy};
 
 use crate::world::{
     Comes::{self, EachTime, Free, Never, Once, Plain},
@@ -231,12 +231,12 @@ fn rules_about_hosts_are_about_pages_too() {
         workspace: Path::new("/srv/work"),
         read: &|_| Default::default(),
     };
-    let laid_down = policy::Policy::parse(text, &origin, lines).unwrap();
-    let house = House {
+    let policy = policy::Policy::parse(text, &origin, lines).unwrap();
+    let own_paths = OwnPaths {
         own: vec![],
         person: None,
     };
-    let gate = Warden::new(house).under(laid_down);
+    let gate = PolicyGate::new(own_paths).under(policy);
     let follows = |address: &str| Starts::Follows {
         address: address.to_owned(),
     };
@@ -292,7 +292,7 @@ fn letting_a_held_request_go_is_asked_once_for_its_origin() {
 
 #[test]
 fn pages_send_where_the_person_named_and_where_a_yes_was_given() {
-    let gate = Warden::new(House {
+    let gate = PolicyGate::new(OwnPaths {
         own: vec![],
         person: None,
     });

@@ -4,13 +4,13 @@ use gyrus_contract::{
     Aim, Aimed, Decision, ElementId, ElementState, Field, Form, Gate, Grant, Judgement, Mode,
     Repeat, ResolvedCall, ResolvedPath, Risk, Starts, ToolSpec, Touch, Verdict,
 };
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{OwnPaths, PolicyGate};
 use serde_json::json;
 
 pub(crate) const GOAL: &str = "Book the room on https://good.com, and look at shop.example.";
 
-static GATE: LazyLock<Warden> = LazyLock::new(|| {
-    Warden::new(House {
+static GATE: LazyLock<PolicyGate> = LazyLock::new(|| {
+    PolicyGate::new(OwnPaths {
         own: vec![],
         person: Some("/home/p".into()),
     })
@@ -135,7 +135,7 @@ impl Under<'_> {
         self.verdict_of(&GATE, call, mode)
     }
 
-    pub(crate) fn verdict_of(&self, gate: &Warden, call: &ResolvedCall, mode: Mode) -> Verdict {
+    pub(crate) fn verdict_of(&self, gate: &PolicyGate, call: &ResolvedCall, mode: Mode) -> Verdict {
         let spec = ToolSpec {
             name: call.tool.clone(),
             description: String::new(),

@@ -134,7 +134,7 @@ impl Explain {
             cognitive_loop: "",
             screen: None,
         };
-        let warden = organs::warden(&home, &store, ground)?;
+        let gate = organs::gate(&home, &store, ground)?;
         let registry = Registry::builtin();
         let shell = registry
             .get("shell")
@@ -146,10 +146,10 @@ impl Explain {
             agent: &self.agent,
             mode: self.approve.mode(),
         };
-        let resolved = warden
+        let resolved = gate
             .resolve(&call, shell.spec(), place)
             .map_err(|error| Failure::usage(error.reason))?;
-        let verdict = warden.judge(&resolved, shell.spec(), &self.under(&workspace));
+        let verdict = gate.judge(&resolved, shell.spec(), &self.under(&workspace));
         let command = resolved
             .command
             .ok_or_else(|| Failure::failed("the command line was not read"))?;

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::sinks::is_this_machine;
+use crate::destinations::is_this_machine;
 
 /// Time limit for a name to be looked up, and for each address to answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use crate::paths::{below_same_folder, real_path};
 
 /// The machine's owner: home, state and configuration.
 #[derive(Debug, Clone)]
-pub struct House {
+pub struct OwnPaths {
     /// The folders of gyrus's own: its state, and its configuration if that is elsewhere. They
     /// need not exist yet.
     pub own: Vec<PathBuf>,
@@ -14,7 +14,7 @@ pub struct House {
     pub person: Option<PathBuf>,
 }
 
-impl House {
+impl OwnPaths {
     /// The same, by real paths.
     pub(crate) fn real(self) -> Self {
         let real = |path: PathBuf| real_path(&path).unwrap_or(path);

@@ -10,19 +10,19 @@ use gyrus_contract::{
 };
 use gyrus_net::{AddressKind, AddressScope};
 
-use super::Warden;
+use super::PolicyGate;
 use crate::{
+    destinations::{self, LOOPBACK},
     modes::{Bounds, decide},
     policy::{MayName, PolicySubject, Ruling},
+    risk::Weight,
     sandbox::serving,
-    sinks::{self, LOOPBACK},
-    weigh::Weight,
 };
 
 /// Ports of loopback that are looked at, at most: those that a person names are few.
 const MAX_PORTS: usize = 32;
 
-impl Warden {
+impl PolicyGate {
     pub(super) fn connection(
         &self,
         to: &Destination,
@@ -56,7 +56,8 @@ impl Warden {
     }
 
     fn weigh(&self, to: &Destination, under: &Judgement<'_>) -> Weight {
-        let vouched = |host: &str| sinks::vouched(host, Some(to.port), under, &self.standing);
+        let vouched =
+            |host: &str| destinations::vouched(host, Some(to.port), under, &self.standing);
         let grant = |host: &str| Grant::Host {
             host: host.to_owned(),
             port: Some(to.port),
@@ -67,8 +68,8 @@ impl Warden {
         let address = to.host.parse::<IpAddr>();
         let place = match &address {
             Ok(address) => AddressKind::of(*address).scope(),
-            Err(_) if sinks::is_this_machine(&to.host) => AddressScope::Machine,
-            Err(_) if sinks::is_near(&to.host) => AddressScope::Private,
+            Err(_) if destinations::is_this_machine(&to.host) => AddressScope::Machine,
+            Err(_) if destinations::is_near(&to.host) => AddressScope::Private,
             Err(_) => AddressScope::Public,
         };
         if place == AddressScope::Metadata {
@@ -80,7 +81,8 @@ impl Warden {
         }
         // Only a name that can belong to nobody else speaks for an address of its network.
         let near = to.name.as_deref();
-        let near = near.filter(|name| place == AddressScope::Private && sinks::is_near(name));
+        let near =
+            near.filter(|name| place == AddressScope::Private && destinations::is_near(name));
         if let Some(why) = near.and_then(vouched) {
             return allowed(why);
         }
@@ -90,7 +92,7 @@ impl Warden {
                 "which is on this machine's network, and which",
                 grant(near.unwrap_or(&to.host)),
             ),
-            AddressScope::Public if sinks::is_registry(&to.host, to.port) => (
+            AddressScope::Public if destinations::is_registry(&to.host, to.port) => (
                 "a registry of packages, to which data can be carried, and which",
                 Grant::PackageRegistries,
             ),
@@ -135,7 +137,7 @@ impl Warden {
                 may_name: MayName::default(),
             })
         };
-        let rulings = sinks::spellings(&to.host).into_iter().map(rule);
+        let rulings = destinations::spellings(&to.host).into_iter().map(rule);
         let strictest = rulings.max_by_key(|ruling| ruling.decision);
         strictest.unwrap_or_default()
     }
@@ -151,12 +153,12 @@ impl Warden {
         let texts = under.trusted.iter();
         let named = texts.flat_map(|text| {
             let hosts = LOOPBACK.into_iter();
-            hosts.flat_map(|host| sinks::ports_named(text, host))
+            hosts.flat_map(|host| destinations::ports_named(text, host))
         });
         let granted = under.grants.iter().chain(&self.standing);
         let granted = granted.flat_map(|grant| match grant {
             Grant::Host { host, port } if LOOPBACK.contains(&host.as_str()) => {
-                port.map_or(sinks::USUAL_PORTS.to_vec(), |port| vec![port])
+                port.map_or(destinations::USUAL_PORTS.to_vec(), |port| vec![port])
             }
             _ => Vec::new(),
         });

@@ -10,7 +10,7 @@ use gyrus_contract::{
 use gyrus_text::counted;
 use serde_json::Value;
 
-use crate::{as_user, control, house::House, shell, sinks};
+use crate::{as_user, control, destinations, own_paths::OwnPaths, shell};
 
 /// The weight that one touch adds to a verdict.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Weight {
 
 /// Weighs the touches of one call.
 pub(crate) struct Scales<'a> {
-    pub(crate) house: &'a House,
+    pub(crate) own_paths: &'a OwnPaths,
     pub(crate) standing: &'a [Grant],
     pub(crate) call: &'a ResolvedCall,
     pub(crate) workspace: &'a Path,
@@ -127,7 +127,7 @@ impl Scales<'_> {
             Touch::Starts(_) => return self.command(),
             Touch::RunsAsUser { arguments, .. } => {
                 let command = call.command.as_ref();
-                return as_user::weigh(self.house, command, &call.arguments, arguments);
+                return as_user::weigh(self.own_paths, command, &call.arguments, arguments);
             }
             Touch::Changes(argument) => return self.changes(argument),
             Touch::Compares(argument) => return self.compares(argument),
@@ -267,12 +267,12 @@ impl Scales<'_> {
             return forbidden;
         }
         let shown = path.display();
-        if self.house.holds_own(path) {
+        if self.own_paths.holds_own(path) {
             let what =
                 format!("reads outside the workspace: {shown}, which holds gyrus's own state");
             return Weight::new(Risk::Critical, what);
         }
-        if shell::is_secret(path, self.house.person.as_deref()) {
+        if shell::is_secret(path, self.own_paths.person.as_deref()) {
             return Weight::new(
                 Risk::High,
                 format!("reads {shown}, where keys or passwords are kept"),
@@ -373,7 +373,7 @@ impl Scales<'_> {
     }
 
     fn own_state(&self, path: &Path) -> Option<Weight> {
-        self.house.is_own(path).then(|| {
+        self.own_paths.is_own(path).then(|| {
             Weight::new(
                 Risk::Critical,
                 "touches gyrus's own state, which no run may see or change",
@@ -384,10 +384,10 @@ impl Scales<'_> {
 
     /// Reading from an address.
     pub(crate) fn address(&self, address: &str) -> Weight {
-        let Some((host, port)) = sinks::place(address) else {
+        let Some((host, port)) = destinations::place(address) else {
             return Weight::new(Risk::High, format!("connects to {address}"));
         };
-        if let Some(why) = sinks::vouched(&host, Some(port), self.under, self.standing) {
+        if let Some(why) = destinations::vouched(&host, Some(port), self.under, self.standing) {
             return Weight::safe(format!("reads from {host}; {why}"));
         }
         if self.under.link_was_seen {
@@ -395,7 +395,7 @@ impl Scales<'_> {
         }
         let what =
             format!("connects to {host}: an address made up by the model can carry data there");
-        let port = sinks::port_of_grant(port);
+        let port = destinations::port_of_grant(port);
         Weight::new(Risk::High, what).unless(Grant::Host { host, port })
     }
 
@@ -450,7 +450,7 @@ impl Scales<'_> {
             .hidden
             .iter()
             .any(|hidden| path.starts_with(hidden));
-        let is_secret = shell::is_secret(path, self.house.person.as_deref());
+        let is_secret = shell::is_secret(path, self.own_paths.person.as_deref());
         let reads = matches!(fact.does, Does::Reads { .. }) && path.starts_with(self.workspace);
         (reads && is_secret && !is_hidden).then(|| self.reads(path))
     }

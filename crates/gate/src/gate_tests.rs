@@ -10,7 +10,7 @@ use gyrus_contract::{
 };
 use serde_json::{Value, json};
 
-use super::{House, Warden};
+use super::{OwnPaths, PolicyGate};
 use crate::{WorkspaceError, check_workspace, is_throwaway, policy};
 
 fn spec(touches: Vec<Touch>) -> ToolSpec {
@@ -52,7 +52,7 @@ fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
 /// A folder with a workspace, a state home, and everything else beside them.
 struct World {
     root: tempfile::TempDir,
-    gate: Warden,
+    gate: PolicyGate,
 }
 
 impl World {
@@ -85,7 +85,7 @@ impl World {
         symlink("work", at("link-to-work")).unwrap();
         fs::hard_link(at("state/grants"), at("work/twin")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, at("work/fifo"), rustix::fs::Mode::RWXU).unwrap();
-        let gate = Warden::new(House {
+        let gate = PolicyGate::new(OwnPaths {
             own: vec![at("state"), at("beside")],
             person: None,
         });
@@ -545,8 +545,8 @@ fn no_rule_gives_an_agent_a_tool_that_it_does_not_have() {
         workspace: &world.at("work"),
         read: &|_| Default::default(),
     };
-    let laid_down = policy::Policy::parse(text, &origin, lines).unwrap();
-    let gate = world.gate.clone().under(laid_down);
+    let policy = policy::Policy::parse(text, &origin, lines).unwrap();
+    let gate = world.gate.clone().under(policy);
     let call = world
         .resolve(&writes(), json!({"path": "src/a.rs"}))
         .unwrap();

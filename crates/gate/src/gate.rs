@@ -23,15 +23,16 @@ use gyrus_contract::{
 use gyrus_process::Programs;
 
 use crate::{
-    as_user, control, doubt, guard,
-    house::House,
+    as_user, control,
+    destinations::{USUAL_PORTS, grants_connection},
     modes::{Bounds, decide},
+    own_paths::OwnPaths,
     page,
     policy::{MayName, PathUse, Policy, PolicySubject, Ruling, SubjectPath, Trust},
-    resolve,
+    protected, resolve,
+    risk::{Scales, Weight},
+    second_look,
     shell::{self, names::Names},
-    sinks::{USUAL_PORTS, grants_connection},
-    weigh::{Scales, Weight},
 };
 
 /// Returns the containment of the commands of a run in this folder; in words why nothing confines
@@ -40,8 +41,8 @@ pub type Contain = dyn Fn(RunId, &Path) -> Result<Containment, String> + Send + 
 
 /// Judges calls.
 #[derive(Clone)]
-pub struct Warden {
-    house: House,
+pub struct PolicyGate {
+    own_paths: OwnPaths,
     policy: Policy,
     standing: Vec<Grant>,
     /// The folders in which the person's shell looks for programs, real.
@@ -54,21 +55,21 @@ pub struct Warden {
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
 }
 
-impl fmt::Debug for Warden {
+impl fmt::Debug for PolicyGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Warden")
-            .field("house", &self.house)
+        f.debug_struct("PolicyGate")
+            .field("own_paths", &self.own_paths)
             .field("policy", &self.policy)
             .field("standing", &self.standing)
             .finish_non_exhaustive()
     }
 }
 
-impl Warden {
+impl PolicyGate {
     /// A gate without policy, grants and sandbox.
-    pub fn new(house: House) -> Self {
+    pub fn new(own_paths: OwnPaths) -> Self {
         Self {
-            house: house.real(),
+            own_paths: own_paths.real(),
             finder: Arc::clone(Programs::of_this_process()),
             policy: Policy::default(),
             standing: Vec::new(),
@@ -127,7 +128,7 @@ impl Warden {
 
     /// Reads a command line, and plans what it would run in.
     fn command(&self, tool: &str, line: &str, place: Place<'_>) -> ResolvedCommand {
-        let home = self.house.person.clone();
+        let home = self.own_paths.person.clone();
         let read = shell::read_whole(
             line,
             &shell::ShellPlace {
@@ -136,11 +137,11 @@ impl Warden {
             },
         );
         let mut reading = read.reading;
-        resolve::follow_links(&self.house, &mut reading);
+        resolve::follow_links(&self.own_paths, &mut reading);
         self.name_paths(&read.names, place, &mut reading);
         let containment = self.containment(place).ok();
         let containment = containment.map(|mut containment| {
-            guard::protect_programs(place.workspace, &self.programs, &mut containment);
+            protected::protect_programs(place.workspace, &self.programs, &mut containment);
             self.mask(tool, place, &mut reading, &mut containment);
             let mode = self.policy.mode(place.agent, place.mode);
             if reading.only_reads() || mode == Mode::ReadOnly {
@@ -168,7 +169,7 @@ impl Warden {
         if !self.policy.asks_about_paths() {
             return;
         }
-        let home = self.house.person.as_deref();
+        let home = self.own_paths.person.as_deref();
         let mut paths = names.paths(home);
         let found = names.found(home);
         reading.named.any = names.any || found.is_none();
@@ -262,7 +263,10 @@ impl Warden {
                 masked &= fact.why != TOO_MUCH_TO_MASK;
             }
         }
-        if let Some(host) = call.arguments["url"].as_str().and_then(crate::sinks::host) {
+        if let Some(host) = call.arguments["url"]
+            .as_str()
+            .and_then(crate::destinations::host)
+        {
             hosts.push(host);
         }
         hosts.extend(call.aim.iter().flat_map(page::hosts));
@@ -288,9 +292,9 @@ impl Warden {
     }
 }
 
-impl Gate for Warden {
+impl Gate for PolicyGate {
     fn keeps_secrets(&self, path: &Path) -> bool {
-        shell::is_secret(path, self.house.person.as_deref())
+        shell::is_secret(path, self.own_paths.person.as_deref())
     }
 
     fn resolve(
@@ -299,13 +303,13 @@ impl Gate for Warden {
         spec: &ToolSpec,
         place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
-        let mut resolved = resolve::call(&self.house, call, spec, place)?;
+        let mut resolved = resolve::call(&self.own_paths, call, spec, place)?;
         let mut lines = spec.touches.iter().filter_map(Touch::command_line);
         let line = lines.find_map(|argument| resolved.arguments[argument].as_str());
         resolved.command = match line.map(|line| self.command(&call.tool, line, place)) {
             Some(command) => Some(command),
             None => as_user::look_up(
-                &self.house,
+                &self.own_paths,
                 &self.finder,
                 &spec.touches,
                 &resolved.arguments,
@@ -317,7 +321,7 @@ impl Gate for Warden {
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
         let scales = Scales {
-            house: &self.house,
+            own_paths: &self.own_paths,
             standing: &self.standing,
             call,
             workspace: under.workspace,
@@ -370,7 +374,7 @@ impl Gate for Warden {
             vouched = self.lay_down(&mut verdict, ruling, &call.tool, mode, under);
         }
         if verdict.decision == Decision::Allow && under.exposed && !vouched {
-            verdict.if_doubted = doubt::is_due(call).then(|| when_doubted(mode));
+            verdict.if_doubted = second_look::is_due(call).then(|| when_doubted(mode));
         }
         verdict
     }
@@ -403,7 +407,7 @@ impl Gate for Warden {
     }
 }
 
-impl Warden {
+impl PolicyGate {
     /// Takes grants into account, and whether there is a way back. Whether something was granted.
     fn reweigh(&self, weights: &mut [Weight], call: &ResolvedCall, under: &Judgement<'_>) -> bool {
         let mut granted = false;
@@ -625,5 +629,5 @@ fn builds(does: &Does) -> bool {
 const TOO_MUCH_TO_MASK: &str = "not all that your policy denies can be kept from it: the folder is too large, or denied as a whole";
 
 #[cfg(test)]
-#[path = "warden_tests.rs"]
+#[path = "gate_tests.rs"]
 mod tests;
