@@ -26,7 +26,7 @@ const RUNS: usize = 10;
 const LOOKS: u32 = 100_000;
 
 /// Timeout for all runs together to be at work.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const SCRIPT: &str = r#"
 [[reply]]
@@ -69,7 +69,7 @@ fn at_work(at: &Path) -> anyhow::Result<Vec<Child>> {
     }
     let since = Instant::now();
     while !begun.iter().all(|file| file.exists()) {
-        anyhow::ensure!(since.elapsed() < PATIENCE, "the runs do not begin");
+        anyhow::ensure!(since.elapsed() < TIMEOUT, "the runs do not begin");
         thread::sleep(Duration::from_millis(2));
     }
     fs::write(go, "")?;

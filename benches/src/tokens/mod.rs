@@ -34,7 +34,7 @@ use player::{Asked, Player};
 const TURNS: u64 = 20;
 
 /// A run that takes longer is counted as far as it came.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 const GOAL: &str = "Find the cheapest brass lamp that is in stock and put two of them into the \
                     cart. Do not order.";
@@ -177,7 +177,7 @@ async fn run(address: &str, mode: PerceptionMode) -> anyhow::Result<Vec<Asked>> 
     )?;
     let ready = kernel.create(new_run(address, mode, workspace)?)?;
     // A run that is stuck parks; what it asked until then counts.
-    let driven = tokio::time::timeout(PATIENCE, ready.drive()).await;
+    let driven = tokio::time::timeout(TIMEOUT, ready.drive()).await;
     if let Ok(driven) = driven {
         driven?;
     }

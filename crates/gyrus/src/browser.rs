@@ -16,13 +16,13 @@ use gyrus_screen::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{failure::Failure, home::Home, own_child};
+use crate::{failure::Failure, home::Home, inside_run};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Options of a run's browser; stored in the run's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wish {
+pub(crate) struct BrowserOptions {
     /// A profile that stays; one that is gone afterwards if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Wish {
     pub(crate) attach: Option<Endpoint>,
 }
 
-impl Wish {
+impl BrowserOptions {
     /// Returns the options that a run was started with; `None` for one without a screen.
     pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
         serde_json::from_value(screen?.clone()).ok()
@@ -68,7 +68,7 @@ impl Wish {
 /// Warns of what a run can reach in a browser that the person started, and has it confirmed: at the
 /// terminal, or by the command line itself, since nothing else could say yes for them.
 pub(crate) fn confirm_attaching(at: &Endpoint, consent: Consent) -> Result<(), Failure> {
-    own_child::refuse("attach to a browser")?;
+    inside_run::refuse("attach to a browser")?;
     put(&format!(
         "attaching to the browser at {at}
   The run can use everything that you are logged in to there.
@@ -118,7 +118,7 @@ pub(crate) fn missing() -> Option<LaunchError> {
 pub(crate) async fn prove(home: &Home) -> Result<String, String> {
     let program = find_program(None).map_err(|error| error.to_string())?;
     let begun = Instant::now();
-    let browser = Wish::default().browser(home);
+    let browser = BrowserOptions::default().browser(home);
     let look = Look {
         frame: true,
         documents: 0,

@@ -6,10 +6,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use gyrus_models::{Blobs, Catalogue, NoBlobs, connect};
 
-use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, whom};
+use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, model_choice};
 
 /// Timeout for a server on this machine to answer. One that is there answers at once.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Someone who could be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct Found {
 
 /// The first who could be asked.
 pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<String>, Failure> {
-    let catalogue = whom::catalogue(gyrus)?;
+    let catalogue = model_choice::catalogue(gyrus)?;
     let with_key = with_keys(&catalogue, &Keys::new(&config.keys))
         .into_iter()
         .next();
@@ -52,7 +52,7 @@ pub(crate) async fn local(catalogue: &Catalogue) -> Vec<Found> {
     let asked = catalogue.without_key().map(|provider| {
         let connected = connect(provider, env::variable, catalogue, blobs.clone());
         async move {
-            let candidate = tokio::time::timeout(PATIENCE, connected).await.ok()?.ok()?;
+            let candidate = tokio::time::timeout(TIMEOUT, connected).await.ok()?.ok()?;
             Some(Found {
                 name: candidate.model.name().to_owned(),
                 how: "a server on this machine has it".to_owned(),

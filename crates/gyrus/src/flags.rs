@@ -380,21 +380,21 @@ impl ScreenFlags {
     }
 
     /// The browser that it has, if it has one.
-    pub(crate) fn wish(&self) -> Result<Option<browser::Wish>, Failure> {
+    pub(crate) fn browser_options(&self) -> Result<Option<browser::BrowserOptions>, Failure> {
         let wanted = self.leads().is_some() || self.profile.is_some() || self.visible;
         match self.screen {
             Some(ScreenWord::None) if wanted => Err(Failure::usage(
                 "--screen none does not go with --url, --profile, --visible or --attach",
             )),
             Some(ScreenWord::None) => Ok(None),
-            _ if self.attach.is_some() => Ok(Some(browser::Wish {
+            _ if self.attach.is_some() => Ok(Some(browser::BrowserOptions {
                 attach: self.attach.clone(),
-                ..browser::Wish::default()
+                ..browser::BrowserOptions::default()
             })),
             None if !wanted && browser::missing().is_some() => Ok(None),
             _ => match browser::missing().or_else(|| self.no_display()) {
                 Some(why) => Err(Failure::usage(why)),
-                None => Ok(Some(browser::Wish {
+                None => Ok(Some(browser::BrowserOptions {
                     profile: self.profile.clone(),
                     visible: self.visible,
                     without_sandbox: self.browser_without_its_sandbox,

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{config::Config, failure::Failure, flags::RunFlags, home::Home, organs, which_loop};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
-pub(crate) struct Wish<'a> {
+pub(crate) struct RunOptions<'a> {
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) flags: &'a RunFlags,
@@ -24,13 +24,13 @@ pub(crate) struct Wish<'a> {
     pub(crate) at_terminal: bool,
 }
 
-impl Wish<'_> {
-    /// The run, once everything about it is known to be possible. Whom it asks is not said yet.
+impl RunOptions<'_> {
+    /// The run, once everything about it is known to be possible. ModelChoice it asks is not said yet.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let config_of_loop = which_loop::choose(flags, config)?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
-        let screen = flags.screen.wish()?;
+        let screen = flags.screen.browser_options()?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;
         let mut thinks = flags
             .verification
@@ -82,7 +82,7 @@ impl Wish<'_> {
             parent: None,
             exposed: false,
             grants: Vec::new(),
-            screen: screen.map(|wish| json!(wish)),
+            screen: screen.map(|options| json!(options)),
             trusted: url
                 .into_iter()
                 .chain(flags.verification.scripts())

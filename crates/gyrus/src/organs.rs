@@ -23,9 +23,9 @@ use crate::{
     flags::SandboxWord,
     home::Home,
     mcp,
+    model_choice::{NoModel, Ready},
     past_runs::ReadJournal,
     sandbox,
-    whom::{NoModel, Ready},
 };
 
 /// A kernel over the home's journals that asks nobody, with the tools that `run` had: for replaying
@@ -40,14 +40,14 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     };
     let gate = Arc::new(PolicyGate::new(own_paths(home)));
     // It is never looked at: what was seen stands in the journals.
-    let screen = browser::Wish::default().browser(home);
+    let screen = browser::BrowserOptions::default().browser(home);
     let organs = organs(home, &store, nobody, gate, Some(&screen), tools)?;
     Ok(Kernel::new(store, organs))
 }
 
 /// The folder, loop and settings with which the runs of a kernel work.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct RunContext<'a> {
     /// The folder that they work in, real.
     pub(crate) workspace: &'a Path,
     /// Whether their commands are confined.
@@ -62,43 +62,47 @@ pub(crate) struct Ground<'a> {
     pub(crate) served: &'a [Arc<dyn Tool>],
 }
 
-/// A kernel over the home's journals for runs on `ground`. `live` hears its models while they
+/// A kernel over the home's journals for runs on `run_context`. `live` hears its models while they
 /// speak.
 pub(crate) fn kernel(
     home: &Home,
     store: Store,
-    whom: Ready,
+    ready: Ready,
     live: Live,
-    ground: Ground<'_>,
+    run_context: RunContext<'_>,
 ) -> Result<Kernel, Failure> {
-    let workspace = ground.workspace;
+    let workspace = run_context.workspace;
     let explain = |error| Failure::from(error).to_string();
     let gate = LivePolicy::over(home.policy_files(workspace), explain, |_| {
-        gate(home, &store, ground)
+        gate(home, &store, run_context)
     })?;
     let gate = Arc::new(gate);
-    let mut tools = own_tools(ground.cognitive_loop);
-    tools.extend(ground.served.iter().cloned());
-    let mut organs = organs(home, &store, whom, gate, ground.screen, tools)?;
+    let mut tools = own_tools(run_context.cognitive_loop);
+    tools.extend(run_context.served.iter().cloned());
+    let mut organs = organs(home, &store, ready, gate, run_context.screen, tools)?;
     organs.live = Some(live);
     organs.questions_last = Config::read(&home.config)?.approvals.expires();
     Ok(Kernel::new(store, organs))
 }
 
-/// Builds the gate that judges the calls of runs on `ground`.
-pub(crate) fn gate(home: &Home, store: &Store, ground: Ground<'_>) -> Result<PolicyGate, Failure> {
-    let standing = grants::in_folder(store, ground.workspace)?;
-    let policy = home.policy_files(ground.workspace).policy()?;
-    policy.check_agent(ground.agent)?;
+/// Builds the gate that judges the calls of runs on `run_context`.
+pub(crate) fn gate(
+    home: &Home,
+    store: &Store,
+    run_context: RunContext<'_>,
+) -> Result<PolicyGate, Failure> {
+    let standing = grants::in_folder(store, run_context.workspace)?;
+    let policy = home.policy_files(run_context.workspace).policy()?;
+    policy.check_agent(run_context.agent)?;
     let gate = PolicyGate::new(own_paths(home)).under(policy);
-    let gate = gate.finding_programs_in(program_folders(ground.workspace));
+    let gate = gate.finding_programs_in(program_folders(run_context.workspace));
     let gate = gate.with_grants(
         standing
             .into_iter()
             .map(|standing| standing.grant)
             .collect(),
     );
-    Ok(match ground.sandbox {
+    Ok(match run_context.sandbox {
         SandboxWord::On => gate.confining(sandbox::contain(home)),
         SandboxWord::Off => gate,
     })
@@ -140,7 +144,7 @@ fn own_tools(cognitive_loop: &str) -> Vec<Arc<dyn Tool>> {
 fn organs(
     home: &Home,
     store: &Store,
-    whom: Ready,
+    ready: Ready,
     gate: Arc<dyn Gate>,
     screen: Option<&Arc<Browser>>,
     mut tools: Vec<Arc<dyn Tool>>,
@@ -151,15 +155,15 @@ fn organs(
             .flat_map(|browser| gyrus_screen::tools(browser)),
     );
     tools.push(Arc::new(ReadJournal::new(store.clone())));
-    let redactor = Arc::new(home.redactor(whom.secrets)?);
+    let redactor = Arc::new(home.redactor(ready.secrets)?);
     if let Some(browser) = screen {
         let redactor = redactor.clone();
         browser.cover(Arc::new(move |name, value| {
             redactor.shows_secret(name, value)
         }));
     }
-    let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());
-    organs.assessor = whom.assessor;
+    let mut organs = Organs::new(ready.router, tools, gate, redactor, gyrus_loops::factory());
+    organs.assessor = ready.assessor;
     organs.screen = screen.map(|browser| Arc::clone(browser) as Arc<dyn Screen>);
     organs.pins = Pins::from([
         ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),

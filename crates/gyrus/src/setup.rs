@@ -23,9 +23,9 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
+    inside_run,
     keys::{Keys, Source},
-    own_child,
-    whom::{self, Whom},
+    model_choice::{self, ModelChoice},
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
 
@@ -55,20 +55,20 @@ pub(crate) struct Setup {
 
 /// Returns the models that the person named, or that can be reached without being named: a provider
 /// whose key is set, a server on this machine. At a terminal, one is set up if there is none.
-pub(crate) fn whom(
+pub(crate) fn model_choice(
     runtime: &Runtime,
     gyrus: &Gyrus,
     config: &Config,
     flags: &[String],
-) -> Result<Whom, Failure> {
-    let mut found = Whom::named(gyrus, config, flags)?;
+) -> Result<ModelChoice, Failure> {
+    let mut found = ModelChoice::named(gyrus, config, flags)?;
     if found.is_none()
         && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
     {
-        found = Some(Whom::parse([name.as_str()])?);
+        found = Some(ModelChoice::parse([name.as_str()])?);
     }
     if found.is_none() && offer(gyrus)? {
-        found = Whom::named(gyrus, &gyrus.config()?, flags)?;
+        found = ModelChoice::named(gyrus, &gyrus.config()?, flags)?;
     }
     found.ok_or_else(|| {
         Failure::usage("there is no model to ask").hint(format!(
@@ -100,10 +100,10 @@ fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
 
 impl Setup {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("store keys")?;
+        inside_run::refuse("store keys")?;
         let home = gyrus.home()?;
         home.store()?;
-        let catalogue = whom::catalogue(gyrus)?;
+        let catalogue = model_choice::catalogue(gyrus)?;
         let runtime = drive::runtime()?;
         let painter = Painter::new(&io::stderr(), gyrus.environment.plain);
         let named = match &self.provider {
@@ -383,7 +383,7 @@ async fn prove_model(
 ) -> Result<bool, Failure> {
     let keys = Keys::new(&config.keys);
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
-    let candidates = match whom::connected(name, &keys, catalogue, &blobs).await {
+    let candidates = match model_choice::connected(name, &keys, catalogue, &blobs).await {
         Ok(candidates) => candidates,
         Err(failure) => {
             say(painter, "model", Proof::Bad(failure.to_string()))?;

@@ -23,7 +23,7 @@ use gyrus_process::{
 use libtest_mimic::{Arguments, Trial};
 
 /// Time limit for a busy machine; no wait comes close to it when the code works.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Name of a variable in the environment of every process of a test's command.
 const MARK: &str = "GYRUS_KEEPER_TEST";
@@ -123,10 +123,10 @@ impl World {
     fn run(&self, spec: CommandSpec) -> Result<CommandOutcome, KeeperError> {
         let keeper = self.keeper();
         let identity = keeper.identity().clone();
-        let outcome = block_on(async { tokio::time::timeout(PATIENCE, keeper.run(spec)).await })
+        let outcome = block_on(async { tokio::time::timeout(TIMEOUT, keeper.run(spec)).await })
             .expect("an answer in time");
         assert_eq!(self.alive(), [], "something outlived the answer");
-        assert!(identity.wait_gone(PATIENCE).unwrap());
+        assert!(identity.wait_gone(TIMEOUT).unwrap());
         outcome
     }
 
@@ -191,7 +191,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -365,7 +365,7 @@ fn stands_apart_from_us(level: Level) {
     let mut command = Command::new("bash");
     let parent = Doomed::spawn(command.arg("-c").arg(script));
     let mut looked_at = 0;
-    let deadline = Instant::now() + PATIENCE / 2;
+    let deadline = Instant::now() + TIMEOUT / 2;
     for process in block_on(world.ready()) {
         let proc = format!("/proc/{}", process.pid);
         // Inherited descriptors stay open; those from which a starting program reads its libraries
@@ -423,7 +423,7 @@ fn leaves_no_daemon_behind(level: Level) {
     let world = World::new(level);
     let started = Instant::now();
     assert_eq!(world.output(&format!("{ESCAPE}\necho done")), "done\n");
-    assert!(started.elapsed() < PATIENCE, "it waited for the daemon");
+    assert!(started.elapsed() < TIMEOUT, "it waited for the daemon");
     assert!(world.path().join("ready").exists(), "the daemon never was");
 }
 
@@ -439,7 +439,7 @@ fn dies_with_the_run(level: Level) {
     block_on(world.ready());
     assert!(keeper.is_alive().unwrap());
     drop(run);
-    assert!(block_on(keeper::wait_until_gone(&keeper, PATIENCE)));
+    assert!(block_on(keeper::wait_until_gone(&keeper, TIMEOUT)));
     // Checked without waiting: the end of the keeper is the proof that its tree is gone.
     assert_eq!(world.alive(), []);
 }
@@ -485,14 +485,14 @@ fn dropping_kills(level: Level) {
         // A caller that abandoned the command may restore its files at once.
         assert_eq!(world.alive(), []);
     });
-    assert!(block_on(keeper::wait_until_gone(&identity, PATIENCE)));
+    assert!(block_on(keeper::wait_until_gone(&identity, TIMEOUT)));
 
     // A keeper that was never given a command.
     let idle = world.keeper();
     let identity = idle.identity().clone();
     assert!(identity.is_alive().unwrap());
     drop(idle);
-    assert!(identity.wait_gone(PATIENCE).unwrap());
+    assert!(identity.wait_gone(TIMEOUT).unwrap());
 }
 
 fn keeps_head_and_tail_of_a_flood(level: Level) {

@@ -34,7 +34,7 @@ use crate::{
 const REDACTION_KEY: [u8; 32] = [7; 32];
 
 /// A busy machine may take this long to end a flush; nothing waits so long when it works.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A task and everything that decides how it goes.
 #[derive(Clone)]
@@ -304,7 +304,7 @@ impl Bench {
         let since = Instant::now();
         loop {
             match self.kernel.take(self.run(), Take::IfFree, changes.clone()) {
-                Err(KernelError::Journal(Error::Held { .. })) if since.elapsed() < PATIENCE => {
+                Err(KernelError::Journal(Error::Held { .. })) if since.elapsed() < TIMEOUT => {
                     tokio::task::yield_now().await;
                 }
                 taken => return taken,

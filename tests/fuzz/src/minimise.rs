@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 /// Time spent on it; then the shortest so far must do.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A shorter input for which `fails` holds too; the same one if there is none.
 pub(crate) fn minimise(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let start = Instant::now();
     let mut best = input.to_vec();
     let mut size = best.len().div_ceil(2);
-    while size > 0 && start.elapsed() < PATIENCE {
+    while size > 0 && start.elapsed() < TIMEOUT {
         let mut shorter = false;
         let mut at = 0;
-        while at < best.len() && start.elapsed() < PATIENCE {
+        while at < best.len() && start.elapsed() < TIMEOUT {
             let mut without = best.clone();
             without.drain(at..(at + size).min(best.len()));
             if fails(&without) {

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Seconds that one input may take.
-const PATIENCE: u64 = 20;
+const TIMEOUT: u64 = 20;
 
 /// The note of the input that is being tried.
 pub(crate) struct Watch {
@@ -38,7 +38,7 @@ impl Watch {
                     std::process::exit(crate::campaign::TOO_LONG);
                 }
                 last = now;
-                thread::park_timeout(Duration::from_secs(PATIENCE));
+                thread::park_timeout(Duration::from_secs(TIMEOUT));
             }
         })?;
         Ok(Self {

@@ -15,7 +15,7 @@ use crate::{
 const BATCH: usize = 5;
 
 /// Number of times that the player helps itself before it abandons a target.
-const PATIENCE: usize = 12;
+const MAX_TRIES: usize = 12;
 
 /// Number of times that it ends the work before it believes that this is refused for good.
 const FINISHES: usize = 3;
@@ -225,7 +225,7 @@ impl Turn<'_> {
         if doing.is_empty() {
             return self.ends(at);
         }
-        if helps && tries >= PATIENCE {
+        if helps && tries >= MAX_TRIES {
             self.figures.never_found += 1;
             self.figures
                 .missed

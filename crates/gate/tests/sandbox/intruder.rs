@@ -72,7 +72,7 @@ pub(crate) fn act(part: &str, task: &str) -> i32 {
 }
 
 /// Connections to try, at most, until one of a race reaches anybody.
-const PATIENCE: usize = 100_000;
+const MAX_ATTEMPTS: usize = 100_000;
 
 const KINDS: [SocketType; 2] = [SocketType::STREAM, SocketType::SEQPACKET];
 
@@ -216,7 +216,7 @@ fn race(
     });
     let mut reached = (0..tries).filter(|_| attempt()).count();
     // That some get through is half of the test.
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_ATTEMPTS {
         if reached == 0 && attempt() {
             reached = 1;
         }

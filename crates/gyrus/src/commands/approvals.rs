@@ -11,7 +11,7 @@ use gyrus_kernel::{
     grants::{self, Standing},
 };
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child, time};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time};
 use gyrus_surfaces::{
     card_editor,
     console::Painter,
@@ -120,7 +120,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
 }
 
 fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
-    own_child::refuse("answer for a person")?;
+    inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
     let painter = Painter::new(&std::io::stderr(), gyrus.environment.plain);
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
@@ -165,7 +165,7 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
 
 impl Revoke {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("take back what a person allowed")?;
+        inside_run::refuse("take back what a person allowed")?;
         let store = gyrus.store()?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         let standing = grants::all(&store)?;

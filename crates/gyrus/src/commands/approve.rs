@@ -11,7 +11,7 @@ use gyrus_kernel::{
     log_name,
 };
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child, time};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time};
 use gyrus_surfaces::{card_editor, console::put, terminal};
 
 /// Say yes to what a run asks
@@ -73,7 +73,7 @@ pub(super) fn answer(
     card: Option<&QuestionId>,
     say: impl FnOnce(&ApprovalCard) -> Result<ApprovalAnswer, Failure>,
 ) -> Result<Code, Failure> {
-    own_child::refuse("answer for a person")?;
+    inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
     let run = gyrus_kernel::find_run(&store, given)?;
     let open = the_question(&store, run, card)?;

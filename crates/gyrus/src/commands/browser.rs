@@ -7,7 +7,7 @@ use gyrus_screen::{Launch, Profile, has_display};
 
 use super::take::Page;
 use crate::{
-    Gyrus, browser, drive, exit::Code, failure::Failure, home::Home, new_run::address, own_child,
+    Gyrus, browser, drive, exit::Code, failure::Failure, home::Home, inside_run, new_run::address,
 };
 use gyrus_surfaces::{console::put, output};
 
@@ -43,7 +43,7 @@ enum Verb {
 
 impl Browser {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("use your browser profiles")?;
+        inside_run::refuse("use your browser profiles")?;
         let home = gyrus.home()?;
         match self.verb {
             Verb::Login {

@@ -8,7 +8,10 @@ use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
-use crate::{Gyrus, browser, discover, drive, exit::Code, failure::Failure, sandbox, whom::Whom};
+use crate::{
+    Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
+    sandbox,
+};
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what is in force, try it, and name what is missing
@@ -97,8 +100,8 @@ fn configuration(gyrus: &Gyrus) -> Finding {
 fn model(gyrus: &Gyrus) -> Finding {
     let tried = || {
         let config = gyrus.config()?;
-        if let Some(whom) = Whom::named(gyrus, &config, &[])? {
-            return Ok(Finding::Good(whom.to_string()));
+        if let Some(choice) = ModelChoice::named(gyrus, &config, &[])? {
+            return Ok(Finding::Good(choice.to_string()));
         }
         let runtime = drive::runtime()?;
         let found = runtime.block_on(discover::first(gyrus, &config))?;

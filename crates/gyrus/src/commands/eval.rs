@@ -105,8 +105,8 @@ impl Eval {
         let (model, options) = evaluation.options();
         let evaluation = eval::Evaluation::prepare(options)?;
         let runtime = drive::runtime()?;
-        let whom = setup::whom(&runtime, gyrus, &gyrus.config()?, &model)?;
-        let models: Vec<String> = whom.names().collect();
+        let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &model)?;
+        let models: Vec<String> = choice.names().collect();
         let (installed, streams) = (Installed::here(gyrus)?, Streams::new(gyrus));
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());
         let ended = runtime.block_on(run);

@@ -17,10 +17,11 @@ use crate::{
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     home::Home,
+    inside_run,
     mcp::{Around, Connected},
-    organs::{self, Ground},
-    own_child, stopped,
-    whom::Whom,
+    model_choice::ModelChoice,
+    organs::{self, RunContext},
+    stopped,
 };
 use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
 
@@ -52,7 +53,7 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("fork a run")?;
+        inside_run::refuse("fork a run")?;
         stopped::check(gyrus)?;
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
@@ -60,14 +61,16 @@ impl Fork {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
-        let model = Whom::again(&self.changes.model, &before.pins)?;
+        let model = ModelChoice::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
-        let wish = browser::Wish::of(started.screen.as_ref());
-        wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
+        let options = browser::BrowserOptions::of(started.screen.as_ref());
+        options
+            .as_ref()
+            .map_or(Ok(()), browser::BrowserOptions::warn)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
             let into = match &self.workdir {
@@ -88,8 +91,8 @@ impl Fork {
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, replies) = live_replies();
-            let screen = wish.map(|wish| wish.browser(&home));
-            let ground = Ground {
+            let screen = options.map(|options| options.browser(&home));
+            let run_context = RunContext {
                 workspace,
                 sandbox,
                 agent: &started.agent,
@@ -97,7 +100,7 @@ impl Fork {
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
+            let kernel = organs::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
             let from = run.short();
             put(&format!("forked from run {from} after step {}\n", self.at))?;

@@ -20,8 +20,9 @@ use crate::{
     failure::Failure,
     flags::SandboxWord,
     home::Home,
+    inside_run,
     mcp::{self, Around, Connected, Found, Wanted},
-    new_run, own_child,
+    new_run,
 };
 use gyrus_surfaces::{
     console::Painter,
@@ -32,7 +33,7 @@ use gyrus_surfaces::{
 };
 
 /// Timeout for a server that a person waits for by name.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Digits of a content that name it.
 const NAMED_BY: usize = 8;
@@ -84,7 +85,7 @@ impl Here {
 
 impl Mcp {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("use your servers")?;
+        inside_run::refuse("use your servers")?;
         let home = gyrus.home()?;
         let here = Here {
             workspace: new_run::workspace(&home, None)?,
@@ -106,7 +107,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
     let painter = Painter::new(&out, gyrus.environment.plain);
     drive::runtime()?.block_on(async {
         let mut connected = Connected::start_these(&around, &wanted, notes)?;
-        let states = connected.states(PATIENCE).await.clone();
+        let states = connected.states(TIMEOUT).await.clone();
         for server in &wanted {
             head(&mut out, &painter, server)?;
             match states.get(&server.name) {
@@ -183,7 +184,7 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
     head(&mut out, &painter, &server)?;
     drive::runtime()?.block_on(async {
         let mut connected = Connected::start_these(&around, &[server], Vec::new())?;
-        let state = connected.states(PATIENCE).await.get(name).cloned();
+        let state = connected.states(TIMEOUT).await.get(name).cloned();
         let notes = connected.notes().to_vec();
         let code = match state {
             Some(state) => tell(&mut out, &painter, &state)?,

@@ -17,7 +17,7 @@ use crate::{
     failure::Failure,
     flags::{Approve, SandboxWord},
     new_run::workspace,
-    organs::{self, Ground},
+    organs::{self, RunContext},
 };
 use gyrus_surfaces::output;
 
@@ -125,7 +125,7 @@ impl Explain {
         let home = gyrus.home()?;
         let workspace = workspace(&home, self.workdir.as_deref())?;
         let store = home.store()?;
-        let ground = Ground {
+        let run_context = RunContext {
             served: &[],
             workspace: &workspace,
             sandbox: self.sandbox.unwrap_or(self.approve.sandbox()),
@@ -134,7 +134,7 @@ impl Explain {
             cognitive_loop: "",
             screen: None,
         };
-        let gate = organs::gate(&home, &store, ground)?;
+        let gate = organs::gate(&home, &store, run_context)?;
         let registry = Registry::builtin();
         let shell = registry
             .get("shell")

@@ -4,7 +4,7 @@ use std::io::stdin;
 
 use clap::Args;
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child, stopped};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Let runs go on after `gyrus stop --all`
@@ -20,7 +20,7 @@ pub(crate) struct Rearm {
 
 impl Rearm {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("let runs go on")?;
+        inside_run::refuse("let runs go on")?;
         let latch = gyrus.home()?.latch();
         let Err(latched) = latch.check() else {
             put("nothing is stopped\n")?;

@@ -11,10 +11,11 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
+    inside_run,
     mcp::{Around, Connected},
-    organs::{self, Ground},
-    own_child, stopped,
-    whom::Whom,
+    model_choice::ModelChoice,
+    organs::{self, RunContext},
+    stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 
@@ -37,21 +38,23 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("resume a run")?;
+        inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
-        let model = Whom::again(&self.changes.model, &before.pins)?;
+        let model = ModelChoice::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
-        let wish = browser::Wish::of(before.started.screen.as_ref());
-        wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
+        let options = browser::BrowserOptions::of(before.started.screen.as_ref());
+        options
+            .as_ref()
+            .map_or(Ok(()), browser::BrowserOptions::warn)?;
         let how = if self.take {
             Take::KillHolder
         } else {
@@ -70,8 +73,8 @@ impl Resume {
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();
-            let screen = wish.map(|wish| wish.browser(&home));
-            let ground = Ground {
+            let screen = options.map(|options| options.browser(&home));
+            let run_context = RunContext {
                 workspace: &before.started.workspace,
                 sandbox: self.changes.approvals.sandbox(),
                 agent: &before.started.agent,
@@ -79,7 +82,7 @@ impl Resume {
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
+            let kernel = organs::kernel(&home, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, how, changes)?;
             let output = &self.output;
             let drive = Drive {

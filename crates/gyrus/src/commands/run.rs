@@ -7,19 +7,18 @@ use gyrus_contract::{Origin, Text};
 use gyrus_kernel::NewRun;
 
 use crate::{
-    Gyrus, browser,
+    Gyrus, attachments, browser,
     config::Config,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
     flags::{ContextFlags, OutputFlags, RunFlags},
-    given,
     home::Home,
     mcp::{Around, Connected},
-    new_run::{self, Wish},
-    organs::{self, Ground},
+    model_choice::ModelChoice,
+    new_run::{self, RunOptions},
+    organs::{self, RunContext},
     setup, stopped,
-    whom::Whom,
 };
 use gyrus_surfaces::{
     terminal,
@@ -61,7 +60,7 @@ struct Parts<'a> {
     gyrus: &'a Gyrus,
     home: &'a Home,
     config: &'a Config,
-    whom: &'a Whom,
+    choice: &'a ModelChoice,
 }
 
 impl Run {
@@ -71,7 +70,7 @@ impl Run {
         self.flags.screen.confirm()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
-        let mut context = given::read(&self.context, self.goal == "-")?;
+        let mut context = attachments::read(&self.context, self.goal == "-")?;
         let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
         let continues = match self.continues {
             true => Some(new_run::last_in(&home.store()?, &workspace)?),
@@ -79,9 +78,9 @@ impl Run {
         };
         let runtime = drive::runtime()?;
         if self.context.clipboard {
-            context.push(runtime.block_on(given::clipboard(&workspace))?);
+            context.push(runtime.block_on(attachments::clipboard(&workspace))?);
         }
-        let mut new = Wish {
+        let mut new = RunOptions {
             home: &home,
             config: &config,
             flags: &self.flags,
@@ -91,8 +90,8 @@ impl Run {
             at_terminal: terminal::can_ask() && !self.output.json(),
         }
         .new_run()?;
-        let whom = setup::whom(&runtime, gyrus, &config, &self.flags.model)?;
-        new.pins = whom.pins();
+        let choice = setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?;
+        new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
@@ -106,7 +105,7 @@ impl Run {
             gyrus,
             home: &home,
             config: &config,
-            whom: &whom,
+            choice: &choice,
         };
         let code = runtime.block_on(self.drive(parts, new, trace));
         runtime.shutdown_background();
@@ -124,7 +123,7 @@ impl Run {
             gyrus,
             home,
             config,
-            whom,
+            choice,
         } = parts;
         let store = home.store()?;
         let around = Around {
@@ -133,11 +132,12 @@ impl Run {
             workspace: &new.workspace,
             sandbox: self.flags.approvals.sandbox(),
         };
-        let model = whom.start(gyrus, config, &store);
+        let model = choice.start(gyrus, config, &store);
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
-        let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(home));
-        let ground = Ground {
+        let screen =
+            browser::BrowserOptions::of(new.screen.as_ref()).map(|options| options.browser(home));
+        let run_context = RunContext {
             workspace: &new.workspace,
             sandbox: self.flags.approvals.sandbox(),
             agent: &new.agent,
@@ -145,7 +145,7 @@ impl Run {
             screen: screen.as_ref(),
             served: &served,
         };
-        let kernel = organs::kernel(home, store.clone(), ready, live, ground)?;
+        let kernel = organs::kernel(home, store.clone(), ready, live, run_context)?;
         let on_ask = new.on_ask;
         let ready = kernel.create(new)?;
         let drive = Drive {

@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{approvals, log_name};
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Add something to a run's goal
@@ -20,7 +20,7 @@ pub(crate) struct Steer {
 
 impl Steer {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("steer a run")?;
+        inside_run::refuse("steer a run")?;
         if self.text.trim().is_empty() {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }

@@ -11,7 +11,7 @@ use gyrus_kernel::{
 };
 use gyrus_text::plural;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, own_child, stopped};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Timeout for the process that holds the run to obey.
@@ -48,7 +48,7 @@ impl Stop {
 
 /// The latch first: whatever happens to this process then, nothing new is done.
 fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
-    own_child::refuse("stop all runs")?;
+    inside_run::refuse("stop all runs")?;
     let home = gyrus.home()?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
     // A folder that cannot be made is one that the latch cannot be written to.

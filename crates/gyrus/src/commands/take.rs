@@ -25,7 +25,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
-    new_run, own_child,
+    inside_run, new_run,
     takeover::{self, Told, Wanted},
 };
 use gyrus_surfaces::{console::put, output, terminal};
@@ -46,7 +46,7 @@ pub(crate) struct Take {
 
 impl Take {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("take a browser over")?;
+        inside_run::refuse("take a browser over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
         let run = match &self.run {
             Some(given) => root(&store, gyrus_kernel::find_run(&store, given)?)?,

@@ -30,7 +30,7 @@ impl Tools {
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let home = gyrus.home()?;
-        let screen = browser::Wish::default().browser(&home);
+        let screen = browser::BrowserOptions::default().browser(&home);
         let of_screen = gyrus_screen::tools(&screen);
         let mut specs = Registry::builtin().specs();
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));

@@ -16,7 +16,7 @@ use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Done, Kind, Refused, UndoAction, UndoChange, UndoError};
 use serde_json::json;
 
-use crate::{Gyrus, env, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, env, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, output, terminal};
 
 /// Take back what a run changed in its folder
@@ -42,7 +42,7 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("undo a run")?;
+        inside_run::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;

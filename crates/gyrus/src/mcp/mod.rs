@@ -15,7 +15,7 @@ use gyrus_mcp::{PROJECT_FILE, ProjectServers, ServerSection, Servers, State};
 pub(crate) use self::start::Around;
 use gyrus_text::visible;
 
-use crate::{failure::Failure, keys::Keys, whom::Ready};
+use crate::{failure::Failure, keys::Keys, model_choice::Ready};
 use gyrus_surfaces::console::put;
 
 /// Time that a new run waits for its servers.

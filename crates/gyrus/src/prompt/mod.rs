@@ -20,19 +20,18 @@ use self::{
     words::Word,
 };
 use crate::{
-    Gyrus,
+    Gyrus, attachments,
     config::Config,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
     flags::{OutputFlags, RunFlags},
-    given,
     home::Home,
     mcp::{Around, Connected},
-    new_run::{self, Wish},
-    organs::{self, Ground},
+    model_choice::ModelChoice,
+    new_run::{self, RunOptions},
+    organs::{self, RunContext},
     setup, stopped,
-    whom::Whom,
 };
 use gyrus_surfaces::{
     console::put,
@@ -49,7 +48,7 @@ struct Prompt<'a> {
     flags: RunFlags,
     workspace: PathBuf,
     /// Found when it is needed first.
-    whom: Option<Whom>,
+    choice: Option<ModelChoice>,
     /// The browser of the session; pages stay open from one goal to the next.
     screen: Option<Arc<Browser>>,
     /// The servers of the session, started when they are needed first.
@@ -65,12 +64,15 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     let store = home.store()?;
     flags.screen.confirm()?;
-    let screen = flags.screen.wish()?.map(|wish| wish.browser(&home));
+    let screen = flags
+        .screen
+        .browser_options()?
+        .map(|options| options.browser(&home));
     let mut prompt = Prompt {
         gyrus,
         screen,
         workspace: new_run::workspace(&home, flags.workdir.as_deref())?,
-        whom: Whom::named(gyrus, &config, &flags.model)?,
+        choice: ModelChoice::named(gyrus, &config, &flags.model)?,
         runtime: drive::runtime()?,
         home,
         config,
@@ -127,15 +129,15 @@ impl Prompt<'_> {
                 put("a new session: nothing of before is known to the next run\n")?;
             }
             Some(Word::File(path)) => {
-                self.context.push(given::file(&path)?);
+                self.context.push(attachments::file(&path)?);
                 put("it comes with the next goal\n")?;
             }
             Some(Word::Image(path)) => {
-                self.context.push(given::picture(&path)?);
+                self.context.push(attachments::picture(&path)?);
                 put("it comes with the next goal\n")?;
             }
             Some(Word::Model(name)) => {
-                self.whom = Some(Whom::parse([name.as_str()])?);
+                self.choice = Some(ModelChoice::parse([name.as_str()])?);
                 put("the next run asks it\n")?;
             }
             Some(Word::Approve(word)) => {
@@ -149,7 +151,7 @@ impl Prompt<'_> {
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
-        let mut new = Wish {
+        let mut new = RunOptions {
             home: &self.home,
             config: &self.config,
             flags: &self.flags,
@@ -159,10 +161,10 @@ impl Prompt<'_> {
             at_terminal: true,
         }
         .new_run()?;
-        let whom = self.whom()?;
-        new.pins = whom.pins();
+        let choice = self.model_choice()?;
+        new.pins = choice.pins();
         let on_ask = new.on_ask;
-        let (kernel, replies) = self.kernel(&whom, (&new.agent, &new.cognitive_loop), None)?;
+        let (kernel, replies) = self.kernel(&choice, (&new.agent, &new.cognitive_loop), None)?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -176,36 +178,37 @@ impl Prompt<'_> {
             return Err(Failure::usage("there is no run to go on with yet").hint("type a goal"));
         };
         let before = StandingRun::read(&self.store, run)?;
-        let whom = self.whom()?;
+        let choice = self.model_choice()?;
         let started = &before.started;
         let thinks = (&*started.agent, &*started.cognitive_loop);
-        let (kernel, replies) = self.kernel(&whom, thinks, Some(run))?;
+        let (kernel, replies) = self.kernel(&choice, thinks, Some(run))?;
         let changes = ResumeChanges {
             limits: self.flags.limits.limits(),
             mode: self.flags.approvals.mode(),
-            pins: Some(whom.pins()),
+            pins: Some(choice.pins()),
             ..ResumeChanges::default()
         };
         let ready = kernel.take(run, Take::IfFree, changes)?;
         self.drive(ready, before.on_ask, replies)
     }
 
-    fn whom(&mut self) -> Result<Whom, Failure> {
+    fn model_choice(&mut self) -> Result<ModelChoice, Failure> {
         stopped::check(self.gyrus)?;
-        if let Some(whom) = &self.whom {
-            return Ok(whom.clone());
+        if let Some(choice) = &self.choice {
+            return Ok(choice.clone());
         }
-        let found = setup::whom(&self.runtime, self.gyrus, &self.config, &self.flags.model)?;
+        let found =
+            setup::model_choice(&self.runtime, self.gyrus, &self.config, &self.flags.model)?;
         // It may have been set up just now.
         self.config = self.gyrus.config()?;
-        self.whom = Some(found.clone());
+        self.choice = Some(found.clone());
         Ok(found)
     }
 
     /// For a run under the trust of this agent that thinks like this.
     fn kernel(
         &mut self,
-        whom: &Whom,
+        choice: &ModelChoice,
         (agent, cognitive_loop): (&str, &str),
         goes_on: Option<RunId>,
     ) -> Result<(Kernel, LiveReplies), Failure> {
@@ -220,7 +223,7 @@ impl Prompt<'_> {
                 sandbox: self.flags.approvals.sandbox(),
             })?,
         };
-        let started = whom.start(self.gyrus, &self.config, &self.store);
+        let started = choice.start(self.gyrus, &self.config, &self.store);
         let mut ready = self.runtime.block_on(started)?;
         ready.secrets.extend(connected.secrets());
         let served = match goes_on {
@@ -234,7 +237,7 @@ impl Prompt<'_> {
             self.store.clone(),
             ready,
             live,
-            Ground {
+            RunContext {
                 workspace: &workspace,
                 sandbox: self.flags.approvals.sandbox(),
                 agent,

@@ -290,7 +290,7 @@ fn forever() -> (World, Running) {
 fn is_gone(world: &World) {
     let waiting = std::time::Instant::now();
     while alive(world) > 0 {
-        assert!(waiting.elapsed() < crate::support::PATIENCE, "it lives on");
+        assert!(waiting.elapsed() < crate::support::TIMEOUT, "it lives on");
         std::thread::yield_now();
     }
 }

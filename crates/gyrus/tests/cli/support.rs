@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 /// Everything that is waited for happens within this time, or the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Writes a file, adds a line to a ledger, and finishes.
 pub(crate) const THREE_STEPS: &str = r#"
@@ -251,7 +251,7 @@ fn block_on(done: impl Future<Output = ()>) {
         .build()
         .unwrap();
     runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, done).await })
+        .block_on(async { tokio::time::timeout(TIMEOUT, done).await })
         .expect("it happens");
 }
 

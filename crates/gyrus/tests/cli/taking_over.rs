@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     browsing::{Held, browsing, has_browser},
     http,
-    support::{PATIENCE, World, said},
+    support::{TIMEOUT, World, said},
 };
 
 /// Text that the person types, and nobody but the site may ever see.
@@ -126,7 +126,7 @@ impl Person {
 
     fn sends(&self, line: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let length = body.len();
         // Of this version answers end with the connection.
         write!(

@@ -16,7 +16,7 @@ use gyrus_process::ProcessIdentity;
 use crate::{Installation, LabError};
 
 /// Everything that is waited for happens within this time, or the demo fails.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process of gyrus. Dropping it kills it.
 pub(super) struct Actor {
@@ -60,7 +60,7 @@ impl Actor {
     pub(super) async fn end(mut self) -> Result<Option<i32>, LabError> {
         if let Some(process) = ProcessIdentity::of(self.child.id())? {
             // Waiting blocks a thread; the child stays here, so that it dies if we give up.
-            let gone = tokio::task::spawn_blocking(move || process.wait_gone(PATIENCE));
+            let gone = tokio::task::spawn_blocking(move || process.wait_gone(TIMEOUT));
             if !gone.await.map_err(LabError::failed)?? {
                 return Err(LabError::failed("a process of the demo does not end"));
             }
@@ -74,7 +74,7 @@ impl Actor {
             return Ok(self.child.wait()?.code());
         };
         // Long enough for whatever else is waited for to happen or to be given up.
-        let gone = tokio::task::spawn_blocking(move || process.wait_gone(PATIENCE * 2));
+        let gone = tokio::task::spawn_blocking(move || process.wait_gone(TIMEOUT * 2));
         gone.await.map_err(LabError::failed)??;
         Ok(self.child.wait()?.code())
     }
@@ -112,7 +112,7 @@ impl Actor {
 
 /// Waits until all processes are gone; whether they are.
 fn all_gone(tree: &[ProcessIdentity]) -> Result<bool, LabError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for process in tree {
         let left = deadline.saturating_duration_since(Instant::now());
         if !process.wait_gone(left)? {
@@ -201,7 +201,7 @@ pub(super) async fn within<T>(
     done: impl Future<Output = T>,
     too_long: &str,
 ) -> Result<T, LabError> {
-    tokio::time::timeout(PATIENCE, done)
+    tokio::time::timeout(TIMEOUT, done)
         .await
-        .map_err(|_| LabError::failed(format!("{too_long}, after {} s", PATIENCE.as_secs())))
+        .map_err(|_| LabError::failed(format!("{too_long}, after {} s", TIMEOUT.as_secs())))
 }

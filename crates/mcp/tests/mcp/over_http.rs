@@ -13,7 +13,7 @@ use gyrus_mcp::{Servers, State};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::world::{PATIENCE, World, named, ready};
+use crate::world::{TIMEOUT, World, named, ready};
 
 /// A server's behaviour, and the requests that it received.
 #[derive(Clone)]
@@ -128,7 +128,7 @@ async fn what_is_not_there_is_said() {
         ("nothing", "invalid address"),
     ] {
         let mut servers = Servers::start(vec![world.at(url, &[("x-key", "hunter2")])]);
-        let state = servers.states(PATIENCE).await["srv"].clone();
+        let state = servers.states(TIMEOUT).await["srv"].clone();
         let State::Missing(why) = state else {
             panic!("{url}: {state:?}");
         };

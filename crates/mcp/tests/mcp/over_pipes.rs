@@ -6,7 +6,7 @@ use gyrus_contract::{ActionVerdict, Reach, ToolOutput, Touch};
 use gyrus_mcp::{Servers, State};
 use serde_json::json;
 
-use crate::world::{PATIENCE, World, named, ready};
+use crate::world::{TIMEOUT, World, named, ready};
 
 #[tokio::test]
 async fn every_kind_of_answer() {
@@ -207,7 +207,7 @@ async fn a_server_that_is_late_or_dead_holds_nobody_up() {
     assert!(matches!(&state, State::Missing(why) if why.contains("not ready within")));
     assert!(servers.tools().is_empty());
     let mut servers = Servers::start(vec![world.setup("dead")]);
-    let state = servers.states(PATIENCE).await["srv"].clone();
+    let state = servers.states(TIMEOUT).await["srv"].clone();
     let State::Missing(why) = state else {
         panic!("{state:?}");
     };
@@ -216,7 +216,7 @@ async fn a_server_that_is_late_or_dead_holds_nobody_up() {
         "it ended with code 3, and said: no licence for this year"
     );
     let mut servers = Servers::start(vec![world.process("/nowhere/server", &[])]);
-    let state = servers.states(PATIENCE).await["srv"].clone();
+    let state = servers.states(TIMEOUT).await["srv"].clone();
     assert!(
         matches!(&state, State::Missing(why) if why.contains("not found")),
         "{state:?}"
@@ -227,7 +227,7 @@ async fn a_server_that_is_late_or_dead_holds_nobody_up() {
 async fn odd_lists_lose_what_cannot_be_used_and_nothing_else() {
     let world = World::new();
     let mut servers = Servers::start(vec![world.setup("odd")]);
-    let state = servers.states(PATIENCE).await["srv"].clone();
+    let state = servers.states(TIMEOUT).await["srv"].clone();
     let State::Ready {
         tools, left_out, ..
     } = state
@@ -259,7 +259,7 @@ async fn odd_lists_lose_what_cannot_be_used_and_nothing_else() {
 async fn a_list_that_never_ends_is_cut() {
     let world = World::new();
     let mut servers = Servers::start(vec![world.setup("endless")]);
-    let state = servers.states(PATIENCE).await["srv"].clone();
+    let state = servers.states(TIMEOUT).await["srv"].clone();
     // Every page has a tool of the same name.
     assert!(
         matches!(&state, State::Ready { tools, left_out, .. } if tools.is_empty() && left_out.len() == 1),

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Maximum time for everything that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server of these tests.
 const SERVER: &str = include_str!("../server.sh");
@@ -77,7 +77,7 @@ impl World {
                 run: run(),
             },
             reach: Reach::Workspace,
-            silence: PATIENCE,
+            silence: TIMEOUT,
             pictures: picture,
         }
     }
@@ -114,7 +114,7 @@ impl World {
             reason = "the test stands in for the kernel"
         )]
         let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
-        tokio::time::timeout(PATIENCE, tool.call(cleared, self))
+        tokio::time::timeout(TIMEOUT, tool.call(cleared, self))
             .await
             .unwrap()
     }
@@ -158,7 +158,7 @@ impl Site for World {
 /// Starts a server, waits until it is ready, and takes its tools.
 pub(crate) async fn ready(setup: Setup) -> (Servers, Vec<Arc<dyn Tool>>) {
     let mut servers = Servers::start(vec![setup]);
-    let state = servers.states(PATIENCE).await["srv"].clone();
+    let state = servers.states(TIMEOUT).await["srv"].clone();
     assert!(matches!(state, State::Ready { .. }), "{state:?}");
     let tools = servers.tools();
     (servers, tools)

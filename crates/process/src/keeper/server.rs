@@ -42,7 +42,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const REMAINDER_BYTES: usize = 1024 * 1024;
 
 /// Time that killed processes may take to die before they are killed again.
-const PATIENCE: Duration = Duration::from_millis(100);
+const REKILL_AFTER: Duration = Duration::from_millis(100);
 
 /// All resources that a process can be limited in.
 const LIMITED: [Resource; 16] = [
@@ -267,7 +267,7 @@ fn run(
         let mut patience = Duration::ZERO;
         while !is_closed(&mut children, patience)? {
             tree::kill_tree(level, reach)?;
-            patience = PATIENCE;
+            patience = REKILL_AFTER;
         }
         io::Result::Ok(end)
     })();

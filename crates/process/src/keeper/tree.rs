@@ -13,7 +13,7 @@ use super::Level;
 use crate::ProcessIdentity;
 
 /// Time to wait for one killed process before the whole tree is scanned again.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The processes that signals of this process reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn kill_descendants() -> io::Result<()> {
         }
         for process in killed {
             // The next look decides; this only keeps us from looking too often.
-            let _ = process.wait_gone(PATIENCE);
+            let _ = process.wait_gone(TIMEOUT);
         }
     }
 }

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Total time to wait for locks that other processes hold.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The locks of a carry-over in one store, and its folder there. Dropping this releases nothing:
 /// after an error, as after a kill, the next process finishes the carry-over.
@@ -50,7 +50,7 @@ impl<'a> Locks<'a> {
             modes: live.modes()?,
             stage: plan.stage(store),
             token: format!("gyrus {}\n", plan.token),
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + TIMEOUT,
             files: Cell::new(0),
             held: Vec::new(),
         };

@@ -13,8 +13,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
+    model_choice::{self},
     setup,
-    whom::{self},
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -42,20 +42,22 @@ impl Check {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
         let runtime = drive::runtime()?;
-        let whom = setup::whom(&runtime, gyrus, &config, &self.names)?;
+        let choice = setup::model_choice(&runtime, gyrus, &config, &self.names)?;
         let config = gyrus.config()?;
         let code = runtime.block_on(async {
-            let catalogue = whom::catalogue(gyrus)?;
+            let catalogue = model_choice::catalogue(gyrus)?;
             let keys = Keys::new(&config.keys);
             let pictures: Arc<dyn Blobs> = Arc::new(ProbePictures::new());
             let mut code = Code::Reached;
             let mut done: Vec<String> = Vec::new();
-            for name in whom.names() {
+            for name in choice.names() {
                 if name.starts_with("script:") {
                     return Err(Failure::usage("a script knows its replies already")
                         .hint("name a model: gyrus models check PROVIDER/MODEL"));
                 }
-                for candidate in whom::connected(&name, &keys, &catalogue, &pictures).await? {
+                for candidate in
+                    model_choice::connected(&name, &keys, &catalogue, &pictures).await?
+                {
                     let model = candidate.model;
                     if done.iter().any(|one| one == model.name()) {
                         continue;

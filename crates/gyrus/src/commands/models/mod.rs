@@ -14,7 +14,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    whom::{self, Whom},
+    model_choice::{self, ModelChoice},
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -44,13 +44,13 @@ impl Models {
 fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let config = gyrus.config()?;
     let runtime = drive::runtime()?;
-    let catalogue = whom::catalogue(gyrus)?;
+    let catalogue = model_choice::catalogue(gyrus)?;
     let keys = Keys::new(&config.keys);
     let measured = MeasuredModels::read(&gyrus.home()?.state)?;
     let found = runtime.block_on(async {
         let mut names = Vec::new();
-        if let Some(whom) = Whom::named(gyrus, &config, &[])? {
-            names.extend(whom.names().map(|name| (name, "configured".to_owned())));
+        if let Some(choice) = ModelChoice::named(gyrus, &config, &[])? {
+            names.extend(choice.names().map(|name| (name, "configured".to_owned())));
         }
         let mut more = discover::with_keys(&catalogue, &keys);
         more.extend(discover::local(&catalogue).await);
@@ -78,7 +78,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         if name.starts_with("script:") {
             continue;
         }
-        match runtime.block_on(whom::connected(&name, &keys, &catalogue, &blobs)) {
+        match runtime.block_on(model_choice::connected(&name, &keys, &catalogue, &blobs)) {
             Ok(candidates) => {
                 for candidate in candidates {
                     let was_measured = measured.has(candidate.model.name());

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 
 use super::blobs::lacks_files;
-use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, output};
 
 /// Take in a run that was exported
@@ -21,7 +21,7 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("import a run")?;
+        inside_run::refuse("import a run")?;
         let store = gyrus.store()?;
         let name = if self.file == Path::new("-") {
             store.import(&mut io::stdin().lock())?

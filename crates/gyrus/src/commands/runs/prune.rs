@@ -14,7 +14,7 @@ use super::{
 };
 use gyrus_text::parse_duration;
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::console::put;
 
 /// Free the space of old runs, keeping their journals
@@ -30,7 +30,7 @@ pub(crate) struct Prune {
 
 impl Prune {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("prune runs")?;
+        inside_run::refuse("prune runs")?;
         let store = gyrus.store()?;
         let age_ms = i64::try_from(self.older_than.as_millis()).unwrap_or(i64::MAX);
         let before_ms = jiff::Timestamp::now()

@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_kernel::{family, log_name, undo};
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::console::put;
 
 /// Remove runs for good, with the runs that they started
@@ -18,7 +18,7 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        own_child::refuse("remove runs")?;
+        inside_run::refuse("remove runs")?;
         let store = gyrus.store()?;
         // All are understood before one is removed.
         let mut runs = Vec::new();

@@ -33,7 +33,7 @@ enum Name {
 
 /// Names of the models that a run is to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whom {
+pub(crate) struct ModelChoice {
     names: Vec<Name>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Ready {
     pub(crate) secrets: Vec<Secret>,
 }
 
-impl Whom {
+impl ModelChoice {
     /// Understands names; a script's path becomes absolute, so that it is found again from
     /// another folder.
     pub(crate) fn parse<'a>(given: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
@@ -178,7 +178,7 @@ impl Whom {
     }
 }
 
-impl std::fmt::Display for Whom {
+impl std::fmt::Display for ModelChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<String> = self.names().collect();
         f.write_str(&names.join(BETWEEN))
@@ -299,10 +299,10 @@ mod tests {
 
     #[test]
     fn names_are_found_again() {
-        let whom = Whom::parse(["openai:large", "http://127.0.0.1:9/v1#m"]).unwrap();
-        assert_eq!(Whom::pinned(&whom.pins()).unwrap(), whom);
-        assert!(Whom::parse(["script:a.toml", "openai"]).is_err());
-        assert!(Whom::parse(["script:"]).is_err());
-        assert!(Whom::pinned(&Pins::new()).is_err());
+        let choice = ModelChoice::parse(["openai:large", "http://127.0.0.1:9/v1#m"]).unwrap();
+        assert_eq!(ModelChoice::pinned(&choice.pins()).unwrap(), choice);
+        assert!(ModelChoice::parse(["script:a.toml", "openai"]).is_err());
+        assert!(ModelChoice::parse(["script:"]).is_err());
+        assert!(ModelChoice::pinned(&Pins::new()).is_err());
     }
 }
