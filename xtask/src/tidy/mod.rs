@@ -12,6 +12,7 @@ mod prose;
 mod names;
 mod vendors;
 mod sizes;
+mod circles;
 mod docs;
 
 use std::{
@@ -66,6 +67,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     findings.extend(words::check_mint(&sources));
     findings.extend(names::check(&sources));
+    findings.extend(circles::check(&sources));
     findings.extend(sizes::check(&sources, &read(&root, sizes::EXCEPTIONS)?));
     for path in documents(&root)? {
         findings.extend(docs::check_document(&root, &path, &read(&root, &path)?));
