@@ -15,8 +15,8 @@ use gyrus_contract::BlobId;
 
 use crate::{
     Disk, DiskFile, Error,
+    home::make_folder,
     segment::{Files, TEMPORARY_PREFIX, write_all},
-    store::make_folder,
 };
 
 /// Largest blob, in bytes.

@@ -6,7 +6,10 @@
 
 use std::{fmt, io, path::Path};
 
-use crate::{Holder, Watch};
+use gyrus_process::ProcessIdentity;
+use serde::{Deserialize, Serialize};
+
+use crate::Watch;
 
 /// A disk and its machine.
 pub trait Disk: Send + Sync + fmt::Debug {
@@ -93,4 +96,15 @@ pub struct Now {
     pub unix_ms: i64,
     /// Microseconds since some moment; never goes back.
     pub mono_us: u64,
+}
+
+/// A process that holds, or held, a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub process: ProcessIdentity,
+    /// The time since when it holds the log, in milliseconds since 1970, UTC.
+    pub since_ms: i64,
+    /// The machine's name.
+    pub host: String,
 }

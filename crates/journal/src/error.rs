@@ -4,18 +4,15 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use gyrus_contract::BlobId;
 
-use crate::{Holder, LogName};
+use crate::{BadLogName, Holder, LogName};
 
 /// The reason why an operation on a store, a log or one of its parts failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A text is not a valid name of a log.
-    #[error("`{given}` cannot name a log; both parts of `kind/id` are of a-z, 0-9 and `-`")]
-    BadName {
-        /// The text that was given, cut.
-        given: String,
-    },
+    #[error(transparent)]
+    BadName(#[from] BadLogName),
     /// The store would be on a network file system, where locks and syncing cannot be relied on.
     #[error(
         "{} is on a network file system ({file_system}), which can lose entries; use a folder on \

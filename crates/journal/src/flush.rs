@@ -10,8 +10,7 @@
 use std::{
     io, mem,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use gyrus_contract::Digest;
@@ -20,15 +19,11 @@ use tokio::sync::watch;
 use crate::{
     Error,
     blobs::{self, Unsynced},
-    flushers,
+    home::Home,
     lock::Lock,
     segment::{Files, write_all},
-    store::Home,
     take::{self, Output},
 };
-
-/// Maximum time until entries that no task waits for are put on disk, inside a tokio runtime.
-pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The state shared by the clones of a writer.
 #[derive(Debug)]
@@ -97,6 +92,11 @@ impl State {
             hash: self.hash,
             blobs: self.blobs,
         }
+    }
+
+    /// Whether there are entries that can still be put on disk.
+    pub(crate) fn waits(&self) -> bool {
+        !self.pending.is_empty() && self.failed.is_none()
     }
 }
 
@@ -175,31 +175,6 @@ impl Shared {
         }))
     }
 
-    /// Flushes pending entries at intervals, until there are none.
-    pub(crate) fn start_timer(self: &Arc<Self>) {
-        let timer = Timer(Arc::downgrade(self));
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(FLUSH_INTERVAL).await;
-                let Some(shared) = timer.0.upgrade() else {
-                    return;
-                };
-                {
-                    let mut state = shared.state();
-                    if state.pending.is_empty() || state.failed.is_some() {
-                        state.timer = false;
-                        return;
-                    }
-                }
-                let target = shared.state().target();
-                // A failure is reported to the tasks that need the entries on disk.
-                if let Ok(Turn::Lead(lead)) = shared.turn(target) {
-                    flushers::flush(lead);
-                }
-            }
-        });
-    }
-
     /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
     /// durable entry.
     fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
@@ -231,25 +206,15 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let waits = state.waits();
         let (pending, target) = (mem::take(&mut state.pending), state.target());
-        if state.failed.is_none() && !pending.is_empty() {
+        if waits {
             // Nobody was promised that these entries are durable, so nobody needs to be told of a
             // failure.
             let _ = self.write(&pending, target, true);
         }
         // Runs before the lock is released, after which there may be another writer.
         self.home.end_writing(&self.files.name);
-    }
-}
-
-/// A task that flushes. When it ends, for whatever reason, the next append starts another.
-struct Timer(Weak<Shared>);
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.state().timer = false;
-        }
     }
 }
 

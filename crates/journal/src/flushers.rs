@@ -2,16 +2,19 @@
 //!
 //! A flush blocks for as long as the disk takes, so it must not run on an executor's threads. A few
 //! dedicated threads take one flush after the other without sleeping between them; a log that waits
-//! for a thread grows its batch meanwhile.
+//! for a thread grows its batch meanwhile. Entries that no task waits for are flushed at intervals.
 
 use std::{
     collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     thread,
     time::Duration,
 };
 
-use crate::flush::Lead;
+use crate::flush::{Lead, Shared, Turn};
+
+/// Maximum time until entries that no task waits for are put on disk, inside a tokio runtime.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum number of logs that are flushed at once: enough to share the disk's own commits, and few
 /// enough that threads do not spend their time waking each other.
@@ -99,6 +102,42 @@ impl Flushers {
                 queue.threads -= 1;
                 return None;
             }
+        }
+    }
+}
+
+/// Flushes pending entries of a log at intervals, until there are none.
+pub(crate) fn start_timer(shared: &Arc<Shared>) {
+    let timer = Timer(Arc::downgrade(shared));
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(FLUSH_INTERVAL).await;
+            let Some(shared) = timer.0.upgrade() else {
+                return;
+            };
+            {
+                let mut state = shared.state();
+                if !state.waits() {
+                    state.timer = false;
+                    return;
+                }
+            }
+            let target = shared.state().target();
+            // A failure is reported to the tasks that need the entries on disk.
+            if let Ok(Turn::Lead(lead)) = shared.turn(target) {
+                flush(lead);
+            }
+        }
+    });
+}
+
+/// A task that flushes. When it ends, for whatever reason, the next append starts another.
+struct Timer(Weak<Shared>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.state().timer = false;
         }
     }
 }

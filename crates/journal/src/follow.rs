@@ -8,7 +8,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{Entry, Error, Watch, reader::entry, scan::Walk, segment::Files};
+use crate::{Entry, Error, Watch, scan::Walk, segment::Files};
 
 /// Maximum number of entries read ahead at once.
 const AHEAD_ENTRIES: usize = 1024;
@@ -169,7 +169,7 @@ fn read_ahead(walk: &mut Walk, from_seq: u64, last: u64) -> ReadAhead {
         let number = walk.scan.segment.number;
         let next = walk.next(&mut |line| {
             bytes += line.payload_bytes();
-            (line.header.seq >= from_seq).then(|| entry(&files, number, line))
+            (line.header.seq >= from_seq).then(|| files.entry(number, line))
         });
         match next {
             Ok(Some(None)) => {}

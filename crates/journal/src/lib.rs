@@ -13,8 +13,10 @@
 
 mod name;
 mod error;
+mod home;
 mod store;
 mod disk;
+mod entry;
 mod line;
 mod lines;
 mod segment;
@@ -38,13 +40,17 @@ pub mod sim;
 #[cfg(any(test, feature = "sim"))]
 pub mod measure;
 
-pub use disk::{Disk, DiskFile, LockMode, Metadata, Now};
+pub use disk::{Disk, DiskFile, Holder, LockMode, Metadata, Now};
+pub use entry::{Entry, Payload};
 pub use error::Error;
 pub use export::Exported;
 pub use follow::Follower;
 pub use inbox::Inbox;
-pub use name::LogName;
+pub use lock::Take;
+pub use name::{BadLogName, LogName};
 pub use os::watch::Watch;
-pub use reader::{Backwards, Entries, Entry, Payload, Reader};
-pub use store::{Holder, Recovery, Store, Tail, Take, Verified};
+pub use reader::{Backwards, Entries, Reader};
+pub use scan::Tail;
+pub use store::{Store, Verified};
+pub use take::Recovery;
 pub use writer::{NewEntry, Writer};

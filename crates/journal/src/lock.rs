@@ -10,8 +10,7 @@ use std::{
 };
 
 use crate::{
-    Disk, DiskFile, Error, Holder, LockMode, LogName, Take, blobs, segment::Files,
-    segment::write_all,
+    Disk, DiskFile, Error, Holder, LockMode, LogName, blobs, segment::Files, segment::write_all,
 };
 
 /// Time that a holder may take to write its record, or to release the lock while it is dying.
@@ -26,6 +25,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Maximum length of a record in bytes.
 const RECORD_LIMIT: usize = 4 << 10;
+
+/// The way to take a log that another process may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// Takes the log only if nobody holds it; otherwise fails with [`Error::Held`].
+    IfFree,
+    /// Kills the process that holds the log, waits until it has ended, and takes the log. A process
+    /// never kills itself: if it holds the log already, this fails with [`Error::Held`] too.
+    KillHolder,
+}
 
 /// A held lock. Dropping it releases it.
 #[derive(Debug)]

@@ -2,13 +2,19 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::Error;
-
 /// Maximum length of a part of a name in bytes, far below the limits of file systems.
 const PART_LIMIT: usize = 100;
 
 /// Names that the store uses itself.
 const RESERVED: [&str; 2] = ["blobs", "format"];
+
+/// A text is not a valid name of a log.
+#[derive(Debug, thiserror::Error)]
+#[error("`{given}` cannot name a log; both parts of `kind/id` are of a-z, 0-9 and `-`")]
+pub struct BadLogName {
+    /// The text that was given, cut.
+    pub given: String,
+}
 
 /// The name of a log: the kind of log and the id in that kind. Also the log's folder below the
 /// store's root.
@@ -20,7 +26,7 @@ pub struct LogName {
 
 impl LogName {
     /// Names the log `id` among those of `kind`. Both are of `[a-z0-9-]`, 1 to 100 characters.
-    pub fn new(kind: &str, id: &str) -> Result<Self, Error> {
+    pub fn new(kind: &str, id: &str) -> Result<Self, BadLogName> {
         let name = Self {
             kind: kind.to_owned(),
             id: id.to_owned(),
@@ -28,7 +34,7 @@ impl LogName {
         if is_part(kind) && is_part(id) && !RESERVED.contains(&kind) {
             Ok(name)
         } else {
-            Err(Error::BadName {
+            Err(BadLogName {
                 given: name.to_string().chars().take(PART_LIMIT).collect(),
             })
         }
@@ -59,8 +65,8 @@ impl fmt::Display for LogName {
 }
 
 impl FromStr for LogName {
-    type Err = Error;
-    fn from_str(s: &str) -> Result<Self, Error> {
+    type Err = BadLogName;
+    fn from_str(s: &str) -> Result<Self, BadLogName> {
         let (kind, id) = s.split_once('/').unwrap_or((s, ""));
         Self::new(kind, id)
     }

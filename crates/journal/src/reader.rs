@@ -6,45 +6,16 @@
 use std::{io, sync::Arc};
 
 use gyrus_contract::{BlobId, Digest};
-use serde_json::value::RawValue;
 
 use crate::{
-    Error, Follower, blobs,
+    Entry, Error, Follower, blobs,
+    home::Home,
     line::Line,
     lines::LinesBack,
     scan::{Scan, Walk},
     seek,
     segment::{Files, Segment},
-    store::Home,
 };
-
-/// One line of a log.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    /// The number; the first entry of a log has number 1.
-    pub seq: u64,
-    /// The time of appending, in milliseconds since 1970, UTC.
-    pub at_ms: i64,
-    /// The time of appending, in microseconds since its writer took the log.
-    pub mono_us: u64,
-    /// The kind of event.
-    pub kind: String,
-    /// Version of the payload's format.
-    pub version: u16,
-    /// The data of the event.
-    pub payload: Payload,
-    /// The hash of this entry and, through the chain, of all before it.
-    pub hash: Digest,
-}
-
-/// The payload of an entry.
-#[derive(Debug, Clone)]
-pub enum Payload {
-    /// JSON, as it was appended.
-    Json(Box<RawValue>),
-    /// The hash of a payload that was erased.
-    Erased(Digest),
-}
 
 /// A reader of a log. Needs no lock.
 #[derive(Debug, Clone)]
@@ -133,19 +104,6 @@ impl Reader {
     }
 }
 
-/// Converts a line to an entry, or returns an error if it is not a valid one.
-pub(crate) fn entry(files: &Files, segment: u32, line: &Line<'_>) -> Result<Entry, Error> {
-    line.to_entry().ok_or_else(|| {
-        let seq = line.header.seq;
-        files.corrupt(
-            segment,
-            0,
-            seq,
-            "its payload is not JSON although its hash is right",
-        )
-    })
-}
-
 /// An iterator over entries, oldest first. Ends after an error.
 #[derive(Debug)]
 pub struct Entries {
@@ -162,9 +120,8 @@ impl Iterator for Entries {
             let files = Arc::clone(&self.walk.files);
             let number = self.walk.scan.segment.number;
             let from_seq = self.from_seq;
-            let mut take = |line: &Line<'_>| {
-                (line.header.seq >= from_seq).then(|| entry(&files, number, line))
-            };
+            let mut take =
+                |line: &Line<'_>| (line.header.seq >= from_seq).then(|| files.entry(number, line));
             match self.walk.next(&mut take).transpose() {
                 Some(Ok(None)) => {}
                 Some(Ok(Some(entry))) => {
@@ -228,7 +185,7 @@ impl Backwards {
             self.seq -= 1;
             self.hash = previous;
             if accept(&line) {
-                return entry(&self.files, self.segment.number, &line).map(Some);
+                return self.files.entry(self.segment.number, &line).map(Some);
             }
         }
         Ok(None)

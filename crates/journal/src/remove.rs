@@ -12,7 +12,7 @@ use gyrus_contract::BlobId;
 use uuid::Uuid;
 
 use crate::{
-    Disk, Error, LockMode, LogName, Store, Take, blobs, lock, segment::Files, store::make_folder,
+    Disk, Error, LockMode, LogName, Store, Take, blobs, home::make_folder, lock, segment::Files,
 };
 
 impl Store {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gyrus_contract::Digest;
 
 use crate::{
-    Error, Tail,
+    Error,
     line::{Line, START},
     lines::{Lines, Piece},
     segment::{End, Files, Segment},
@@ -28,6 +28,15 @@ pub(crate) struct Position {
     pub(crate) seq: u64,
     /// Its hash.
     pub(crate) hash: Digest,
+}
+
+/// Bytes at the end of a segment that are not entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// The segment's number.
+    pub segment: u32,
+    /// Number of bytes.
+    pub bytes: u64,
 }
 
 /// Reads one segment.

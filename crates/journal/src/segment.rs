@@ -17,8 +17,8 @@ use gyrus_contract::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Disk, DiskFile, Error, Holder, LogName,
-    line::{self, Key},
+    Disk, DiskFile, Entry, Error, Holder, LogName,
+    line::{self, Key, Line},
     lines::{Lines, Piece},
 };
 
@@ -268,6 +268,14 @@ impl Files {
         } else {
             Error::io("open", &self.folder)(error)
         }
+    }
+
+    /// Converts a line of a segment to an entry.
+    pub(crate) fn entry(&self, segment: u32, line: &Line<'_>) -> Result<Entry, Error> {
+        line.to_entry().ok_or_else(|| {
+            let why = "its payload is not JSON although its hash is right";
+            self.corrupt(segment, 0, line.header.seq, why)
+        })
     }
 
     pub(crate) fn corrupt(

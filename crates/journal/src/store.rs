@@ -9,20 +9,18 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use gyrus_contract::{BlobId, Digest};
-use gyrus_process::ProcessIdentity;
-use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
-    Disk, Error, Inbox, LogName, Reader, Writer, blobs, lock,
+    Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Tail, Take, Writer, blobs,
+    home::{Home, make_folder},
+    lock,
     os::{disk::OsDisk, mounts},
     scan::{Scan, Walk},
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
@@ -34,46 +32,6 @@ const FORMAT_LIMIT: u64 = 64;
 
 /// Folders at the root that are not kinds of logs.
 const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
-
-/// A process that holds, or held, a log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The process.
-    pub process: ProcessIdentity,
-    /// The time since when it holds the log, in milliseconds since 1970, UTC.
-    pub since_ms: i64,
-    /// The machine's name.
-    pub host: String,
-}
-
-/// The way to take a log that another process may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Take {
-    /// Takes the log only if nobody holds it; otherwise fails with [`Error::Held`].
-    IfFree,
-    /// Kills the process that holds the log, waits until it has ended, and takes the log. A process
-    /// never kills itself: if it holds the log already, this fails with [`Error::Held`] too.
-    KillHolder,
-}
-
-/// The findings of taking a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovery {
-    /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
-    /// segment, which now ends before them.
-    pub set_aside: Option<Tail>,
-    /// The previous holder of the log, from its last segment.
-    pub previous: Option<Holder>,
-}
-
-/// Bytes at the end of a segment that are not entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tail {
-    /// The segment's number.
-    pub segment: u32,
-    /// Number of bytes.
-    pub bytes: u64,
-}
 
 /// The result of [`Store::verify`] for a log whose whole chain is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,18 +50,6 @@ pub struct Verified {
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) home: Arc<Home>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Home {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) root: PathBuf,
-    /// The version of the store, if it is newer than this program's.
-    newer: Option<u32>,
-    /// Size in bytes from which a segment is followed by a new one.
-    pub(crate) segment_bytes: u64,
-    /// The number of the last durable entry of each log that this process writes.
-    writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
 }
 
 impl Store {
@@ -139,13 +85,7 @@ impl Store {
     ) -> Result<Store, Error> {
         make_folder(disk.as_ref(), root)?;
         let newer = format(disk.as_ref(), root)?;
-        let home = Home {
-            disk,
-            root: root.to_owned(),
-            newer,
-            segment_bytes,
-            writing: Mutex::default(),
-        };
+        let home = Home::new(disk, root, newer, segment_bytes);
         Ok(Self {
             home: Arc::new(home),
         })
@@ -327,30 +267,6 @@ impl Store {
     }
 }
 
-impl Home {
-    pub(crate) fn shared_blobs(&self) -> PathBuf {
-        self.root.join("blobs")
-    }
-
-    /// Returns the number of the last entry on disk, as it grows, of a log whose writer is in this
-    /// process. The sender is dropped with the writer.
-    pub(crate) fn durable(&self, name: &LogName) -> Option<watch::Receiver<u64>> {
-        self.writing().get(name).cloned()
-    }
-
-    pub(crate) fn begin_writing(&self, name: &LogName, durable: watch::Receiver<u64>) {
-        self.writing().insert(name.clone(), durable);
-    }
-
-    pub(crate) fn end_writing(&self, name: &LogName) {
-        self.writing().remove(name);
-    }
-
-    fn writing(&self) -> MutexGuard<'_, BTreeMap<LogName, watch::Receiver<u64>>> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A log that is complete but not in the store under its name yet.
 pub(crate) struct Staged {
     pub(crate) files: Arc<Files>,
@@ -372,16 +288,6 @@ pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
         head: position.hash,
         tail,
     })
-}
-
-/// Creates a folder if it does not exist. Its name is not on disk yet.
-pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
-    match disk.create_folder(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("create", path)(error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Reads or writes the store's version, and returns it if it is newer than this program's.

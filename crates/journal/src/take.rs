@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gyrus_contract::Digest;
 
 use crate::{
-    DiskFile, Error, Holder, Recovery,
+    DiskFile, Error, Holder, Tail,
     line::genesis,
     scan::{Position, Scan},
     segment::{End, FORMAT, Files, SegmentHeader},
@@ -18,6 +18,16 @@ use crate::{
 
 /// Number of bytes copied at once.
 const COPY_BYTES: usize = 256 << 10;
+
+/// The findings of taking a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
+    /// segment, which now ends before them.
+    pub set_aside: Option<Tail>,
+    /// The previous holder of the log, from its last segment.
+    pub previous: Option<Holder>,
+}
 
 /// A segment that is being written, and its last entry.
 #[derive(Debug)]

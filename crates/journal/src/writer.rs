@@ -11,10 +11,10 @@ use crate::{
     Error, Inbox, LogName, Reader, blobs,
     flush::{Shared, State, Turn},
     flushers,
+    home::Home,
     line::{self, BatchStart, PAYLOAD_LIMIT},
     lock::Lock,
     segment::Files,
-    store::Home,
     take::Output,
 };
 
@@ -87,7 +87,7 @@ impl Writer {
         state.timer |= timer;
         drop(state);
         if timer {
-            self.shared.start_timer();
+            flushers::start_timer(&self.shared);
         }
         if full {
             self.barrier_blocking()?;

@@ -1,11 +1,21 @@
 //! The checks after a crash: the whole store, before and after recovery, and whether damage to
 //! durable data is reported.
 
+use std::{path::Path, sync::Arc};
+
 use fastrand::Rng;
 use serde_json::value::RawValue;
 
-use super::{SimDisk, life::open, oracle::Oracle};
+use super::{SimDisk, oracle::Oracle};
 use crate::{Error, LogName, NewEntry, Store, Take};
+
+/// Segment size in bytes, small so that logs have many segments.
+const SEGMENT_BYTES: u64 = 1500;
+
+/// Opens the store on a disk.
+pub(super) fn open(disk: &SimDisk) -> Result<Store, Error> {
+    Store::open_with(Arc::new(disk.clone()), Path::new("/home"), SEGMENT_BYTES)
+}
 
 /// Compares a disk with the oracle, before and after recovery.
 pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Result<(), String> {

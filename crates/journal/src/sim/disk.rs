@@ -1,56 +1,25 @@
 //! A disk in memory with planned faults.
 
 use std::{
-    collections::BTreeMap,
     io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use fastrand::Rng;
-use gyrus_process::ProcessIdentity;
 use tokio::sync::watch;
 
 use super::{
     file::SimFile,
-    tree::{Node, Tree},
+    machine::{self, Fault, Machine},
+    tree::Tree,
 };
-use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, Watch};
-
-/// A fault of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The disk is full: a write is cut in half, a new name is refused.
-    NoSpace,
-    /// The call fails; if it was a sync, what it should have written is dropped, and later syncs
-    /// succeed.
-    Io,
-    /// A write accepts half of its bytes and reports that.
-    ShortWrite,
-    /// The power is cut: from this call on nothing works any more.
-    PowerCut,
-}
+use crate::{Disk, DiskFile, Holder, Metadata, Now, Watch};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     machine: Arc<Mutex<Machine>>,
-}
-
-#[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) tree: Tree,
-    clock_us: u64,
-    calls: u64,
-    faults: BTreeMap<u64, Fault>,
-    /// Number of faults that happened.
-    fired: u64,
-    off: bool,
-    boot: u64,
-    /// The locks: file, handle and mode.
-    pub(super) locks: Vec<(u64, u64, LockMode)>,
-    handles: u64,
-    watches: BTreeMap<u64, watch::Sender<u64>>,
 }
 
 impl Default for SimDisk {
@@ -66,25 +35,14 @@ impl SimDisk {
     }
 
     fn boot(tree: Tree, clock_us: u64, boot: u64) -> Self {
-        let machine = Machine {
-            tree,
-            clock_us,
-            calls: 0,
-            faults: BTreeMap::new(),
-            fired: 0,
-            off: false,
-            boot,
-            locks: Vec::new(),
-            handles: 0,
-            watches: BTreeMap::new(),
-        };
+        let machine = Machine::new(tree, clock_us, boot);
         Self {
             machine: Arc::new(Mutex::new(machine)),
         }
     }
 
-    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        machine::lock(&self.machine)
     }
 
     /// Returns the disk as a power cut at this moment leaves it. Locks and planned faults are gone.
@@ -137,93 +95,16 @@ impl SimDisk {
         }
         Ok(())
     }
-}
 
-impl Machine {
-    /// Counts a call and returns its planned fault. The call must fail if this returns an error.
-    pub(super) fn call(&mut self) -> io::Result<Option<Fault>> {
-        if self.off {
-            return Err(io::Error::other("the power is off"));
-        }
-        self.calls += 1;
-        self.clock_us += 100;
-        let fault = self.faults.remove(&self.calls);
-        self.fired += u64::from(fault.is_some());
-        self.off |= fault == Some(Fault::PowerCut);
-        Ok(fault)
-    }
-
-    /// Counts a call that reads.
-    pub(super) fn reading(&mut self) -> io::Result<&mut Tree> {
-        match self.call()? {
-            Some(Fault::Io | Fault::PowerCut) => Err(io_error()),
-            Some(Fault::NoSpace | Fault::ShortWrite) | None => Ok(&mut self.tree),
-        }
-    }
-
-    /// Counts a call that changes names.
-    fn naming(&mut self, path: &Path) -> io::Result<&mut Tree> {
-        match self.call()? {
-            Some(Fault::Io | Fault::PowerCut) => return Err(io_error()),
-            Some(Fault::NoSpace) => return Err(io::ErrorKind::StorageFull.into()),
-            Some(Fault::ShortWrite) | None => {}
-        }
-        self.announce(path.parent());
-        Ok(&mut self.tree)
-    }
-
-    pub(super) fn announce(&self, folder: Option<&Path>) {
-        if self.watches.is_empty() {
-            return;
-        }
-        let Some(Ok(folder)) = folder.map(|folder| self.tree.folder(folder)) else {
-            return;
-        };
-        if let Some(changes) = self.watches.get(&folder) {
-            changes.send_modify(|count| *count += 1);
-        }
-    }
-
-    pub(super) fn metadata(&mut self, node: Node) -> Metadata {
-        match node {
-            Node::File(inode) => {
-                let contents = self.tree.contents(inode);
-                let (len, links) = (contents.bytes.len() as u64, contents.links);
-                Metadata {
-                    inode,
-                    len,
-                    links,
-                    is_folder: false,
-                }
-            }
-            Node::Folder(inode) => Metadata {
-                inode,
-                len: 0,
-                links: 1,
-                is_folder: true,
-            },
-        }
-    }
-
-    fn process(&self) -> ProcessIdentity {
-        let boot_id = format!("simulated boot {:06}", self.boot);
-        ProcessIdentity {
-            pid: 1000,
-            start_time: 1000,
-            boot_id,
-        }
-    }
-}
-
-pub(super) fn io_error() -> io::Error {
-    io::Error::other("simulated failure of the medium")
-}
-
-impl SimDisk {
     fn handle(&self, machine: &mut Machine, id: u64, path: &Path) -> Box<dyn DiskFile> {
         machine.handles += 1;
         let folder = path.parent().map(Path::to_owned);
-        Box::new(SimFile::new(self.clone(), machine.handles, id, folder))
+        Box::new(SimFile::new(
+            Arc::clone(&self.machine),
+            machine.handles,
+            id,
+            folder,
+        ))
     }
 }
 

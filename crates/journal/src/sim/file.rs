@@ -1,23 +1,35 @@
 //! An open file on a simulated disk.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
-use super::{Fault, SimDisk, disk::io_error, tree::Node};
+use super::{
+    machine::{self, Fault, Machine, io_error},
+    tree::Node,
+};
 use crate::{DiskFile, LockMode, Metadata};
 
 /// A handle. Its locks are released with it.
 #[derive(Debug)]
 pub(super) struct SimFile {
-    disk: SimDisk,
+    machine: Arc<Mutex<Machine>>,
     handle: u64,
     id: u64,
     folder: Option<PathBuf>,
 }
 
 impl SimFile {
-    pub(super) fn new(disk: SimDisk, handle: u64, id: u64, folder: Option<PathBuf>) -> Self {
+    pub(super) fn new(
+        machine: Arc<Mutex<Machine>>,
+        handle: u64,
+        id: u64,
+        folder: Option<PathBuf>,
+    ) -> Self {
         Self {
-            disk,
+            machine,
             handle,
             id,
             folder,
@@ -27,8 +39,7 @@ impl SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
-        self.disk
-            .machine()
+        machine::lock(&self.machine)
             .locks
             .retain(|(_, handle, _)| *handle != self.handle);
     }
@@ -36,7 +47,7 @@ impl Drop for SimFile {
 
 impl DiskFile for SimFile {
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let mut machine = self.disk.machine();
+        let mut machine = machine::lock(&self.machine);
         let fault = machine.call()?;
         let taken = match fault {
             Some(Fault::NoSpace | Fault::ShortWrite) => bytes.len() / 2,
@@ -58,7 +69,7 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut machine = self.disk.machine();
+        let mut machine = machine::lock(&self.machine);
         let bytes = &machine.reading()?.contents(self.id).bytes;
         let start = usize::try_from(offset)
             .unwrap_or(usize::MAX)
@@ -69,7 +80,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut machine = self.disk.machine();
+        let mut machine = machine::lock(&self.machine);
         match machine.call()? {
             Some(Fault::Io | Fault::NoSpace) => {
                 machine.tree.contents(self.id).lose();
@@ -84,18 +95,21 @@ impl DiskFile for SimFile {
     }
 
     fn metadata(&self) -> io::Result<Metadata> {
-        let mut machine = self.disk.machine();
+        let mut machine = machine::lock(&self.machine);
         machine.reading()?;
         Ok(machine.metadata(Node::File(self.id)))
     }
 
     fn clear(&self) -> io::Result<()> {
-        self.disk.machine().reading()?.contents(self.id).clear();
+        machine::lock(&self.machine)
+            .reading()?
+            .contents(self.id)
+            .clear();
         Ok(())
     }
 
     fn try_lock(&self, mode: LockMode) -> io::Result<bool> {
-        let mut machine = self.disk.machine();
+        let mut machine = machine::lock(&self.machine);
         machine.reading()?;
         let free = machine.locks.iter().all(|(id, handle, held)| {
             let both_share = mode == LockMode::Shared && *held == LockMode::Shared;

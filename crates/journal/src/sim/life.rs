@@ -4,7 +4,6 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::Arc,
 };
 
 use fastrand::Rng;
@@ -12,14 +11,11 @@ use serde_json::value::RawValue;
 
 use super::{
     SimDisk,
-    aftermath::check,
+    aftermath::{check, open},
     oracle::{Oracle, Presence},
     scenario::{Action, After, Scenario, Step, fault},
 };
 use crate::{Disk, Error, LogName, NewEntry, Store, Take, Writer, blobs};
-
-/// Segment size in bytes, small so that logs have many segments.
-const SEGMENT_BYTES: u64 = 1500;
 
 /// Number of crashes tried after each step, beside the one that the scenario may go on from.
 const BRANCHES: u64 = 4;
@@ -128,10 +124,6 @@ struct Life {
     states: u64,
     /// Counter that makes all payloads and messages different.
     count: u64,
-}
-
-pub(super) fn open(disk: &SimDisk) -> Result<Store, Error> {
-    Store::open_with(Arc::new(disk.clone()), Path::new("/home"), SEGMENT_BYTES)
 }
 
 /// Whether a fault may cause such an error.

@@ -7,6 +7,7 @@
 
 mod contents;
 mod tree;
+mod machine;
 mod disk;
 mod file;
 mod scenario;

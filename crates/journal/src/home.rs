@@ -1,0 +1,74 @@
+//! The folder of a store, as all logs in it share it.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use crate::{Disk, Error, LogName};
+
+/// A store's disk and root, and the logs that this process writes in it.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) root: PathBuf,
+    /// The version of the store, if it is newer than this program's.
+    pub(crate) newer: Option<u32>,
+    /// Size in bytes from which a segment is followed by a new one.
+    pub(crate) segment_bytes: u64,
+    /// The number of the last durable entry of each log that this process writes.
+    writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
+}
+
+impl Home {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        newer: Option<u32>,
+        segment_bytes: u64,
+    ) -> Self {
+        Self {
+            disk,
+            root: root.to_owned(),
+            newer,
+            segment_bytes,
+            writing: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn shared_blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    /// Returns the number of the last entry on disk, as it grows, of a log whose writer is in this
+    /// process. The sender is dropped with the writer.
+    pub(crate) fn durable(&self, name: &LogName) -> Option<watch::Receiver<u64>> {
+        self.writing().get(name).cloned()
+    }
+
+    pub(crate) fn begin_writing(&self, name: &LogName, durable: watch::Receiver<u64>) {
+        self.writing().insert(name.clone(), durable);
+    }
+
+    pub(crate) fn end_writing(&self, name: &LogName) {
+        self.writing().remove(name);
+    }
+
+    fn writing(&self) -> MutexGuard<'_, BTreeMap<LogName, watch::Receiver<u64>>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Creates a folder if it does not exist. Its name is not on disk yet.
+pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
+    match disk.create_folder(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("create", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
