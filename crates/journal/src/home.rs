@@ -21,25 +21,10 @@ pub(crate) struct Home {
     /// Size in bytes from which a segment is followed by a new one.
     pub(crate) segment_bytes: u64,
     /// The number of the last durable entry of each log that this process writes.
-    writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
+    pub(crate) writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
 }
 
 impl Home {
-    pub(crate) fn new(
-        disk: Arc<dyn Disk>,
-        root: &Path,
-        newer: Option<u32>,
-        segment_bytes: u64,
-    ) -> Self {
-        Self {
-            disk,
-            root: root.to_owned(),
-            newer,
-            segment_bytes,
-            writing: Mutex::default(),
-        }
-    }
-
     pub(crate) fn shared_blobs(&self) -> PathBuf {
         self.root.join("blobs")
     }

@@ -11,7 +11,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use gyrus_contract::{BlobId, Digest};
@@ -85,7 +85,13 @@ impl Store {
     ) -> Result<Store, Error> {
         make_folder(disk.as_ref(), root)?;
         let newer = format(disk.as_ref(), root)?;
-        let home = Home::new(disk, root, newer, segment_bytes);
+        let home = Home {
+            disk,
+            root: root.to_owned(),
+            newer,
+            segment_bytes,
+            writing: Mutex::default(),
+        };
         Ok(Self {
             home: Arc::new(home),
         })

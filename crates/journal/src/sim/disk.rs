@@ -98,13 +98,12 @@ impl SimDisk {
 
     fn handle(&self, machine: &mut Machine, id: u64, path: &Path) -> Box<dyn DiskFile> {
         machine.handles += 1;
-        let folder = path.parent().map(Path::to_owned);
-        Box::new(SimFile::new(
-            Arc::clone(&self.machine),
-            machine.handles,
+        Box::new(SimFile {
+            machine: Arc::clone(&self.machine),
+            handle: machine.handles,
             id,
-            folder,
-        ))
+            folder: path.parent().map(Path::to_owned),
+        })
     }
 }
 

@@ -15,26 +15,10 @@ use crate::{DiskFile, LockMode, Metadata};
 /// A handle. Its locks are released with it.
 #[derive(Debug)]
 pub(super) struct SimFile {
-    machine: Arc<Mutex<Machine>>,
-    handle: u64,
-    id: u64,
-    folder: Option<PathBuf>,
-}
-
-impl SimFile {
-    pub(super) fn new(
-        machine: Arc<Mutex<Machine>>,
-        handle: u64,
-        id: u64,
-        folder: Option<PathBuf>,
-    ) -> Self {
-        Self {
-            machine,
-            handle,
-            id,
-            folder,
-        }
-    }
+    pub(super) machine: Arc<Mutex<Machine>>,
+    pub(super) handle: u64,
+    pub(super) id: u64,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Drop for SimFile {
