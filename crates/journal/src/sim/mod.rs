@@ -17,6 +17,7 @@ mod aftermath;
 #[cfg(test)]
 mod tests;
 
-pub use disk::{Fault, SimDisk};
+pub use disk::SimDisk;
 pub use life::{JournalViolation, explore, shrink};
+pub use machine::Fault;
 pub use scenario::Scenario;
