@@ -1,129 +1,127 @@
-//! Choice of a run's cognitive loop: by the person, or by rules that they can read.
+//! Chooses the loop of a run: the one that the person names, or by rules that they can read.
 
-use gyrus_loops::{CognitiveConfig, NAMES, Strategy};
+use gyrus_loops::{CognitiveConfig, Strategy};
 
 use crate::{config::Config, failure::Failure, flags::RunFlags};
 
-/// The word that leaves the choice to the rules; it is what holds where nothing is said.
+/// The name that leaves the choice to the rules, which is the default.
 const AUTO: &str = "auto";
 
-/// The loop that the flags name, else the configuration, else the rules. What the rules choose says
-/// why.
+/// A loop that has flags of its own, and the first of them that was given.
+struct Asked {
+    strategy: Strategy,
+    flag: Option<&'static str>,
+    /// What the flag does, after its name.
+    does: &'static str,
+    /// Why another loop refuses the flag, after the flag and before that loop's name; `None` where
+    /// every loop takes it.
+    refused: Option<(&'static str, &'static str)>,
+    /// The flags that would choose this loop.
+    remedy: &'static str,
+}
+
+/// The loops that flags ask for, in the order in which they are looked at.
+fn asked(flags: &RunFlags) -> [Asked; 4] {
+    [
+        Asked {
+            strategy: Strategy::Reactive,
+            flag: flags.screen.leads(),
+            does: "names what to work on itself",
+            refused: None,
+            remedy: "",
+        },
+        Asked {
+            strategy: Strategy::Plan,
+            flag: flags.asks_for_a_plan(),
+            does: "asks for a plan",
+            refused: Some(("needs a plan", "makes none")),
+            remedy: "--loop plan",
+        },
+        Asked {
+            strategy: Strategy::Engineer,
+            flag: flags.judging.asks_for_a_judge(),
+            does: "names a judge",
+            refused: Some(("is for work that a judge decides about", "asks none")),
+            remedy: "--loop engineer with --judge JUDGE",
+        },
+        Asked {
+            strategy: Strategy::Changeset,
+            flag: flags.asks_for_a_changeset(),
+            does: "asks for a changeset",
+            refused: Some(("is for changesets", "makes none")),
+            remedy: "--loop changeset",
+        },
+    ]
+}
+
+/// Returns the loop that the flags name, else the configuration, else the rules. What the rules
+/// choose says why.
 pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfig, Failure> {
     flags.review.check()?;
-    let named = match (&flags.cognitive_loop, &config.cognitive_loop) {
-        (None, None) => AUTO,
-        (Some(name), _) | (None, Some(name)) => name,
+    let named = flags.cognitive_loop.as_deref();
+    let named = named.or(config.cognitive_loop.as_deref()).unwrap_or(AUTO);
+    let asked = asked(flags);
+    let (strategy, because) = match named {
+        AUTO => by_rule(&asked)?,
+        name => (by_name(name)?, None),
     };
-    let chosen = match named {
-        AUTO => by_rule(flags)?,
-        name => by_name(name, flags)?,
-    };
-    let strategy = chosen.strategy();
     let name = strategy.loop_name();
-    if let Some(flag) = flags.asks_for_a_plan()
-        && strategy != Strategy::Plan
-    {
-        let what = format!("{flag} needs a plan, and the loop `{name}` makes none");
-        return Err(Failure::usage(what).hint("use --loop plan, or leave the flag out"));
+    for one in asked.iter().filter(|one| one.strategy != strategy) {
+        if let (Some(flag), Some((needs, not))) = (one.flag, one.refused) {
+            let what = format!("{flag} {needs}, and the loop `{name}` {not}");
+            let hint = format!("use {}, or leave the flag out", one.remedy);
+            return Err(Failure::usage(what).hint(hint));
+        }
     }
-    if let Some(flag) = flags.asks_for_a_changeset()
-        && strategy != Strategy::Changeset
-    {
-        let what = format!("{flag} is for changesets, and the loop `{name}` makes none");
-        return Err(Failure::usage(what).hint("use --loop changeset, or leave the flag out"));
+    let mut chosen = CognitiveConfig::of(strategy);
+    if let Some(because) = because {
+        chosen = chosen.with_reason(because);
     }
-    if let Some(flag) = flags.judging.asks_for_a_judge()
-        && strategy != Strategy::Engineer
-    {
-        let what = format!(
-            "{flag} is for work that a judge decides about, and the loop `{name}` asks none"
-        );
-        return Err(Failure::usage(what)
-            .hint("use --loop engineer with --judge JUDGE, or leave the flag out"));
+    if strategy == Strategy::Engineer {
+        let judge = flags.judging.judge.clone().ok_or_else(|| {
+            Failure::usage("the loop `engineer` needs a judge")
+                .hint("say who decides: --judge COMMAND, https://ADDRESS or mcp:SERVER__TOOL")
+        })?;
+        chosen = chosen.with_judge(judge);
     }
     let chosen = flags.judging.apply(chosen, config.engineer.docs.as_deref());
     Ok(flags.apply(chosen))
 }
 
-/// A flag that asks for a loop.
-struct Wanted<'a> {
-    flag: &'a str,
-    /// Its effect, in words that follow the flag.
-    does: &'static str,
-    thinks: CognitiveConfig,
-}
-
-/// The rules: a flag that asks for a way to think chooses it, and two that ask for two are refused.
-fn by_rule(flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
-    let wanted = |flag, does, thinks| Wanted { flag, does, thinks };
-    let judge = flags.judging.judge.clone();
-    let all = [
-        flags.screen.leads().map(|flag| {
-            let does = "names what to work on itself";
-            wanted(flag, does, CognitiveConfig::reactive())
-        }),
-        flags
-            .asks_for_a_plan()
-            .map(|flag| wanted(flag, "asks for a plan", CognitiveConfig::plan())),
-        judge.map(|judge| {
-            let thinks = CognitiveConfig::engineer(judge);
-            wanted("--judge", "names a judge", thinks)
-        }),
-        flags
-            .asks_for_a_changeset()
-            .map(|flag| wanted(flag, "asks for a changeset", CognitiveConfig::changeset())),
-    ];
-    let mut all = all.into_iter().flatten();
-    match (all.next(), all.next()) {
+/// Returns the loop that the flags ask for, and the reason; two flags that ask for two loops are
+/// refused.
+fn by_rule(asked: &[Asked]) -> Result<(Strategy, Option<String>), Failure> {
+    let given = |one: &Asked| one.flag.map(|flag| format!("{flag} {}", one.does));
+    let mut wanted = asked
+        .iter()
+        .filter_map(|one| Some((one.strategy, given(one)?)));
+    match (wanted.next(), wanted.next()) {
         (None, _) => {
-            Ok(CognitiveConfig::react()
-                .with_reason("no page, plan, judge or changeset is asked for"))
+            let because = "no page, plan, judge or changeset is asked for";
+            Ok((Strategy::React, Some(because.to_owned())))
         }
-        (Some(one), None) => {
-            let why = format!("{} {}", one.flag, one.does);
-            Ok(one.thinks.with_reason(why))
-        }
-        (Some(one), Some(other)) => {
-            let name = |wanted: &Wanted<'_>| wanted.thinks.strategy().loop_name();
-            let (first, second) = (name(&one), name(&other));
-            Err(Failure::usage(format!(
-                "{} {}, and {} {}",
-                one.flag, one.does, other.flag, other.does
-            ))
-            .hint(format!(
-                "leave one of the two out: they ask for --loop {first} and --loop {second}"
-            )))
+        (Some((strategy, why)), None) => Ok((strategy, Some(why))),
+        (Some((first, does)), Some((second, does_too))) => {
+            let (first, second) = (first.loop_name(), second.loop_name());
+            Err(
+                Failure::usage(format!("{does}, and {does_too}")).hint(format!(
+                    "leave one of the two out: they ask for --loop {first} and --loop {second}"
+                )),
+            )
         }
     }
 }
 
-fn by_name(name: &str, flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
-    Ok(match name {
-        "react" => CognitiveConfig::react(),
-        "chain-of-thought" => CognitiveConfig::chain_of_thought(),
-        "single-shot" => CognitiveConfig::single_shot(),
-        "plan" => CognitiveConfig::plan(),
-        "engineer" => match &flags.judging.judge {
-            Some(judge) => CognitiveConfig::engineer(judge.clone()),
-            None => {
-                return Err(Failure::usage("the loop `engineer` needs a judge").hint(
-                    "say who decides: --judge COMMAND, https://ADDRESS or mcp:SERVER__TOOL",
-                ));
-            }
-        },
-        "changeset" => CognitiveConfig::changeset(),
-        "reactive" => CognitiveConfig::reactive(),
-        given => {
-            let names = [&[AUTO], NAMES].concat();
-            let failure = Failure::usage(format!(
-                "there is no loop `{given}`; there are {}",
-                names.join(", ")
-            ));
-            return Err(match gyrus_text::closest(given, names) {
-                Some(known) => failure.hint(format!("did you mean `{known}`?")),
-                None => failure,
-            });
+fn by_name(name: &str) -> Result<Strategy, Failure> {
+    Strategy::named(name).ok_or_else(|| {
+        let names = [&[AUTO], &Strategy::names()[..]].concat();
+        let failure = Failure::usage(format!(
+            "there is no loop `{name}`; there are {}",
+            names.join(", ")
+        ));
+        match gyrus_text::closest(name, names) {
+            Some(known) => failure.hint(format!("did you mean `{known}`?")),
+            None => failure,
         }
     })
 }

@@ -6,7 +6,18 @@ use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{CognitiveConfig, React, ReactState, prompt};
+use crate::{CognitiveConfig, LoopKind, React, ReactState, config::DEFAULT_OUTPUT_TOKENS};
+
+const PROMPT: &str = include_str!("prompts/chain_of_thought.md");
+
+/// The loop, as `--loop chain-of-thought` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "chain-of-thought",
+    prompts: &[PROMPT],
+    max_iterations: None,
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(ChainOfThought::new(config))),
+};
 
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +53,7 @@ impl CognitiveLoop for ChainOfThought {
     type State = ChainState;
 
     fn name(&self) -> &'static str {
-        "chain-of-thought"
+        KIND.name
     }
 
     fn version(&self) -> u32 {
@@ -74,7 +85,7 @@ impl CognitiveLoop for ChainOfThought {
         if !self.state.reasoned {
             let steps = self
                 .acting
-                .reason(run, perception, Purpose::Plan, prompt::CHAIN_OF_THOUGHT)
+                .reason(run, perception, Purpose::Plan, PROMPT)
                 .await?;
             run.note("thought", 1, &json!({ "text": steps }))?;
             if !steps.trim().is_empty() {

@@ -5,28 +5,7 @@ use std::collections::BTreeSet;
 use gyrus_contract::Strength;
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, Judge};
-
-/// The strategy of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Answers one question, without tools.
-    SingleShot,
-    /// Thinks and acts in turns.
-    React,
-    /// Reasons in steps before the first action, then works as [`React`](Strategy::React).
-    ChainOfThought,
-    /// Looks and acts on a screen, without a conversation.
-    Reactive,
-    /// Makes a complete plan first, which a person may review, then executes its steps.
-    Plan,
-    /// Searches and plans, then works as [`React`](Strategy::React) until a judge accepts.
-    Engineer,
-    /// Chooses files, then proposes a changeset, both of which a person may review; then applies
-    /// all of it or nothing.
-    Changeset,
-}
+use crate::{Check, Judge, Strategy};
 
 /// A decision that is left to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,21 +30,6 @@ pub enum PerceptionMode {
     Tree,
     /// The picture, and the usable elements of the tree.
     Vision,
-}
-
-impl Strategy {
-    /// Returns the loop's name, as in `--loop` and the journal.
-    pub fn loop_name(self) -> &'static str {
-        match self {
-            Strategy::SingleShot => "single-shot",
-            Strategy::React => "react",
-            Strategy::ChainOfThought => "chain-of-thought",
-            Strategy::Reactive => "reactive",
-            Strategy::Plan => "plan",
-            Strategy::Engineer => "engineer",
-            Strategy::Changeset => "changeset",
-        }
-    }
 }
 
 /// The configuration of a loop, as a builder:
@@ -128,19 +92,25 @@ fn default_memory_window() -> usize {
     100
 }
 
+/// The maximum length of a reply in tokens, where a loop does not say another.
+pub(crate) const DEFAULT_OUTPUT_TOKENS: u64 = 8_192;
+
 fn default_output_tokens() -> u64 {
-    8_192
+    DEFAULT_OUTPUT_TOKENS
 }
 
 impl CognitiveConfig {
-    fn new(strategy: Strategy) -> Self {
+    /// Creates the configuration with which a loop of this strategy begins. The engineer's needs
+    /// a judge as well: see [`with_judge`](Self::with_judge).
+    pub fn of(strategy: Strategy) -> Self {
+        let kind = strategy.kind();
         Self {
             strategy,
             system_prompt: None,
-            max_iterations: None,
+            max_iterations: kind.max_iterations,
             reflection: false,
             memory_window: default_memory_window(),
-            max_output_tokens: default_output_tokens(),
+            max_output_tokens: kind.max_output_tokens,
             perception: PerceptionMode::Auto,
             start_url: None,
             checks: Vec::new(),
@@ -158,50 +128,40 @@ impl CognitiveConfig {
 
     /// Creates the configuration of a loop that answers one question, without tools.
     pub fn single_shot() -> Self {
-        Self::new(Strategy::SingleShot)
+        Self::of(Strategy::SingleShot)
     }
 
     /// Creates the configuration of a loop that thinks and acts in turns.
     pub fn react() -> Self {
-        Self::new(Strategy::React)
+        Self::of(Strategy::React)
     }
 
     /// Creates the configuration of a loop that reasons in steps before acting.
     pub fn chain_of_thought() -> Self {
-        Self::new(Strategy::ChainOfThought)
+        Self::of(Strategy::ChainOfThought)
     }
 
     /// Creates the configuration of a loop that looks and acts on a screen.
     pub fn reactive() -> Self {
-        Self {
-            max_output_tokens: 2_048,
-            ..Self::new(Strategy::Reactive)
-        }
+        Self::of(Strategy::Reactive)
     }
 
     /// Creates the configuration of a loop that makes a complete plan first, then executes its
     /// steps.
     pub fn plan() -> Self {
-        Self::new(Strategy::Plan)
+        Self::of(Strategy::Plan)
     }
 
     /// Creates the configuration of a loop that searches and plans, then works until the judge
     /// accepts; at most 100 cycles by default.
     pub fn engineer(judge: Judge) -> Self {
-        Self {
-            judge: Some(judge),
-            max_iterations: Some(100),
-            ..Self::new(Strategy::Engineer)
-        }
+        Self::of(Strategy::Engineer).with_judge(judge)
     }
 
     /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
     /// all or nothing is applied; at most 100 cycles and no reviews by default.
     pub fn changeset() -> Self {
-        Self {
-            max_iterations: Some(100),
-            ..Self::new(Strategy::Changeset)
-        }
+        Self::of(Strategy::Changeset)
     }
 
     /// Sets instructions that stand before the loop's own.
@@ -295,6 +255,13 @@ impl CognitiveConfig {
     #[must_use]
     pub fn with_replanning(mut self) -> Self {
         self.replanning = true;
+        self
+    }
+
+    /// Sets the judge that decides in place of the model whether the goal is reached.
+    #[must_use]
+    pub fn with_judge(mut self, judge: Judge) -> Self {
+        self.judge = Some(judge);
         self
     }
 

@@ -12,6 +12,7 @@
 //! edit. `repetition` detects work that repeats itself, and `compaction` keeps a long conversation
 //! within its model's window. `verification` wraps each of them and verifies their claims.
 
+mod strategy;
 mod config;
 mod react;
 mod chain_of_thought;
@@ -30,18 +31,18 @@ mod json;
 
 use std::sync::Arc;
 
-use gyrus_contract::Digest;
-use gyrus_kernel::{ErasedLoop, LoopFactory};
+use gyrus_kernel::LoopFactory;
 
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
-pub use config::{CognitiveConfig, PerceptionMode, Review, Strategy};
+pub use config::{CognitiveConfig, PerceptionMode, Review};
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
 pub use reactive::{FRESH, Reactive, ReactiveState, shown};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
+pub use strategy::{LoopKind, Strategy, prompts};
 use verification::Verified;
 pub use verification::{BadCheck, Check};
 
@@ -51,54 +52,14 @@ pub fn factory() -> LoopFactory {
     Arc::new(|name, config| {
         let config: CognitiveConfig = serde_json::from_value(config.clone())
             .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
+        let strategy = Strategy::named(name).ok_or_else(|| {
+            let names = Strategy::names().join(", ");
+            format!("there is no loop `{name}`; there are {names}")
+        })?;
         let verifying = config.clone();
-        let made: Box<dyn ErasedLoop> = match name {
-            "react" => Box::new(React::new(config)),
-            "chain-of-thought" => Box::new(ChainOfThought::new(config)),
-            "single-shot" => Box::new(SingleShot::new(config)),
-            "plan" => Box::new(Planner::new(config)),
-            "engineer" => Box::new(Engineer::new(config)?),
-            "changeset" => Box::new(Changeset::new(config)),
-            "reactive" => Box::new(Reactive::new(config)),
-            _ => {
-                return Err(format!(
-                    "there is no loop `{name}`; there are {}",
-                    NAMES.join(", ")
-                ));
-            }
-        };
-        Ok(Verified::around(made, &verifying))
+        Ok(Verified::around(
+            (strategy.kind().build)(config)?,
+            &verifying,
+        ))
     })
 }
-
-/// Returns the digest of all prompts of this crate: under other prompts a recorded question may
-/// differ.
-pub fn prompts() -> Digest {
-    Digest::of_json(&[
-        prompt::REACT,
-        prompt::CHAIN_OF_THOUGHT,
-        prompt::SINGLE_SHOT,
-        prompt::REFLECT,
-        prompt::SUMMARISE,
-        prompt::PLAN,
-        prompt::PLAN_SUMMARY,
-        prompt::ENGINEER_PLAN,
-        prompt::ENGINEER,
-        prompt::WENT_RIGHT,
-        prompt::CHANGESET,
-        prompt::CHANGESET_REFLECTION,
-        prompt::REACTIVE,
-        prompt::VERIFY,
-    ])
-}
-
-/// The names of the loops that [`factory`] creates.
-pub const NAMES: &[&str] = &[
-    "react",
-    "chain-of-thought",
-    "single-shot",
-    "plan",
-    "engineer",
-    "changeset",
-    "reactive",
-];

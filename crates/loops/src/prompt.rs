@@ -1,25 +1,10 @@
-//! The parts of a prompt that loops share. The texts are in `prompts/`.
+//! The parts of a prompt that loops share. Each text is a file beside the loop that sends it.
 
 use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Perception, Purpose, SystemPart, Text};
 use gyrus_kernel::{Ask, Run, Stop, Tools};
 use serde_json::Value;
 
 use crate::CognitiveConfig;
-
-pub(crate) const REACT: &str = include_str!("prompts/react.md");
-pub(crate) const CHAIN_OF_THOUGHT: &str = include_str!("prompts/chain_of_thought.md");
-pub(crate) const SINGLE_SHOT: &str = include_str!("prompts/single_shot.md");
-pub(crate) const PLAN: &str = include_str!("prompts/plan.md");
-pub(crate) const PLAN_SUMMARY: &str = include_str!("prompts/plan_summary.md");
-pub(crate) const ENGINEER_PLAN: &str = include_str!("prompts/engineer_plan.md");
-pub(crate) const ENGINEER: &str = include_str!("prompts/engineer.md");
-pub(crate) const WENT_RIGHT: &str = include_str!("prompts/went_right.md");
-pub(crate) const CHANGESET: &str = include_str!("prompts/changeset.md");
-pub(crate) const CHANGESET_REFLECTION: &str = include_str!("prompts/changeset_reflection.md");
-pub(crate) const REACTIVE: &str = include_str!("prompts/reactive.md");
-pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
-pub(crate) const VERIFY: &str = include_str!("prompts/verify.md");
-pub(crate) const SUMMARISE: &str = include_str!("prompts/summarise.md");
 
 /// Returns the system prompt: the person's own instructions, then the loop's. All of it stays the
 /// same during a run, so all of it can be cached.

@@ -12,10 +12,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Advice, CognitiveConfig, Repetition, browse,
+    Advice, CognitiveConfig, LoopKind, Repetition, browse,
     compaction::{self, Aim},
+    config::DEFAULT_OUTPUT_TOKENS,
     engineer::Judge,
     prompt,
+};
+
+const PROMPT: &str = include_str!("prompts/react.md");
+const REFLECT_PROMPT: &str = include_str!("prompts/reflect.md");
+const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
+
+/// The loop, as `--loop react` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "react",
+    prompts: &[PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT],
+    max_iterations: None,
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(React::new(config))),
 };
 
 /// Maximum number of consecutive reminders for a model that answers without calling a tool; then
@@ -56,7 +70,7 @@ pub(crate) struct Manner {
 impl Default for Manner {
     fn default() -> Self {
         Self {
-            words: prompt::REACT.to_owned(),
+            words: PROMPT.to_owned(),
             purpose: Purpose::Agent,
             tools: None,
             plan: None,
@@ -157,7 +171,7 @@ impl React {
                 tail: vec![Message::user(Text::new(now, Origin::Kernel))],
                 ..prompt::question(
                     &self.config,
-                    prompt::SUMMARISE,
+                    SUMMARISE_PROMPT,
                     Purpose::Summarise,
                     perception,
                     &self.memory,
@@ -299,7 +313,7 @@ impl CognitiveLoop for React {
     type State = ReactState;
 
     fn name(&self) -> &'static str {
-        "react"
+        KIND.name
     }
 
     fn version(&self) -> u32 {
@@ -412,7 +426,7 @@ impl CognitiveLoop for React {
             return Ok(None);
         }
         let words = self
-            .reason(run, perception, Purpose::Reflect, prompt::REFLECT)
+            .reason(run, perception, Purpose::Reflect, REFLECT_PROMPT)
             .await?;
         Ok(Some(words).filter(|words| !words.trim().is_empty()))
     }

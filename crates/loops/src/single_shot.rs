@@ -4,7 +4,18 @@ use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Pur
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde_json::json;
 
-use crate::{CognitiveConfig, prompt};
+use crate::{CognitiveConfig, LoopKind, config::DEFAULT_OUTPUT_TOKENS, prompt};
+
+const PROMPT: &str = include_str!("prompts/single_shot.md");
+
+/// The loop, as `--loop single-shot` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "single-shot",
+    prompts: &[PROMPT],
+    max_iterations: None,
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(SingleShot::new(config))),
+};
 
 /// Answers one question and ends.
 #[derive(Debug)]
@@ -25,7 +36,7 @@ impl CognitiveLoop for SingleShot {
     type State = ();
 
     fn name(&self) -> &'static str {
-        "single-shot"
+        KIND.name
     }
 
     fn version(&self) -> u32 {
@@ -56,7 +67,7 @@ impl CognitiveLoop for SingleShot {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         let question = prompt::question(
             &self.config,
-            prompt::SINGLE_SHOT,
+            PROMPT,
             Purpose::Agent,
             perception,
             &self.memory,

@@ -29,11 +29,24 @@ use self::{
     state::{Event, State},
 };
 use crate::{
-    CognitiveConfig, React, ReactState, Review, browse,
+    CognitiveConfig, LoopKind, React, ReactState, Review, browse,
+    config::DEFAULT_OUTPUT_TOKENS,
     json::the_object,
-    prompt::{self, CHANGESET, CHANGESET_REFLECTION, LastWords},
+    prompt::{self, LastWords},
     react::Manner,
     review::{Reviewed, review},
+};
+
+const PROMPT: &str = include_str!("changeset.md");
+const REFLECTION_PROMPT: &str = include_str!("reflection.md");
+
+/// The loop, as `--loop changeset` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "changeset",
+    prompts: &[PROMPT, REFLECTION_PROMPT],
+    max_iterations: Some(100),
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(Changeset::new(config))),
 };
 
 /// The kind of the fact with the reflection on a changeset.
@@ -245,7 +258,7 @@ impl Changeset {
     }
 
     fn manner(&self, run: &Run) -> Manner {
-        let mut words = CHANGESET.to_owned();
+        let mut words = PROMPT.to_owned();
         if let Some(command) = self.config.verify() {
             words.push_str(&format!(
                 "\nOnce the files are in place, the command `{command}` is run. If it fails, all \
@@ -300,7 +313,7 @@ impl CognitiveLoop for Changeset {
     type State = ChangesetState;
 
     fn name(&self) -> &'static str {
-        "changeset"
+        KIND.name
     }
 
     fn version(&self) -> u32 {
@@ -366,7 +379,7 @@ impl CognitiveLoop for Changeset {
             (None, Outcome::Failed | Outcome::Rejected) => "It was given up.".to_owned(),
         };
         let words = LastWords {
-            words: CHANGESET_REFLECTION,
+            words: REFLECTION_PROMPT,
             now: &format!("{ended} Write down what worked and what did not."),
             schema: Some(reflection_schema()),
         };

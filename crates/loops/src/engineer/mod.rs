@@ -23,9 +23,23 @@ use serde_json::json;
 use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
-    CognitiveConfig, React, ReactState, browse,
-    prompt::{self, ENGINEER, ENGINEER_PLAN, LastWords},
+    CognitiveConfig, LoopKind, React, ReactState, browse,
+    config::DEFAULT_OUTPUT_TOKENS,
+    prompt::{self, LastWords},
     react::Manner,
+};
+
+const PLAN_PROMPT: &str = include_str!("plan.md");
+const PROMPT: &str = include_str!("engineer.md");
+const WENT_RIGHT_PROMPT: &str = include_str!("went_right.md");
+
+/// The loop, as `--loop engineer` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "engineer",
+    prompts: &[PLAN_PROMPT, PROMPT, WENT_RIGHT_PROMPT],
+    max_iterations: Some(100),
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(Engineer::new(config)?)),
 };
 
 /// The kind of the fact about what went right.
@@ -129,7 +143,7 @@ impl Engineer {
                 };
                 let judge = self.judge.in_words();
                 Manner {
-                    words: format!("{ENGINEER_PLAN}\n{docs} {judge}"),
+                    words: format!("{PLAN_PROMPT}\n{docs} {judge}"),
                     purpose: Purpose::Plan,
                     tools: Some(browse::only_reads(run, &[])),
                     ..Manner::default()
@@ -139,7 +153,7 @@ impl Engineer {
                 let mut tools = browse::specs(run);
                 tools.extend(self.judge.spec().map(Arc::new));
                 Manner {
-                    words: format!("{ENGINEER}\n{}", self.judge.in_words()),
+                    words: format!("{PROMPT}\n{}", self.judge.in_words()),
                     purpose: Purpose::Agent,
                     tools: Some(tools),
                     plan: Some(self.state.plan.clone()),
@@ -300,7 +314,7 @@ impl CognitiveLoop for Engineer {
     type State = EngineerState;
 
     fn name(&self) -> &'static str {
-        "engineer"
+        KIND.name
     }
 
     fn version(&self) -> u32 {
@@ -368,7 +382,7 @@ impl CognitiveLoop for Engineer {
         }
         let memory = self.acting.memory_buffer();
         let words = LastWords {
-            words: prompt::WENT_RIGHT,
+            words: WENT_RIGHT_PROMPT,
             now: "The judge accepted the work. Write down what went right.",
             schema: None,
         };

@@ -24,7 +24,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
-use crate::{CognitiveConfig, browse, prompt};
+use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, prompt};
+
+const PROMPT: &str = include_str!("plan.md");
+const SUMMARY_PROMPT: &str = include_str!("summary.md");
+
+/// The loop, as `--loop plan` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "plan",
+    prompts: &[PROMPT, SUMMARY_PROMPT],
+    max_iterations: None,
+    max_output_tokens: DEFAULT_OUTPUT_TOKENS,
+    build: |config| Ok(Box::new(Planner::new(config))),
+};
 
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -155,7 +167,7 @@ impl CognitiveLoop for Planner {
     type State = PlanState;
 
     fn name(&self) -> &'static str {
-        "plan"
+        KIND.name
     }
 
     fn version(&self) -> u32 {

@@ -54,7 +54,7 @@ impl Planner {
         for attempt in 1..=1 + MAX_REPAIRS {
             let mut question = prompt::question(
                 &self.config,
-                prompt::PLAN,
+                super::PROMPT,
                 Purpose::Plan,
                 &run.perception(),
                 &self.memory,

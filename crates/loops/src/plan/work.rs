@@ -155,7 +155,7 @@ impl Planner {
                 output_schema: Some(summary_schema()),
                 ..prompt::question(
                     &self.config,
-                    prompt::PLAN_SUMMARY,
+                    super::SUMMARY_PROMPT,
                     Purpose::Summarise,
                     perception,
                     &self.memory,

@@ -29,7 +29,7 @@ use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools,
 use gyrus_text::shorten;
 use serde_json::json;
 
-use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
+use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, prompt as shared};
 use actions::{DRAG, OPEN_URL, SCROLL, SECONDS, TAKE_SCREENSHOT, WAIT};
 pub use prompt::FRESH;
 use prompt::Sight;
@@ -38,6 +38,17 @@ pub use state::ReactiveState;
 use state::{LastTurn, Line, Output};
 use stuck::{Advice, Done};
 use words::{clean, quoted};
+
+const PROMPT: &str = include_str!("reactive.md");
+
+/// The loop, as `--loop reactive` names it.
+pub(crate) const KIND: LoopKind = LoopKind {
+    name: "reactive",
+    prompts: &[PROMPT],
+    max_iterations: None,
+    max_output_tokens: 2_048,
+    build: |config| Ok(Box::new(Reactive::new(config))),
+};
 
 /// The tool by which a run with a screen is recognised.
 pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
@@ -517,7 +528,7 @@ impl CognitiveLoop for Reactive {
     type State = ReactiveState;
 
     fn name(&self) -> &'static str {
-        "reactive"
+        KIND.name
     }
 
     fn version(&self) -> u32 {

@@ -36,7 +36,7 @@ pub(super) fn system(
         .iter()
         .map(|action| format!("- {} {}", action.name, action.usage))
         .collect();
-    let words = prompt::REACTIVE.replace("{{actions}}", &listed.join("\n"));
+    let words = super::PROMPT.replace("{{actions}}", &listed.join("\n"));
     let mut parts = prompt::system(config, &words);
     parts.push(SystemPart::cacheable(format!(
         "The completion token of this run is: {token}"

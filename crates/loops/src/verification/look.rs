@@ -134,7 +134,7 @@ fn question(run: &Run, matter: &Matter<'_>, with_picture: bool) -> Ask<'static> 
     });
     Ask {
         purpose: Purpose::Verify,
-        system: vec![SystemPart::cacheable(prompt::VERIFY.trim_end())],
+        system: vec![SystemPart::cacheable(super::VERIFY.trim_end())],
         lead,
         memory: None,
         tail: Vec::new(),

@@ -21,6 +21,9 @@ pub use self::check::{BadCheck, Check};
 use self::{check::Checked, look::Matter};
 use crate::{CognitiveConfig, reactive};
 
+/// The instructions of the independent look.
+pub(crate) const VERIFY: &str = include_str!("verify.md");
+
 /// Maximum number of times that checks and models send the work back.
 const SENT_BACK: u32 = 3;
 
