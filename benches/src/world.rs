@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Boxed, ChangedPath, Claim, Cleared, DEFAULT_AGENT, Decision, Delta, Gate, Judgement, Limits,
-    Mode, Model, ModelError, OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply,
-    ResolvedCall, Risk, RunId, Site, StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch,
-    Unresolvable, Usage, Verdict, WithheldChange,
+    Boxed, ChangedPath, Claim, Cleared, Decision, Delta, Gate, Judgement, Mode, Model, ModelError,
+    OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, Site, StopReason,
+    Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
+    WithheldChange,
 };
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
@@ -37,25 +37,14 @@ pub(crate) fn kernel(root: &Path, plays: Plays, asks: bool) -> anyhow::Result<Ke
 
 pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
     let config = CognitiveConfig::react().with_memory_window(20);
+    let goal = Text::new("measure", Origin::Person);
+    let name = config.strategy().loop_name();
+    let config = serde_json::to_value(&config)?;
     Ok(NewRun {
-        id: RunId::new(),
-        goal: Text::new("measure", Origin::Person),
-        context: Vec::new(),
-        continues: None,
-        cognitive_loop: config.strategy().loop_name().to_owned(),
-        loop_config: serde_json::to_value(&config)?,
-        workspace: workspace.to_owned(),
         mode: Mode::Auto,
         throwaway: true,
         on_ask: OnAsk::Wait,
-        limits: Limits::default(),
-        pins: Default::default(),
-        parent: None,
-        exposed: false,
-        grants: Vec::new(),
-        trusted: Vec::new(),
-        screen: None,
-        agent: DEFAULT_AGENT.to_owned(),
+        ..NewRun::new(goal, name, config, workspace.to_owned())
     })
 }
 

@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use gyrus::runtime::Home;
 use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
 use gyrus_process::keeper::Keeper;
 use gyrus_screen::{
@@ -16,7 +17,7 @@ use gyrus_screen::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{failure::Failure, home::Home, inside_run};
+use crate::{failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Options of a run's browser; stored in the run's first entry.

@@ -5,8 +5,6 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
-use gyrus_kernel::redact::Secret;
-
 /// Puts state and configuration into this one folder.
 pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
 /// The model for runs that name none with `--model`.
@@ -31,9 +29,6 @@ pub(crate) const USER: &str = "USER";
 pub(crate) const VISUAL: &str = "VISUAL";
 /// The same.
 pub(crate) const EDITOR: &str = "EDITOR";
-
-/// Values of variables with one of these in their name are secrets.
-const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
 /// The environment as it was when the program started.
 #[derive(Debug, Clone, Default)]
@@ -92,21 +87,5 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 pub(crate) fn all() -> BTreeMap<String, String> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
-/// The secrets in the environment: they must not reach a journal or a model.
-pub(crate) fn secrets() -> Vec<Secret> {
-    env::vars_os()
-        .filter_map(|(name, value)| {
-            Some(Secret {
-                name: name.into_string().ok()?,
-                value: value.into_string().ok()?,
-            })
-        })
-        .filter(|secret| {
-            let name = secret.name.to_ascii_uppercase();
-            SECRET_NAMES.iter().any(|part| name.contains(part))
-        })
         .collect()
 }

@@ -184,6 +184,29 @@ impl From<Stop> for Failure {
     }
 }
 
+impl From<gyrus::Error> for Failure {
+    fn from(error: gyrus::Error) -> Self {
+        use gyrus::Error as E;
+        match error {
+            E::State { ref source, .. } => Failure::usage(&error).because(source).hint(format!(
+                "make it writable, or name another one: {}=/path gyrus …",
+                crate::env::GYRUS_HOME
+            )),
+            E::FolderName { .. } => {
+                Failure::usage(error).hint("rename it, or name another one: --workdir FOLDER")
+            }
+            E::Policy(error) => error.into(),
+            E::Grants(error) => error.into(),
+            E::Key(error) => error.into(),
+            E::Journal(error) => of_journal(&error),
+            E::Kernel(error) => error.into(),
+            E::Workspace(_) | E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => {
+                Failure::usage(error)
+            }
+        }
+    }
+}
+
 impl From<ProgramError> for Failure {
     fn from(error: ProgramError) -> Self {
         Self::failed(error)

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
+use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::ResumeChanges;
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
@@ -510,24 +511,32 @@ impl Approve {
     }
 
     /// Whether commands are confined where nothing else says so.
-    pub(crate) fn sandbox(self) -> SandboxWord {
+    pub(crate) fn confinement(self) -> Confinement {
         match self {
-            Approve::Mode(_) => SandboxWord::On,
-            Approve::Bypass => SandboxWord::Off,
+            Approve::Mode(_) => Confinement::Sandboxed,
+            Approve::Bypass => Confinement::Unsandboxed,
         }
     }
 }
 
 /// Whether commands are confined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SandboxWord {
     /// They are, where this machine can.
-    #[default]
     #[value(alias = "workspace-write")]
     On,
     /// They can do what the person can.
     #[value(alias = "danger-full-access", alias = "none")]
     Off,
+}
+
+impl From<SandboxWord> for Confinement {
+    fn from(word: SandboxWord) -> Self {
+        match word {
+            SandboxWord::On => Confinement::Sandboxed,
+            SandboxWord::Off => Confinement::Unsandboxed,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -544,9 +553,10 @@ impl ApprovalFlags {
     }
 
     /// Whether commands are confined.
-    pub(crate) fn sandbox(&self) -> SandboxWord {
-        let implied = self.approve.map(Approve::sandbox).unwrap_or_default();
-        self.sandbox.unwrap_or(implied)
+    pub(crate) fn confinement(&self) -> Confinement {
+        let implied = self.approve.map(Approve::confinement);
+        let given = self.sandbox.map(Confinement::from);
+        given.or(implied).unwrap_or(Confinement::Sandboxed)
     }
 
     /// Says what a word of other tools does not mean here.

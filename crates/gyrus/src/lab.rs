@@ -6,6 +6,7 @@ use std::{
     process::Command,
 };
 
+use gyrus::runtime::{Home, sandbox};
 use gyrus_contract::{Boxed, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
@@ -17,8 +18,7 @@ use crate::{
     env::{self, Environment},
     exit::Code,
     failure::Failure,
-    home::Home,
-    organs, sandbox,
+    kernels, state_folder,
 };
 use gyrus_surfaces::{console::Painter, console::put, output, projection::Tone, terminal};
 
@@ -43,7 +43,7 @@ impl Installed {
 
     /// With a home in `folder`.
     pub(crate) fn at(gyrus: &Gyrus, folder: &Path) -> Result<Self, Failure> {
-        let home = Home::find(&Environment {
+        let home = state_folder::find(&Environment {
             gyrus_home: Some(folder.to_owned()),
             ..gyrus.environment.clone()
         })?;
@@ -55,7 +55,7 @@ impl Installed {
     }
 
     async fn replayed(&self, run: RunId) -> Result<Replayed, Failure> {
-        let kernel = organs::silent_kernel(&self.home, self.store.clone(), run)?;
+        let kernel = kernels::silent_kernel(&self.home, self.store.clone(), run)?;
         Ok(kernel.replay(run).await?)
     }
 }

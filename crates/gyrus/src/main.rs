@@ -2,14 +2,13 @@
 //! here.
 //!
 //! Reading order: `commands` (one file a command, one table), `drive` (a run in this process),
-//! `watching` and `console` (what a person sees of it), `organs` (which parts a kernel gets).
-//! `env`, `config`, `flags` and `home` are where settings come from, the later winning; `exit` and
+//! `watching` and `console` (what a person sees of it), `kernels` (which parts a kernel gets).
+//! `env`, `config`, `flags` and `state_folder` are where settings come from, the later winning; `exit` and
 //! `failure` are how it ends.
 
 mod commands;
 mod drive;
-mod organs;
-mod programs;
+mod kernels;
 mod model_choice;
 mod setup;
 mod keys;
@@ -18,7 +17,6 @@ mod new_run;
 mod which_loop;
 mod past_runs;
 mod attachments;
-mod sandbox;
 mod browser;
 mod mcp;
 mod takeover;
@@ -28,7 +26,7 @@ mod stopped;
 mod flags;
 mod config;
 mod env;
-mod home;
+mod state_folder;
 mod exit;
 mod failure;
 mod time;
@@ -37,12 +35,13 @@ mod lab;
 use std::process::ExitCode;
 
 use clap::Parser;
+use gyrus::runtime::{self, Home};
 use gyrus_journal::Store;
 use gyrus_surfaces::{console, output, terminal};
 
 use crate::{
     commands::Command, config::Config, env::Environment, exit::Code, failure::Failure,
-    flags::RunFlags, home::Home,
+    flags::RunFlags,
 };
 
 /// An agent runtime you can trust with a computer.
@@ -73,12 +72,12 @@ pub(crate) struct Gyrus {
 impl Gyrus {
     /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
-        Home::find(&self.environment)
+        state_folder::find(&self.environment)
     }
 
     /// The journals.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
-        self.home()?.store()
+        Ok(self.home()?.store()?)
     }
 
     /// The configuration file.
@@ -103,13 +102,14 @@ fn first_steps() -> Result<Code, Failure> {
 }
 
 fn main() -> ExitCode {
-    gyrus_gate::sandbox::probe_if_asked();
-    gyrus_process::keeper::serve_if_asked(sandbox::confine);
+    gyrus::init();
     let gyrus = Gyrus {
         environment: Environment::read(),
     };
     let line = CommandLine::parse();
-    programs::keep_out_of_workspaces(&gyrus.environment);
+    if let Ok(home) = gyrus.home() {
+        runtime::keep_out_of_workspaces(home);
+    }
     let done = match line.command {
         Some(command) => command.execute(&gyrus),
         None if terminal::can_ask() => prompt::open(&gyrus, line.flags),

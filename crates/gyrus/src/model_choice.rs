@@ -6,9 +6,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus_contract::{BlobId, Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
+use gyrus::runtime::Pictures;
+use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
 use gyrus_journal::Store;
-use gyrus_kernel::{Pins, RUNS, SingleModel, redact::Secret};
+use gyrus_kernel::{Pins, SingleModel, redact::Secret};
 use gyrus_models::{
     Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, RoutingPolicy,
     ScriptError, ScriptedModel, connect_all,
@@ -258,20 +259,7 @@ fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {
     }
 }
 
-/// The pictures of all runs, by what they are.
-struct Pictures(Store);
-
-impl Blobs for Pictures {
-    fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
-        match self.0.blob(RUNS, id) {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => Err("no run has it any more".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
-/// A router without models, for reading and replaying, where none may be asked.
+/// Nobody: for reading and replaying, where no model may be asked.
 pub(crate) struct NoModel;
 
 impl Model for NoModel {

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use gyrus::runtime::{self, Home};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, Entry, NewRun, Pins, StandingRun, log_name};
+use gyrus_kernel::{Attachment, Entry, NewRun, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
-use crate::{config::Config, failure::Failure, flags::RunFlags, home::Home, organs, which_loop};
+use crate::{config::Config, failure::Failure, flags::RunFlags, which_loop};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct RunOptions<'a> {
@@ -66,29 +67,22 @@ impl RunOptions<'_> {
             OnAsk::Deny
         };
         let on_ask = flags.approvals.on_ask().or(config.on_ask);
+        let name = thinks.strategy().loop_name();
         Ok(NewRun {
-            id: RunId::new(),
-            goal: self.goal,
             context: self.context,
             continues: self.continues,
-            cognitive_loop: thinks.strategy().loop_name().to_owned(),
-            loop_config: json!(thinks),
-            workspace,
             mode,
             throwaway,
             on_ask: on_ask.unwrap_or(by_place),
             limits,
-            pins: Pins::new(),
-            parent: None,
-            exposed: false,
-            grants: Vec::new(),
-            screen: screen.map(|options| json!(options)),
+            screen: screen.map(|wish| json!(wish)),
             trusted: url
                 .into_iter()
                 .chain(flags.verification.scripts())
                 .chain(flags.judging.address())
                 .collect(),
             agent,
+            ..NewRun::new(self.goal, name, json!(thinks), workspace)
         })
     }
 }
@@ -126,7 +120,7 @@ pub(crate) fn address(given: &str) -> Result<String, Failure> {
 
 /// The folder to work in.
 pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
-    organs::workspace(home, given.unwrap_or(Path::new(".")))
+    Ok(runtime::workspace(home, given.unwrap_or(Path::new(".")))?)
 }
 
 /// The last run in `workspace` that a person started: the end of the session to go on with.

@@ -9,7 +9,8 @@ use std::{
 };
 
 use clap::{ArgGroup, Args};
-use gyrus_models::{Blobs, Catalogue, Effort, NoBlobs, ProbeFinding, check};
+use gyrus::runtime::Home;
+use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -22,8 +23,6 @@ use crate::{
     discover, drive, env,
     exit::Code,
     failure::Failure,
-    home::Home,
-    inside_run,
     keys::{Keys, Source},
     model_choice::{self, ModelChoice},
 };

@@ -13,6 +13,7 @@ use std::{
     sync::Arc,
 };
 
+use gyrus::runtime::Home;
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
@@ -30,7 +31,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{failure::Failure, home::Home};
+use crate::failure::Failure;
 
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;

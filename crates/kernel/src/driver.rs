@@ -36,6 +36,16 @@ pub struct Finished {
     pub spent: Spent,
 }
 
+impl Finished {
+    /// Returns the answer, if the goal was reached.
+    pub fn answer(&self) -> Option<&str> {
+        match &self.ending {
+            Ending::Reached { claim, .. } => Some(&claim.answer),
+            _ => None,
+        }
+    }
+}
+
 /// A run that is held by this process and can be driven.
 pub struct Ready {
     held: Held,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Screen,
-    Text, Tool, ToolSpec, Touch,
+    DEFAULT_AGENT, Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router,
+    RunId, Screen, Text, Tool, ToolSpec, Touch,
 };
 use gyrus_journal::{LogName, Store, Take};
 use gyrus_process::{ProcessIdentity, keeper::Keeper};
@@ -185,6 +185,38 @@ pub struct NewRun {
     pub trusted: Vec<String>,
     /// The name of the agent whose trust the run has.
     pub agent: String,
+}
+
+impl NewRun {
+    /// Creates a run with a new id for a person's goal, without limits, that denies what needs
+    /// approval.
+    pub fn new(
+        goal: Text,
+        cognitive_loop: impl Into<String>,
+        loop_config: Value,
+        workspace: PathBuf,
+    ) -> Self {
+        Self {
+            id: RunId::new(),
+            goal,
+            context: Vec::new(),
+            continues: None,
+            cognitive_loop: cognitive_loop.into(),
+            loop_config,
+            workspace,
+            mode: Mode::default(),
+            throwaway: false,
+            on_ask: OnAsk::Deny,
+            limits: Limits::default(),
+            pins: Pins::new(),
+            parent: None,
+            exposed: false,
+            grants: Vec::new(),
+            screen: None,
+            trusted: Vec::new(),
+            agent: DEFAULT_AGENT.to_owned(),
+        }
+    }
 }
 
 /// The changes that a person makes when a run is resumed; `None` keeps the present value.

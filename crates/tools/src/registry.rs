@@ -100,6 +100,11 @@ impl Registry {
         self.tools.values().map(|(spec, _)| spec.clone()).collect()
     }
 
+    /// Returns all tools, sorted by name.
+    pub fn all(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools.values().map(|(_, tool)| tool.clone()).collect()
+    }
+
     /// Returns the name that an unknown one probably means; `None` if none is similar.
     pub fn suggest(&self, name: &str) -> Option<&str> {
         let start = gyrus_text::first_chars(name, MAX_NAME_CHARS).to_lowercase();

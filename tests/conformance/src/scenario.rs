@@ -6,10 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{CommandReading, DEFAULT_AGENT, MessageBody};
-use gyrus_contract::{
-    Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text, Tool,
-};
+use gyrus_contract::{CommandReading, MessageBody};
+use gyrus_contract::{Mode, Origin, Price, Principal, RunId, SurfaceMessage, Text, Tool};
 use gyrus_gate::{
     OwnPaths, PolicyGate,
     policy::{self, LineReader, Policy},
@@ -71,24 +69,13 @@ impl Scenario {
         Self {
             name: cognitive_loop.to_owned(),
             new: NewRun {
-                id: RunId::new(),
-                goal: Text::new("bring the world into order", Origin::Person),
-                context: Vec::new(),
-                continues: None,
-                cognitive_loop: cognitive_loop.to_owned(),
-                loop_config: json!({ "strategy": "react" }),
-                workspace: real,
                 mode: Mode::Edits,
-                throwaway: false,
-                on_ask: OnAsk::Deny,
-                limits: Limits::default(),
-                pins: Default::default(),
-                parent: None,
-                exposed: false,
-                grants: Vec::new(),
-                trusted: Vec::new(),
-                screen: None,
-                agent: DEFAULT_AGENT.to_owned(),
+                ..NewRun::new(
+                    Text::new("bring the world into order", Origin::Person),
+                    cognitive_loop,
+                    json!({ "strategy": "react" }),
+                    real,
+                )
             },
             script,
             price: None,

@@ -7,16 +7,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use ::gyrus::runtime::{self, Home, sandbox};
 use gyrus_contract::{
-    Boxed, DEFAULT_AGENT, Decision, Delta, ExecutionResult, Limits, MemoryBuffer, Mode, Model,
-    ModelError, Observation, OnAsk, Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits,
-    Risk, RunId, Text, ToolCall,
+    Boxed, Decision, Delta, ExecutionResult, MemoryBuffer, Mode, Model, ModelError, Observation,
+    Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits, Risk, RunId, Text, ToolCall,
 };
-use gyrus_gate::{Contain, OwnPaths, PolicyGate};
+use gyrus_gate::{Contain, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Organs, Pins, Run, SingleModel, Stop,
-    entries, log_name, redact::Redactor,
+    CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Organs, Run, SingleModel, Stop, entries,
+    log_name, redact::Redactor,
 };
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -25,9 +25,7 @@ use tokio::runtime::Runtime;
 use crate::{
     Error, doing,
     fixture::{HOME, STATE, WORKSPACE, program_folders},
-    home::Home,
     listeners::NAMED,
-    sandbox,
     worker::Between,
 };
 
@@ -71,19 +69,17 @@ impl Gyrus {
             .map_err(doing("start the runtime"))?;
         let home = Home {
             state: STATE.into(),
+            config: Path::new(HOME).join(".config/gyrus/config.toml"),
             person: Some(HOME.into()),
+            beside: None,
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;
-        let own_paths = || OwnPaths {
-            own: home.own(),
-            person: home.person.clone(),
-        };
         let seen = Arc::default();
-        let contained = PolicyGate::new(own_paths())
+        let contained = runtime::bare_gate(&home)
             .finding_programs_in(program_folders())
             .confining(contain(&home));
-        let bare = PolicyGate::new(own_paths()).finding_programs_in(program_folders());
+        let bare = runtime::bare_gate(&home).finding_programs_in(program_folders());
         let kernel = |gate| Kernel::new(store.clone(), organs(gate, &seen));
         let (contained, bare) = (kernel(contained), kernel(bare));
         Ok(Self {
@@ -148,10 +144,7 @@ fn contain(home: &Home) -> Arc<Contain> {
 
 fn organs(gate: PolicyGate, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
     let registry = Registry::builtin();
-    let specs = registry.specs();
-    let tools = specs
-        .iter()
-        .filter_map(|spec| registry.get(&spec.name).cloned());
+    let tools = registry.all();
     let seen = Arc::clone(seen);
     let loops = Arc::new(move |_: &str, config: &Value| {
         let lines = config["lines"].as_array().into_iter().flatten();
@@ -171,25 +164,11 @@ fn organs(gate: PolicyGate, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
 }
 
 fn new_run(id: RunId, lines: &[String]) -> NewRun {
+    let goal = Text::new(format!("Look at {NAMED}"), Origin::Person);
     NewRun {
         id,
-        goal: Text::new(format!("Look at {NAMED}"), Origin::Person),
-        context: Vec::new(),
-        continues: None,
-        cognitive_loop: NAME.to_owned(),
-        loop_config: json!({ "lines": lines }),
-        workspace: WORKSPACE.into(),
         mode: Mode::Ask,
-        throwaway: false,
-        on_ask: OnAsk::Deny,
-        limits: Limits::default(),
-        pins: Pins::new(),
-        parent: None,
-        exposed: false,
-        grants: Vec::new(),
-        screen: None,
-        trusted: Vec::new(),
-        agent: DEFAULT_AGENT.to_owned(),
+        ..NewRun::new(goal, NAME, json!({ "lines": lines }), WORKSPACE.into())
     }
 }
 

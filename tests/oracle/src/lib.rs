@@ -24,16 +24,12 @@ mod decoys;
 mod finding;
 mod fixture;
 mod gyrus;
-mod home;
 mod judge;
 mod listeners;
 mod machine;
 mod manifest;
 mod mutation;
 mod person;
-/// The sandbox as the program wires it: the very same file, so that both cannot drift apart.
-#[path = "../../../crates/gyrus/src/sandbox.rs"]
-mod sandbox;
 #[path = "../../../crates/gyrus/tests/cli/refusing/filter.rs"]
 mod refusing;
 mod trial;
@@ -79,8 +75,7 @@ fn doing<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> 
 /// Becomes a probe, a keeper, a machine or a worker and never returns, if this process was started
 /// as one. To be called as the first statement of `main`.
 pub fn serve_if_asked() {
-    gyrus_gate::sandbox::probe_if_asked();
-    gyrus_process::keeper::serve_if_asked(sandbox::confine);
+    ::gyrus::init();
     machine::serve_if_asked();
     worker::serve_if_asked();
 }

@@ -3,15 +3,13 @@
 use std::{env, path::Path};
 
 use clap::Args;
+use gyrus::runtime::sandbox;
 use gyrus_contract::Limits;
 use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
-use crate::{
-    Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
-    sandbox,
-};
+use crate::{Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice};
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what is in force, try it, and name what is missing

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use gyrus::runtime::{self, Home};
 use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
@@ -16,12 +17,10 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
-    home::Home,
-    inside_run,
+    kernels::{self, RunContext},
     mcp::{Around, Connected},
+    inside_run, stopped,
     model_choice::ModelChoice,
-    organs::{self, RunContext},
-    stopped,
 };
 use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
 
@@ -81,12 +80,12 @@ impl Fork {
                 ForkInto::Folder(folder) => folder,
                 ForkInto::InPlace => &started.workspace,
             };
-            let sandbox = self.changes.approvals.sandbox();
+            let confinement = self.changes.approvals.confinement();
             let around = Around {
                 home: &home,
                 config: &config,
                 workspace,
-                sandbox,
+                confinement,
             };
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
@@ -94,13 +93,13 @@ impl Fork {
             let screen = options.map(|options| options.browser(&home));
             let run_context = RunContext {
                 workspace,
-                sandbox,
+                confinement,
                 agent: &started.agent,
                 cognitive_loop: &started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = organs::kernel(&home, store.clone(), ready, live, run_context)?;
+            let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
             let from = run.short();
             put(&format!("forked from run {from} after step {}\n", self.at))?;
@@ -137,14 +136,16 @@ fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
             );
         }
     };
-    let checked = organs::workspace(home, folder).and_then(|real| {
-        let mut entries = fs::read_dir(&real)?;
-        match entries.next() {
-            None => Ok(real),
-            Some(_) => Err(Failure::usage(format!("{} is not empty", real.display()))
-                .hint("name a new folder: --workdir NEW")),
-        }
-    });
+    let checked = runtime::workspace(home, folder)
+        .map_err(Failure::from)
+        .and_then(|real| {
+            let mut entries = fs::read_dir(&real)?;
+            match entries.next() {
+                None => Ok(real),
+                Some(_) => Err(Failure::usage(format!("{} is not empty", real.display()))
+                    .hint("name a new folder: --workdir NEW")),
+            }
+        });
     if checked.is_err() && made {
         // It was empty a moment ago; if something is in it now, it stays.
         let _ = fs::remove_dir(folder);

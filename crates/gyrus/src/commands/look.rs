@@ -7,7 +7,7 @@ use gyrus_contract::{Bounds, Element, ElementState, Look as Wanted, Screen, Seen
 use gyrus_screen::Launch;
 use gyrus_text::readable;
 
-use crate::{Gyrus, browser, exit::Code, failure::Failure, home::Home, new_run::address};
+use crate::{Gyrus, browser, exit::Code, failure::Failure, new_run::address, state_folder};
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what a run would see of a page: everything that can be read or used, with its place
@@ -61,7 +61,7 @@ fn density(text: &str) -> Result<f64, String> {
 
 impl Look {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let home = Home::find(&gyrus.environment)?;
+        let home = state_folder::find(&gyrus.environment)?;
         let address = address(&self.address)?;
         let launch = Launch {
             visible: self.visible,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use gyrus::runtime::{Confinement, Home};
 use gyrus_mcp::{LeftOut, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{visible, wrap};
 
@@ -18,9 +19,6 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
-    flags::SandboxWord,
-    home::Home,
-    inside_run,
     mcp::{self, Around, Connected, Found, Wanted},
     new_run,
 };
@@ -78,7 +76,7 @@ impl Here {
             home: &self.home,
             config: &self.config,
             workspace: &self.workspace,
-            sandbox: SandboxWord::On,
+            confinement: Confinement::Sandboxed,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use gyrus::runtime::{self, Confinement};
 use gyrus_contract::{
     Containment, DEFAULT_AGENT, Decision, Does, Gate, Judgement, Network, Place, Risk, RunId,
     ToolCall,
@@ -17,7 +18,6 @@ use crate::{
     failure::Failure,
     flags::{Approve, SandboxWord},
     new_run::workspace,
-    organs::{self, RunContext},
 };
 use gyrus_surfaces::output;
 
@@ -125,16 +125,9 @@ impl Explain {
         let home = gyrus.home()?;
         let workspace = workspace(&home, self.workdir.as_deref())?;
         let store = home.store()?;
-        let run_context = RunContext {
-            served: &[],
-            workspace: &workspace,
-            sandbox: self.sandbox.unwrap_or(self.approve.sandbox()),
-            agent: &self.agent,
-            // A call is judged by what it is, whoever makes it.
-            cognitive_loop: "",
-            screen: None,
-        };
-        let gate = organs::gate(&home, &store, run_context)?;
+        let given = self.sandbox.map(Confinement::from);
+        let confinement = given.unwrap_or(self.approve.confinement());
+        let gate = runtime::gate(&home, &store, &workspace, &self.agent, confinement)?;
         let registry = Registry::builtin();
         let shell = registry
             .get("shell")

@@ -5,7 +5,7 @@ use std::time::Instant;
 use clap::Args;
 use gyrus_text::counted;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, organs};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, kernels};
 use gyrus_surfaces::output;
 
 /// Run a run again from its journal alone
@@ -23,7 +23,7 @@ impl Replay {
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
-        let kernel = organs::silent_kernel(&home, store, run)?;
+        let kernel = kernels::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;
         let replayed = runtime.block_on(kernel.replay(run))?;

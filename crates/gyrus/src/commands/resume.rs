@@ -11,11 +11,10 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
-    inside_run,
+    kernels::{self, RunContext},
     mcp::{Around, Connected},
+    inside_run, stopped,
     model_choice::ModelChoice,
-    organs::{self, RunContext},
-    stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 
@@ -66,7 +65,7 @@ impl Resume {
                 home: &home,
                 config: &config,
                 workspace: &before.started.workspace,
-                sandbox: self.changes.approvals.sandbox(),
+                confinement: self.changes.approvals.confinement(),
             };
             let mut connected = Connected::start(&around)?;
             let mut ready = model.start(gyrus, &config, &store).await?;
@@ -76,13 +75,13 @@ impl Resume {
             let screen = options.map(|options| options.browser(&home));
             let run_context = RunContext {
                 workspace: &before.started.workspace,
-                sandbox: self.changes.approvals.sandbox(),
+                confinement: self.changes.approvals.confinement(),
                 agent: &before.started.agent,
                 cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = organs::kernel(&home, store.clone(), ready, live, run_context)?;
+            let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, how, changes)?;
             let output = &self.output;
             let drive = Drive {

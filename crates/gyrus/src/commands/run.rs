@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use clap::Args;
+use gyrus::runtime::Home;
 use gyrus_contract::{Origin, Text};
 use gyrus_kernel::NewRun;
 
@@ -13,12 +14,11 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ContextFlags, OutputFlags, RunFlags},
-    home::Home,
+    kernels::{self, RunContext},
     mcp::{Around, Connected},
-    model_choice::ModelChoice,
     new_run::{self, RunOptions},
-    organs::{self, RunContext},
-    setup, stopped,
+    setup, state_folder, stopped,
+    model_choice::ModelChoice,
 };
 use gyrus_surfaces::{
     terminal,
@@ -96,7 +96,7 @@ impl Run {
         let config = gyrus.config()?;
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
         let (home, _guard) = if self.ephemeral {
-            let (home, guard) = home.ephemeral()?;
+            let (home, guard) = state_folder::ephemeral(home)?;
             (home, Some(guard))
         } else {
             (home, None)
@@ -130,7 +130,7 @@ impl Run {
             home,
             config,
             workspace: &new.workspace,
-            sandbox: self.flags.approvals.sandbox(),
+            confinement: self.flags.approvals.confinement(),
         };
         let model = choice.start(gyrus, config, &store);
         let (connected, ready, served) = Connected::beside(&around, model).await?;
@@ -139,13 +139,13 @@ impl Run {
             browser::BrowserOptions::of(new.screen.as_ref()).map(|options| options.browser(home));
         let run_context = RunContext {
             workspace: &new.workspace,
-            sandbox: self.flags.approvals.sandbox(),
+            confinement: self.flags.approvals.confinement(),
             agent: &new.agent,
             cognitive_loop: &new.cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
         };
-        let kernel = organs::kernel(home, store.clone(), ready, live, run_context)?;
+        let kernel = kernels::kernel(home, store.clone(), ready, live, run_context)?;
         let on_ask = new.on_ask;
         let ready = kernel.create(new)?;
         let drive = Drive {

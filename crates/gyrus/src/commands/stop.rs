@@ -11,7 +11,7 @@ use gyrus_kernel::{
 };
 use gyrus_text::plural;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, stopped};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, state_folder, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
 /// Timeout for the process that holds the run to obey.
@@ -59,7 +59,7 @@ fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
     let stores: Vec<_> = store
         .iter()
         .cloned()
-        .chain(home.ephemeral_stores())
+        .chain(state_folder::ephemeral_stores(&home))
         .collect();
     let ended = stop_all(&stores, GONE_WITHIN);
     put(&said(&tripped, &ended))?;

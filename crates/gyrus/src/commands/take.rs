@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::Args;
+use gyrus::runtime::Home;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{StandingRun, log_name};
@@ -24,8 +25,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    home::Home,
-    inside_run, new_run,
+    new_run, inside_run,
     takeover::{self, Told, Wanted},
 };
 use gyrus_surfaces::{console::put, output, terminal};

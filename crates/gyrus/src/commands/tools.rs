@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use gyrus::runtime::{Confinement, Home};
 use gyrus_contract::{Repeat, ToolSpec, Touch};
 use gyrus_text::wrap;
 use gyrus_tools::Registry;
@@ -11,8 +12,6 @@ use crate::{
     Gyrus, browser, drive,
     exit::Code,
     failure::Failure,
-    flags::SandboxWord,
-    home::Home,
     mcp::{Around, Connected},
     new_run,
 };
@@ -74,7 +73,7 @@ fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
             home,
             config: &config,
             workspace: &workspace,
-            sandbox: SandboxWord::On,
+            confinement: Confinement::Sandboxed,
         })?;
         let tools = connected.tools().await?;
         connected.leave().await;

@@ -7,6 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use gyrus::runtime::{
+    Confinement, Home,
+    sandbox::{self, FixedHosts, Proxy},
+};
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{PictureFormat, RunServer, ServerValue, Setup, Way, server_value};
@@ -18,14 +22,7 @@ use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
 use super::Wanted;
-use crate::{
-    config::Config,
-    env,
-    flags::SandboxWord,
-    home::Home,
-    keys::Keys,
-    sandbox::{self, FixedHosts, Proxy},
-};
+use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
 const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
@@ -40,7 +37,7 @@ pub(crate) struct Around<'a> {
     pub(crate) config: &'a Config,
     /// The folder that runs work in, real.
     pub(crate) workspace: &'a Path,
-    pub(crate) sandbox: SandboxWord,
+    pub(crate) confinement: Confinement,
 }
 
 /// Returns the way to start a server, and its folder if it has one; or the reason in words why it
@@ -156,9 +153,9 @@ fn kept(
     folder: &TempDir,
     hosts: &[String],
 ) -> Result<(RunServer, Reach, PathBuf), String> {
-    let confined = match around.sandbox {
-        SandboxWord::On => sandbox::holds(around.home).is_ok(),
-        SandboxWord::Off => false,
+    let confined = match around.confinement {
+        Confinement::Sandboxed => sandbox::holds(around.home).is_ok(),
+        Confinement::Unsandboxed => false,
     };
     if !confined {
         let run: RunServer = Arc::new(|command| Box::pin(run(command, None)));

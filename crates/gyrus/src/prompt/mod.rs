@@ -9,6 +9,7 @@ mod words;
 
 use std::{path::PathBuf, sync::Arc};
 
+use gyrus::runtime::Home;
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Attachment, Kernel, ResumeChanges, StandingRun};
@@ -26,11 +27,9 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{OutputFlags, RunFlags},
-    home::Home,
+    kernels::{self, RunContext},
     mcp::{Around, Connected},
-    model_choice::ModelChoice,
     new_run::{self, RunOptions},
-    organs::{self, RunContext},
     setup, stopped,
 };
 use gyrus_surfaces::{
@@ -220,7 +219,7 @@ impl Prompt<'_> {
                 home: &self.home,
                 config: &self.config,
                 workspace: &workspace,
-                sandbox: self.flags.approvals.sandbox(),
+                confinement: self.flags.approvals.confinement(),
             })?,
         };
         let started = choice.start(self.gyrus, &self.config, &self.store);
@@ -232,14 +231,14 @@ impl Prompt<'_> {
         };
         self.connected = Some(connected);
         let (live, replies) = live_replies();
-        let kernel = organs::kernel(
+        let kernel = kernels::kernel(
             &self.home,
             self.store.clone(),
             ready,
             live,
             RunContext {
                 workspace: &workspace,
-                sandbox: self.flags.approvals.sandbox(),
+                confinement: self.flags.approvals.confinement(),
                 agent,
                 cognitive_loop,
                 screen: self.screen.as_ref(),

@@ -34,6 +34,7 @@ mod prompting;
 mod planning;
 mod plan_repairs;
 mod plan_review;
+mod embedding;
 mod engineering;
 mod continuing;
 mod models;

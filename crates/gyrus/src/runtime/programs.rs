@@ -1,4 +1,4 @@
-//! Folders that no program is taken from, because runs have worked there.
+//! The folders from which this process starts no program: those in which runs have worked.
 
 use std::env;
 
@@ -6,18 +6,15 @@ use gyrus_journal::Store;
 use gyrus_kernel::workspaces;
 use gyrus_process::Programs;
 
-use crate::{env::Environment, home::Home};
+use super::Home;
 
 /// Runs whose folders are looked up, the newest first.
 const MAX_RUNS: usize = 2_000;
 
-/// Takes no program out of this folder, out of gyrus's own folders, or out of one in which a run has
-/// worked.
-pub(crate) fn keep_out_of_workspaces(environment: &Environment) {
+/// Keeps this process from starting programs out of the current folder, out of gyrus's own, or out of
+/// one in which a run has worked.
+pub fn keep_out_of_workspaces(home: Home) {
     let programs = Programs::of_this_process();
-    let Ok(home) = Home::find(environment) else {
-        return;
-    };
     for own in home.own() {
         programs.keep_out_of(&own);
     }

@@ -1,4 +1,5 @@
-//! The sandbox of this program: how it is built, whether it holds here, and the way out of it.
+//! The sandbox of this process: how it is built, whether it holds on this machine, and the proxy out
+//! of it.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +24,7 @@ use gyrus_process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::home::Home;
+use super::Home;
 
 /// Resource limits for the commands of a run. Builds of large projects stay below.
 const LIMITS: ResourceLimits = ResourceLimits {
@@ -50,6 +51,9 @@ const NEEDED: [Promise; 5] = [
 ];
 
 /// Confines a keeper's process.
+///
+/// # Errors
+/// Returns the reason in words.
 pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
     let mut confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
     Ok(Confined {
@@ -62,8 +66,8 @@ pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
     })
 }
 
-/// The proxy that commands get out through.
-pub(crate) struct Proxy;
+/// The proxy through which commands connect.
+pub struct Proxy;
 
 impl Outlet for Proxy {
     fn serve<'a>(
@@ -81,7 +85,7 @@ impl Outlet for Proxy {
 /// Opens hosts that were named beforehand, at every port, and nothing else; `*` is any. An address
 /// of this machine or of a private network that a name leads to must be named itself.
 #[derive(Debug)]
-pub(crate) struct FixedHosts(pub(crate) Vec<String>);
+pub struct FixedHosts(pub Vec<String>);
 
 impl ConnectionPolicy for FixedHosts {
     fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
@@ -95,8 +99,8 @@ impl ConnectionPolicy for FixedHosts {
     }
 }
 
-/// Returns the containment of a run's commands; it is determined when the first is judged.
-pub(crate) fn contain(home: &Home) -> Arc<Contain> {
+/// Returns what commands of a run are confined to; it is found out when the first is judged.
+pub fn contain(home: &Home) -> Arc<Contain> {
     let home = home.clone();
     let proven = OnceLock::new();
     Arc::new(move |run: RunId, workspace: &Path| {
@@ -108,13 +112,19 @@ pub(crate) fn contain(home: &Home) -> Arc<Contain> {
     })
 }
 
-/// Whether the sandbox holds on this machine; in words why not.
-pub(crate) fn holds(home: &Home) -> Result<(), String> {
+/// Checks that the sandbox holds on this machine.
+///
+/// # Errors
+/// Returns the reason why not, in words.
+pub fn holds(home: &Home) -> Result<(), String> {
     suffices(&proof(home)?)
 }
 
-/// Whether a sandbox that was tried keeps what commands need; in words what it does not.
-pub(crate) fn suffices(proof: &Proof) -> Result<(), String> {
+/// Checks that a sandbox that was tried keeps what commands need.
+///
+/// # Errors
+/// Returns what it does not keep, in words.
+pub fn suffices(proof: &Proof) -> Result<(), String> {
     let broken: Vec<_> = NEEDED
         .into_iter()
         .filter(|promise| !proof.holds(*promise))
@@ -127,9 +137,12 @@ pub(crate) fn suffices(proof: &Proof) -> Result<(), String> {
     }
 }
 
-/// Plans the containment of processes that have `folder`, of gyrus's own, for its temporary files
-/// and its changes of shared caches.
-pub(crate) fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment, String> {
+/// Plans the containment of a command that has `folder`, of gyrus's own, for its temporary files and
+/// its changes of shared caches.
+///
+/// # Errors
+/// Returns the reason in words.
+pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment, String> {
     let (temporary, changes) = (folder.join("tmp"), folder.join("caches"));
     for made in [&temporary, &changes] {
         fs::create_dir_all(made)
@@ -195,9 +208,12 @@ impl About {
     }
 }
 
-/// Returns the proof that this program made on this machine since it was booted; makes one now, if
-/// there is none.
-pub(crate) fn proof(home: &Home) -> Result<Proof, String> {
+/// Returns what this program found out about the sandbox since the machine was booted; it is tried
+/// now, if it was not before.
+///
+/// # Errors
+/// Returns the reason in words, if it cannot be tried.
+pub fn proof(home: &Home) -> Result<Proof, String> {
     let path = home.state.join("sandbox").join("proof.json");
     let about = About::here()?;
     let kept: Option<Kept> = fs::read(&path)
@@ -225,7 +241,10 @@ fn this_program() -> io::Result<(u64, i64, u64)> {
 }
 
 /// Tries to break the sandbox.
-pub(crate) fn try_now(home: &Home) -> Result<Proof, String> {
+///
+/// # Errors
+/// Returns the reason in words, if it cannot be tried.
+pub fn try_now(home: &Home) -> Result<Proof, String> {
     let below = home.state.join("sandbox");
     fs::create_dir_all(&below).map_err(|error| format!("{}: {error}", below.display()))?;
     let folder = tempfile::Builder::new()

@@ -1,0 +1,90 @@
+//! The kernels of this program: over a person's home, with the tools of their servers.
+
+use std::{path::Path, sync::Arc};
+
+use gyrus::runtime::{self, Confinement, Home, Parts};
+use gyrus_contract::{RunId, Tool};
+use gyrus_journal::Store;
+use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
+use gyrus_screen::Browser;
+
+use crate::{
+    browser,
+    config::Config,
+    failure::Failure,
+    mcp,
+    past_runs::ReadJournal,
+    model_choice::{NoModel, Ready},
+};
+
+/// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
+/// replaying it.
+pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
+    let cognitive_loop = StandingRun::read(&store, run)?.started.cognitive_loop;
+    let mut tools = runtime::built_in_tools(&cognitive_loop).all();
+    tools.extend(mcp::recorded(&store, run)?);
+    tools.push(Arc::new(ReadJournal::new(store.clone())));
+    // It is never looked at: what was seen stands in the journals.
+    let screen = browser::BrowserOptions::default().browser(home);
+    let parts = Parts {
+        router: Arc::new(SingleModel(Arc::new(NoModel))),
+        assessor: None,
+        secrets: Vec::new(),
+        gate: Arc::new(runtime::bare_gate(home)),
+        screen: Some(&screen),
+        tools,
+    };
+    Ok(Kernel::new(store, runtime::organs(home, parts)?))
+}
+
+/// Where and how runs of a kernel work.
+#[derive(Clone, Copy)]
+pub(crate) struct RunContext<'a> {
+    /// The folder that they work in, real.
+    pub(crate) workspace: &'a Path,
+    /// Whether their commands are confined.
+    pub(crate) confinement: Confinement,
+    /// Under whose trust they work.
+    pub(crate) agent: &'a str,
+    /// How they think, by the name of the loop.
+    pub(crate) cognitive_loop: &'a str,
+    /// What they look at.
+    pub(crate) screen: Option<&'a Arc<Browser>>,
+    /// The tools of servers that they have.
+    pub(crate) served: &'a [Arc<dyn Tool>],
+}
+
+/// Returns a kernel over the home's journals for runs on `run_context`. `live` hears its models while
+/// they speak.
+pub(crate) fn kernel(
+    home: &Home,
+    store: Store,
+    models: Ready,
+    live: Live,
+    run_context: RunContext<'_>,
+) -> Result<Kernel, Failure> {
+    let explain = |error| Failure::from(error).to_string();
+    let gate = runtime::live_gate(
+        home,
+        &store,
+        run_context.workspace,
+        run_context.agent,
+        run_context.confinement,
+        explain,
+    )?;
+    let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
+    tools.extend(run_context.served.iter().cloned());
+    tools.push(Arc::new(ReadJournal::new(store.clone())));
+    let parts = Parts {
+        router: models.router,
+        assessor: models.assessor,
+        secrets: models.secrets,
+        gate: Arc::new(gate),
+        screen: run_context.screen,
+        tools,
+    };
+    let mut organs = runtime::organs(home, parts)?;
+    organs.live = Some(live);
+    organs.questions_last = Config::read(&home.config)?.approvals.expires();
+    Ok(Kernel::new(store, organs))
+}

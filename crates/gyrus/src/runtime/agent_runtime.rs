@@ -1,0 +1,168 @@
+//! Runs of an embedder: a folder of journals, a workspace, and loops that reach goals in it.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use gyrus_contract::{DEFAULT_AGENT, Mode, OnAsk, Origin, RunId, Text};
+use gyrus_gate::policy::PolicyFileError;
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{Finished, Kernel, NewRun, ResumeChanges};
+use gyrus_loops::CognitiveConfig;
+use gyrus_tools::Registry;
+
+use super::{Confinement, Error, Home, LlmClient, Parts, assembly, sandbox};
+
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Serves as keeper or sandbox probe, and never returns, if this process was started as one: every
+/// command of a run is kept and confined by a copy of this program. To be called as the first
+/// statement of `main`, before any thread, file or output.
+pub fn init() {
+    gyrus_gate::sandbox::probe_if_asked();
+    gyrus_process::keeper::serve_if_asked(sandbox::confine);
+    INITIALISED.store(true, Ordering::Release);
+}
+
+/// A loop with the models that it asks and the tools that it may call.
+pub struct SimpleCognitiveLoop {
+    config: CognitiveConfig,
+    llm: Arc<LlmClient>,
+    tools: Arc<Registry>,
+}
+
+impl SimpleCognitiveLoop {
+    /// Creates a loop of the configuration's strategy.
+    pub fn new(config: CognitiveConfig, llm: Arc<LlmClient>, tools: Arc<Registry>) -> Self {
+        Self { config, llm, tools }
+    }
+}
+
+/// A place for runs: their journals, the folder that they work in, and what they may do there
+/// without being asked.
+///
+/// The policy is `policy.toml` in the state folder, beside the one of the workspace.
+pub struct AgentRuntime {
+    home: Home,
+    store: Store,
+    workspace: PathBuf,
+    mode: Mode,
+    on_ask: OnAsk,
+    confinement: Confinement,
+}
+
+impl AgentRuntime {
+    /// Opens the state folder `state`, which is created if there is none, for runs that work in
+    /// `workspace`. Calls that need approval are denied, and commands are sandboxed.
+    ///
+    /// # Errors
+    /// [`init`] was not called, or one of the folders cannot be used.
+    pub fn open(state: impl AsRef<Path>, workspace: impl AsRef<Path>) -> Result<Self, Error> {
+        if !INITIALISED.load(Ordering::Acquire) {
+            return Err(Error::NotInitialised);
+        }
+        let state = state.as_ref();
+        let absolute = std::path::absolute(state).map_err(|source| Error::State {
+            folder: state.to_owned(),
+            source,
+        })?;
+        let person = env::var_os("HOME").map(PathBuf::from);
+        let home = Home::at(absolute, person.filter(|person| person.is_absolute()));
+        super::keep_out_of_workspaces(home.clone());
+        Ok(Self {
+            store: home.store()?,
+            workspace: assembly::workspace(&home, workspace.as_ref())?,
+            home,
+            mode: Mode::default(),
+            on_ask: OnAsk::Deny,
+            confinement: Confinement::Sandboxed,
+        })
+    }
+
+    /// Sets what runs may do unasked; [`Mode::default`] by default.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets what happens to a call that needs approval: it is denied (the default), it waits while
+    /// the run's process lives, or the run parks. Questions are found and answered by
+    /// [`gyrus_kernel::approvals`], from any process.
+    #[must_use]
+    pub fn with_on_ask(mut self, on_ask: OnAsk) -> Self {
+        self.on_ask = on_ask;
+        self
+    }
+
+    /// Sets whether commands are sandboxed.
+    #[must_use]
+    pub fn with_confinement(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
+    /// Returns the journals, to follow, show, or answer questions in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Starts a run for `goal` and drives it until it ends or parks.
+    ///
+    /// # Errors
+    /// The models cannot be connected to, or the run cannot be started or recorded. How the run
+    /// itself ended, failed or not, stands in [`Finished::ending`].
+    pub async fn run(&self, agent: &SimpleCognitiveLoop, goal: &str) -> Result<Finished, Error> {
+        let goal = Text::new(goal, Origin::Person);
+        let strategy = agent.config.strategy();
+        let config = serde_json::to_value(&agent.config).expect("it is plain data");
+        let mut new = NewRun::new(goal, strategy.loop_name(), config, self.workspace.clone());
+        new.mode = self.mode;
+        new.on_ask = self.on_ask;
+        new.limits.steps = agent.config.max_iterations();
+        let kernel = self.kernel(agent).await?;
+        Ok(kernel.create(new)?.drive().await?)
+    }
+
+    /// Takes a run up again, after a crash or where it parked, and drives it until it ends or parks.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run); and another process holds the run, or it is over.
+    pub async fn resume(&self, agent: &SimpleCognitiveLoop, run: RunId) -> Result<Finished, Error> {
+        let kernel = self.kernel(agent).await?;
+        let ready = kernel.take(run, Take::IfFree, ResumeChanges::default())?;
+        Ok(ready.drive().await?)
+    }
+
+    /// Returns the kernel that drives runs of this loop, to replay, fork, or create them in ways
+    /// that this type does not offer.
+    ///
+    /// # Errors
+    /// The models cannot be connected to, or a policy file cannot be used.
+    pub async fn kernel(&self, agent: &SimpleCognitiveLoop) -> Result<Kernel, Error> {
+        let explain = |error: PolicyFileError| error.to_string();
+        let gate = assembly::live_gate(
+            &self.home,
+            &self.store,
+            &self.workspace,
+            DEFAULT_AGENT,
+            self.confinement,
+            explain,
+        )?;
+        let parts = Parts {
+            router: agent.llm.connect(&self.store).await?,
+            assessor: None,
+            secrets: Vec::new(),
+            gate: Arc::new(gate),
+            screen: None,
+            tools: agent.tools.all(),
+        };
+        let organs = assembly::organs(&self.home, parts)?;
+        Ok(Kernel::new(self.store.clone(), organs))
+    }
+}

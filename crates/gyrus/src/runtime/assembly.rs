@@ -1,0 +1,180 @@
+//! Assembles a kernel: the gate with its policy and sandbox, the tools, and what keeps secrets out.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use gyrus_contract::{Gate, Router, Screen, Tool};
+use gyrus_gate::{OwnPaths, LivePolicy, PolicyGate, policy::PolicyFileError, sandbox::Wall};
+use gyrus_journal::Store;
+use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
+use gyrus_loops::Strategy;
+use gyrus_process::Programs;
+use gyrus_screen::Browser;
+use gyrus_tools::Registry;
+use gyrus_workspace::repository::RealObjects;
+
+use super::{Error, Home, sandbox};
+
+/// Whether commands of runs are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// Commands run in a sandbox, or are asked about where it does not hold.
+    Sandboxed,
+    /// Commands run with the rights of this process, and are asked about.
+    Unsandboxed,
+}
+
+/// The parts that differ between kernels.
+pub struct Parts<'a> {
+    /// Chooses the models.
+    pub router: Arc<dyn Router>,
+    /// Chooses the model for a second look at calls, if there is to be one.
+    pub assessor: Option<Arc<dyn Router>>,
+    /// Secrets beside those of the environment.
+    pub secrets: Vec<Secret>,
+    /// Decides which calls may run.
+    pub gate: Arc<dyn Gate>,
+    /// What runs look at.
+    pub screen: Option<&'a Arc<Browser>>,
+    /// The tools, without those of the screen.
+    pub tools: Vec<Arc<dyn Tool>>,
+}
+
+/// Returns the organs of a kernel whose runs belong to `home`.
+///
+/// # Errors
+/// The state folder cannot be used.
+pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, Error> {
+    let mut tools = parts.tools;
+    if let Some(browser) = parts.screen {
+        tools.extend(gyrus_screen::tools(browser));
+    }
+    let redactor = Arc::new(home.redactor(parts.secrets)?);
+    if let Some(browser) = parts.screen {
+        let redactor = redactor.clone();
+        browser.cover(Arc::new(move |name, value| {
+            redactor.shows_secret(name, value)
+        }));
+    }
+    let loops = gyrus_loops::factory();
+    let mut organs = Organs::new(parts.router, tools, parts.gate, redactor, loops);
+    organs.assessor = parts.assessor;
+    organs.screen = parts
+        .screen
+        .map(|browser| Arc::clone(browser) as Arc<dyn Screen>);
+    organs.pins = Pins::from([
+        ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
+    ]);
+    organs.latch = Some(home.latch());
+    organs.outlet = Some(Arc::new(sandbox::Proxy));
+    organs.real_objects = real_objects(home);
+    Ok(organs)
+}
+
+/// Returns the places in which commands find a repository's real objects: without namespaces
+/// nothing can be bound.
+fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
+    let home = home.clone();
+    let found = OnceLock::new();
+    Arc::new(move || {
+        *found.get_or_init(|| match sandbox::proof(&home).map(|proof| proof.wall) {
+            Ok(Wall::Landlock) => RealObjects::InPlace,
+            Ok(Wall::Namespaces | Wall::Nothing) | Err(_) => RealObjects::Bound,
+        })
+    })
+}
+
+/// Returns the tools that come with gyrus, for this loop. Those that make a changeset are of no use
+/// to other loops.
+pub fn built_in_tools(cognitive_loop: &str) -> Registry {
+    let registry = Registry::builtin();
+    if cognitive_loop == Strategy::Changeset.loop_name() {
+        registry
+            .with_changesets()
+            .expect("their names differ from those of the others")
+    } else {
+        registry
+    }
+}
+
+/// Returns a gate without policy, grants or sandbox, under which nothing runs unasked: for replaying
+/// and for explaining.
+pub fn bare_gate(home: &Home) -> PolicyGate {
+    PolicyGate::new(OwnPaths {
+        own: home.own(),
+        person: home.person.clone(),
+    })
+}
+
+/// Returns the gate for runs of `agent` in `workspace`, with what the person's policy says now and
+/// what they always allow in that folder.
+///
+/// # Errors
+/// The policy or the grants cannot be read, or the policy does not name the agent.
+pub fn gate(
+    home: &Home,
+    store: &Store,
+    workspace: &Path,
+    agent: &str,
+    confinement: Confinement,
+) -> Result<PolicyGate, Error> {
+    let standing = grants::in_folder(store, workspace)?;
+    let policy = home.policy_files(workspace).policy()?;
+    policy.check_agent(agent)?;
+    let grants = standing.into_iter().map(|standing| standing.grant);
+    let gate = bare_gate(home)
+        .under(policy)
+        .finding_programs_in(program_folders(workspace))
+        .with_grants(grants.collect());
+    Ok(match confinement {
+        Confinement::Sandboxed => gate.confining(sandbox::contain(home)),
+        Confinement::Unsandboxed => gate,
+    })
+}
+
+/// As [`gate`], and a policy that becomes stricter holds at once. `explain` says what is wrong with
+/// a policy file, as a person is told.
+///
+/// # Errors
+/// As for [`gate`].
+pub fn live_gate(
+    home: &Home,
+    store: &Store,
+    workspace: &Path,
+    agent: &str,
+    confinement: Confinement,
+    explain: fn(PolicyFileError) -> String,
+) -> Result<LivePolicy, Error> {
+    LivePolicy::over(home.policy_files(workspace), explain, |_| {
+        gate(home, store, workspace, agent, confinement)
+    })
+}
+
+/// Returns the folders in which the person's shell looks for programs when it stands in the
+/// workspace.
+fn program_folders(workspace: &Path) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Relative entries, and the empty one, which means the folder itself, move with the shell.
+    let folders = std::env::split_paths(&path).map(|folder| workspace.join(folder));
+    folders
+        .filter_map(|folder| fs::canonicalize(&folder).ok().or(Some(folder)))
+        .collect()
+}
+
+/// Returns the real path of a folder that runs may work in, and keeps programs in it from being
+/// started by this process.
+///
+/// # Errors
+/// The folder cannot be a workspace.
+pub fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, Error> {
+    let real = gyrus_gate::check_workspace(folder, home.person.as_deref(), &home.state)?;
+    if real.to_str().is_none() {
+        return Err(Error::FolderName { folder: real });
+    }
+    Programs::of_this_process().keep_out_of(&real);
+    Ok(real)
+}

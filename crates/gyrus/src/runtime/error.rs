@@ -1,0 +1,56 @@
+//! Why runs cannot be set up.
+
+use std::{io, path::PathBuf};
+
+use gyrus_gate::{WorkspaceError, policy::PolicyFileError};
+use gyrus_kernel::{KernelError, grants::GrantError, redact::KeyError};
+use gyrus_models::{ConnectError, ScriptError};
+
+/// The reason why a runtime cannot be opened, or a run of it cannot be started or driven.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// `gyrus::init()` was not called, so this program cannot serve as the keeper of commands.
+    #[error("call `gyrus::init()` as the first statement of `main`")]
+    NotInitialised,
+    /// The state folder cannot be used.
+    #[error("the state folder {} cannot be used", folder.display())]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The folder cannot be a workspace.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The name of the workspace is not valid UTF-8.
+    #[error("the name of the folder {} is not valid UTF-8", folder.display())]
+    FolderName {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// No model is named, and no provider's key is set.
+    #[error("no model is named: set GYRUS_MODEL, or the key of a provider like ANTHROPIC_API_KEY")]
+    NoModel,
+    /// A model cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A script of replies cannot be played.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A policy file cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The standing grants cannot be read.
+    #[error(transparent)]
+    Grants(#[from] GrantError),
+    /// The key for naming secrets cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The journals failed.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// The run cannot be started or driven.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}

@@ -1,0 +1,136 @@
+//! The folders in which gyrus keeps state and configuration.
+
+use std::{
+    fs::DirBuilder,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_gate::policy::PolicyFiles;
+use gyrus_journal::Store;
+use gyrus_kernel::{
+    latch::Latch,
+    redact::{KeyError, Redactor, Secret, key_in},
+};
+
+use super::Error;
+
+/// Values of environment variables with one of these in their name are secrets.
+const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// The folders of one person's gyrus. Nothing is created before it is needed.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// The folder of journals and keys. No run may see or change it.
+    pub state: PathBuf,
+    /// The configuration file, whether it exists or not.
+    pub config: PathBuf,
+    /// The person's own home folder.
+    pub person: Option<PathBuf>,
+    /// The state folder that an ephemeral run's own stands beside: what stops all runs is there.
+    pub beside: Option<PathBuf>,
+}
+
+impl Home {
+    /// Returns the home whose state and configuration are both in `folder`.
+    pub fn at(folder: PathBuf, person: Option<PathBuf>) -> Self {
+        Self {
+            config: folder.join("config.toml"),
+            state: folder,
+            person,
+            beside: None,
+        }
+    }
+
+    /// Returns the emergency stop for all runs, ephemeral ones included.
+    pub fn latch(&self) -> Latch {
+        Latch::of(self.beside.as_ref().unwrap_or(&self.state))
+    }
+
+    /// Returns the policy files that hold in a workspace, whether they exist or not.
+    pub fn policy_files(&self, workspace: &Path) -> PolicyFiles {
+        PolicyFiles {
+            own: self.config.with_file_name("policy.toml"),
+            workspace: workspace.to_owned(),
+            home: self.person.clone(),
+        }
+    }
+
+    /// Returns the folder of the configuration, if it is not with the state.
+    pub fn configuration(&self) -> Option<PathBuf> {
+        let folder = self.config.parent()?;
+        (!folder.starts_with(&self.state)).then(|| folder.to_owned())
+    }
+
+    /// Returns all folders of gyrus's own.
+    pub fn own(&self) -> Vec<PathBuf> {
+        let mut own = vec![self.state.clone()];
+        own.extend(self.beside.clone());
+        own.extend(self.configuration());
+        own
+    }
+
+    /// Opens the journals, which are created if there are none.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or holds something else.
+    pub fn store(&self) -> Result<Store, Error> {
+        self.create_state()?;
+        Store::open(&self.state.join("journal")).map_err(|error| match error {
+            gyrus_journal::Error::Io { source, .. } => self.unusable(source),
+            other => other.into(),
+        })
+    }
+
+    /// Returns what keeps secrets out of journals: it knows those of the environment, those in
+    /// `read`, and a key for naming secrets that are found in text.
+    ///
+    /// # Errors
+    /// The state folder or the key in it cannot be used.
+    pub fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, Error> {
+        self.create_state()?;
+        let key = key_in(&self.state).map_err(|error| match error {
+            KeyError::Unusable(source) => self.unusable(source),
+            error => error.into(),
+        })?;
+        let mut secrets = environment_secrets();
+        secrets.extend(read);
+        Ok(Redactor::new(key, secrets))
+    }
+
+    /// Creates the state folder, for this user only, if there is none.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn create_state(&self) -> Result<(), Error> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.state)
+            .map_err(|error| self.unusable(error))
+    }
+
+    fn unusable(&self, source: io::Error) -> Error {
+        Error::State {
+            folder: self.state.clone(),
+            source,
+        }
+    }
+}
+
+/// Returns the secrets in the environment, which must not reach a journal or a model.
+fn environment_secrets() -> Vec<Secret> {
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        Some(Secret {
+            name: name.into_string().ok()?,
+            value: value.into_string().ok()?,
+        })
+    });
+    named
+        .filter(|secret| {
+            let name = secret.name.to_ascii_uppercase();
+            SECRET_NAMES.iter().any(|part| name.contains(part))
+        })
+        .collect()
+}

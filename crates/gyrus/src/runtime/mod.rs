@@ -1,0 +1,18 @@
+//! The parts of gyrus put together, for the program and for embedders alike.
+
+mod home;
+pub mod sandbox;
+mod programs;
+mod assembly;
+mod llm_client;
+mod agent_runtime;
+mod error;
+
+pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
+pub use assembly::{
+    Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, organs, workspace,
+};
+pub use error::Error;
+pub use home::Home;
+pub use llm_client::{LlmClient, Pictures};
+pub use programs::keep_out_of_workspaces;

@@ -1,0 +1,77 @@
+//! The library beside the program, as its example uses it.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::support::{Said, World, said};
+
+/// Counts in the sandbox, looks back, and finishes.
+const COUNTS: &str = r#"
+[[reply]]
+text = "I count."
+calls = [{ tool = "shell", arguments = { command = "ls | wc -l" } }]
+[[reply]]
+text = "Done."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "There are two." } }]
+[[reply]]
+purpose = "reflect"
+text = "Nothing went wrong."
+"#;
+
+/// Never finishes.
+const WANDERS: &str = r#"
+[[reply]]
+calls = [{ tool = "list", arguments = { path = "." } }]
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "a" } }]
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "b" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "cat a" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "cat b" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "touch too-late" } }]
+"#;
+
+fn embed(world: &World) -> Said {
+    let notes = world.work().join("notes");
+    fs::create_dir(&notes).unwrap();
+    fs::write(notes.join("a"), "one").unwrap();
+    fs::write(notes.join("b"), "two").unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_gyrus")).with_file_name("examples/embed");
+    let mut command = Command::new(program);
+    command.env_clear();
+    for (name, value) in world.command(&[]).get_envs() {
+        command.env(name, value.unwrap());
+    }
+    command.current_dir(world.work()).stdin(Stdio::null());
+    said(command.output().unwrap())
+}
+
+#[test]
+fn a_loop_of_an_embedder_acts_behind_the_same_gate_and_answers() {
+    let world = World::new(COUNTS);
+    let said = embed(&world).exits(0);
+    assert!(said.out.ends_with("There are two.\n"), "{said:#?}");
+    // The program reads what the library wrote.
+    let state = world.work().join(".gyrus-state");
+    let shown = world
+        .command(&["show", "last"])
+        .env("GYRUS_HOME", state)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("ls | wc -l"), "{shown}");
+}
+
+#[test]
+fn the_configured_number_of_iterations_is_kept() {
+    let world = World::new(WANDERS);
+    let said = embed(&world).exits(0);
+    assert!(said.out.contains("5 of 5"), "{said:#?}");
+    assert!(!world.work().join("notes/too-late").exists());
+}
