@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
+use crate::{
+    ActionVerdict, Artifact, Claim, EffectId, Image, Origin, Part, Strength, Text, ToolCall,
+};
 
 /// The knowledge of a loop at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,6 +154,24 @@ pub struct Observation {
     /// A claim that the goal is reached, if the tool was the one that makes claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+}
+
+impl Observation {
+    /// Creates the observation of a call that was not executed, for the reason in `words`.
+    pub fn refused(effect: EffectId, call: &ToolCall, words: impl Into<String>) -> Self {
+        Self {
+            effect,
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            text: Text::new(words, Origin::Kernel),
+            value: None,
+            images: Vec::new(),
+            is_error: true,
+            verdict: ActionVerdict::Refused,
+            artifacts: Vec::new(),
+            claim: None,
+        }
+    }
 }
 
 /// An action that a cycle took.

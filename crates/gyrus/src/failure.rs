@@ -184,9 +184,9 @@ impl From<Stop> for Failure {
     }
 }
 
-impl From<gyrus::Error> for Failure {
-    fn from(error: gyrus::Error) -> Self {
-        use gyrus::Error as E;
+impl From<gyrus::RuntimeError> for Failure {
+    fn from(error: gyrus::RuntimeError) -> Self {
+        use gyrus::RuntimeError as E;
         match error {
             E::State { ref source, .. } => Failure::usage(&error).because(source).hint(format!(
                 "make it writable, or name another one: {}=/path gyrus …",

@@ -13,8 +13,8 @@ use crate::{
     config::Config,
     failure::Failure,
     mcp,
-    past_runs::ReadJournal,
     model_choice::{NoModel, Ready},
+    past_runs::ReadJournal,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
@@ -37,7 +37,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     Ok(Kernel::new(store, runtime::organs(home, parts)?))
 }
 
-/// Where and how runs of a kernel work.
+/// The folder, loop and settings with which the runs of a kernel work.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     /// The folder that they work in, real.
@@ -46,9 +46,9 @@ pub(crate) struct RunContext<'a> {
     pub(crate) confinement: Confinement,
     /// Under whose trust they work.
     pub(crate) agent: &'a str,
-    /// How they think, by the name of the loop.
+    /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,
-    /// What they look at.
+    /// Their screen.
     pub(crate) screen: Option<&'a Arc<Browser>>,
     /// The tools of servers that they have.
     pub(crate) served: &'a [Arc<dyn Tool>],

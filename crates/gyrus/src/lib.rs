@@ -52,4 +52,4 @@ pub use gyrus_contract::{
 pub use gyrus_kernel::{CognitiveLoop, Ending, Finished, Run};
 pub use gyrus_loops::{CognitiveConfig, Strategy as ThinkingStrategy};
 pub use gyrus_tools::Registry as ToolRegistry;
-pub use runtime::{AgentRuntime, Error, LlmClient, SimpleCognitiveLoop, init};
+pub use runtime::{AgentRuntime, LlmClient, RuntimeError, SimpleCognitiveLoop, init};

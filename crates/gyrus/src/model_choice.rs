@@ -6,7 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus::runtime::Pictures;
+use gyrus::runtime::StoredPictures;
 use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, SingleModel, redact::Secret};
@@ -138,7 +138,7 @@ impl ModelChoice {
     }
 
     async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
-        let blobs: Arc<dyn Blobs> = Arc::new(Pictures(store.clone()));
+        let blobs: Arc<dyn Blobs> = Arc::new(StoredPictures(store.clone()));
         if let [Name::Script(file)] = self.names.as_slice() {
             let router = Arc::new(SingleModel(scripted(file, blobs).await?));
             return Ok(Ready {

@@ -10,7 +10,7 @@ use std::{
 
 use clap::{ArgGroup, Args};
 use gyrus::runtime::Home;
-use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
+use gyrus_models::{Blobs, Catalogue, Effort, NoBlobs, ProbeFinding, check};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -23,6 +23,7 @@ use crate::{
     discover, drive, env,
     exit::Code,
     failure::Failure,
+    inside_run,
     keys::{Keys, Source},
     model_choice::{self, ModelChoice},
 };

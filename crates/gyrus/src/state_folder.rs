@@ -3,7 +3,7 @@
 
 use std::{fs, io, os::unix::fs::symlink, path::PathBuf};
 
-use gyrus::runtime::{Error, Home};
+use gyrus::runtime::{Home, RuntimeError};
 use gyrus_journal::Store;
 use tempfile::TempDir;
 
@@ -96,7 +96,7 @@ pub(crate) fn ephemeral_stores(home: &Home) -> Vec<Store> {
 }
 
 fn unusable(home: &Home, error: io::Error) -> Failure {
-    Error::State {
+    RuntimeError::State {
         folder: home.state.clone(),
         source: error,
     }

@@ -11,7 +11,9 @@ const AUTO: &str = "auto";
 struct Asked {
     strategy: Strategy,
     flag: Option<&'static str>,
-    /// What the flag does, after its name.
+    /// Whether the flag chooses the loop by itself.
+    chooses: bool,
+    /// The flag's effect, in words that follow its name.
     does: &'static str,
     /// Why another loop refuses the flag, after the flag and before that loop's name; `None` where
     /// every loop takes it.
@@ -26,6 +28,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
         Asked {
             strategy: Strategy::Reactive,
             flag: flags.screen.leads(),
+            chooses: true,
             does: "names what to work on itself",
             refused: None,
             remedy: "",
@@ -33,6 +36,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
         Asked {
             strategy: Strategy::Plan,
             flag: flags.asks_for_a_plan(),
+            chooses: true,
             does: "asks for a plan",
             refused: Some(("needs a plan", "makes none")),
             remedy: "--loop plan",
@@ -40,6 +44,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
         Asked {
             strategy: Strategy::Engineer,
             flag: flags.judging.asks_for_a_judge(),
+            chooses: flags.judging.judge.is_some(),
             does: "names a judge",
             refused: Some(("is for work that a judge decides about", "asks none")),
             remedy: "--loop engineer with --judge JUDGE",
@@ -47,6 +52,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
         Asked {
             strategy: Strategy::Changeset,
             flag: flags.asks_for_a_changeset(),
+            chooses: true,
             does: "asks for a changeset",
             refused: Some(("is for changesets", "makes none")),
             remedy: "--loop changeset",
@@ -94,6 +100,7 @@ fn by_rule(asked: &[Asked]) -> Result<(Strategy, Option<String>), Failure> {
     let given = |one: &Asked| one.flag.map(|flag| format!("{flag} {}", one.does));
     let mut wanted = asked
         .iter()
+        .filter(|one| one.chooses)
         .filter_map(|one| Some((one.strategy, given(one)?)));
     match (wanted.next(), wanted.next()) {
         (None, _) => {

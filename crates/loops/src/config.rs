@@ -5,7 +5,28 @@ use std::collections::BTreeSet;
 use gyrus_contract::Strength;
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, Judge, Strategy};
+use crate::{Check, Judge};
+
+/// The strategy of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Answers one question, without tools.
+    SingleShot,
+    /// Thinks and acts in turns.
+    React,
+    /// Reasons in steps before the first action, then works as [`React`](Strategy::React).
+    ChainOfThought,
+    /// Looks and acts on a screen, without a conversation.
+    Reactive,
+    /// Makes a complete plan first, which a person may review, then executes its steps.
+    Plan,
+    /// Searches and plans, then works as [`React`](Strategy::React) until a judge accepts.
+    Engineer,
+    /// Chooses files, then proposes a changeset, both of which a person may review; then applies
+    /// all of it or nothing.
+    Changeset,
+}
 
 /// A decision that is left to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,17 +121,19 @@ fn default_output_tokens() -> u64 {
 }
 
 impl CognitiveConfig {
-    /// Creates the configuration with which a loop of this strategy begins. The engineer's needs
-    /// a judge as well: see [`with_judge`](Self::with_judge).
-    pub fn of(strategy: Strategy) -> Self {
-        let kind = strategy.kind();
+    /// Creates a configuration without anything that a person can ask for.
+    pub(crate) fn plain(
+        strategy: Strategy,
+        max_iterations: Option<u64>,
+        max_output_tokens: u64,
+    ) -> Self {
         Self {
             strategy,
             system_prompt: None,
-            max_iterations: kind.max_iterations,
+            max_iterations,
             reflection: false,
             memory_window: default_memory_window(),
-            max_output_tokens: kind.max_output_tokens,
+            max_output_tokens,
             perception: PerceptionMode::Auto,
             start_url: None,
             checks: Vec::new(),
@@ -124,44 +147,6 @@ impl CognitiveConfig {
             verify: None,
             because: None,
         }
-    }
-
-    /// Creates the configuration of a loop that answers one question, without tools.
-    pub fn single_shot() -> Self {
-        Self::of(Strategy::SingleShot)
-    }
-
-    /// Creates the configuration of a loop that thinks and acts in turns.
-    pub fn react() -> Self {
-        Self::of(Strategy::React)
-    }
-
-    /// Creates the configuration of a loop that reasons in steps before acting.
-    pub fn chain_of_thought() -> Self {
-        Self::of(Strategy::ChainOfThought)
-    }
-
-    /// Creates the configuration of a loop that looks and acts on a screen.
-    pub fn reactive() -> Self {
-        Self::of(Strategy::Reactive)
-    }
-
-    /// Creates the configuration of a loop that makes a complete plan first, then executes its
-    /// steps.
-    pub fn plan() -> Self {
-        Self::of(Strategy::Plan)
-    }
-
-    /// Creates the configuration of a loop that searches and plans, then works until the judge
-    /// accepts; at most 100 cycles by default.
-    pub fn engineer(judge: Judge) -> Self {
-        Self::of(Strategy::Engineer).with_judge(judge)
-    }
-
-    /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
-    /// all or nothing is applied; at most 100 cycles and no reviews by default.
-    pub fn changeset() -> Self {
-        Self::of(Strategy::Changeset)
     }
 
     /// Sets instructions that stand before the loop's own.

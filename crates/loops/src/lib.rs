@@ -12,8 +12,9 @@
 //! edit. `repetition` detects work that repeats itself, and `compaction` keeps a long conversation
 //! within its model's window. `verification` wraps each of them and verifies their claims.
 
-mod strategy;
 mod config;
+mod kind;
+mod strategy;
 mod react;
 mod chain_of_thought;
 mod single_shot;
@@ -26,6 +27,7 @@ mod browse;
 mod repetition;
 mod compaction;
 mod verification;
+mod goal;
 mod prompt;
 mod json;
 
@@ -35,14 +37,15 @@ use gyrus_kernel::LoopFactory;
 
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
-pub use config::{CognitiveConfig, PerceptionMode, Review};
+pub use config::{CognitiveConfig, PerceptionMode, Review, Strategy};
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
+pub use kind::LoopKind;
 pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
 pub use reactive::{FRESH, Reactive, ReactiveState, shown};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
-pub use strategy::{LoopKind, Strategy, prompts};
+pub use strategy::prompts;
 use verification::Verified;
 pub use verification::{BadCheck, Check};
 

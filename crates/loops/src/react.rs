@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, ActionVerdict, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin,
-    Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
+    Action, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Part,
+    Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::{
     compaction::{self, Aim},
     config::DEFAULT_OUTPUT_TOKENS,
     engineer::Judge,
-    prompt,
+    goal, prompt,
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
@@ -251,10 +251,12 @@ impl React {
         let mut closed = None;
         for call in plan.tool_calls() {
             let observation = match &self.manner.judge {
-                _ if let Some(why) = closed => refused(run, call, why),
+                _ if let Some(why) = closed => {
+                    Observation::refused(EffectId::cycle(run.cycle()), call, why)
+                }
                 _ if self.manner.withholds(run, call) => {
                     let words = format!("`{}` cannot be used in this phase", call.tool);
-                    refused(run, call, words)
+                    Observation::refused(EffectId::cycle(run.cycle()), call, words)
                 }
                 Some(judge) if judge.hears(call) => {
                     closed = Some("not done: the work was submitted before this call");
@@ -290,22 +292,6 @@ impl React {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the observation of a call that the loop does not execute.
-pub(crate) fn refused(run: &Run, call: &ToolCall, words: impl Into<String>) -> Observation {
-    Observation {
-        effect: EffectId::cycle(run.cycle()),
-        call_id: call.id.clone(),
-        tool: call.tool.clone(),
-        text: Text::new(words, Origin::Kernel),
-        value: None,
-        images: Vec::new(),
-        is_error: true,
-        verdict: ActionVerdict::Refused,
-        artifacts: Vec::new(),
-        claim: None,
     }
 }
 
@@ -367,7 +353,7 @@ impl CognitiveLoop for React {
         if !reply.parts.is_empty() {
             self.memory.add_reply(&reply);
         }
-        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        let mut plan = Plan::with_goal(goal::first_goal(perception));
         for (number, call) in (1..).zip(reply.tool_calls()) {
             plan.add_step(ThoughtStep::with_tool(
                 number,

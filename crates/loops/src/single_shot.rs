@@ -4,7 +4,7 @@ use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Pur
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, config::DEFAULT_OUTPUT_TOKENS, prompt};
+use crate::{CognitiveConfig, LoopKind, config::DEFAULT_OUTPUT_TOKENS, goal, prompt};
 
 const PROMPT: &str = include_str!("prompts/single_shot.md");
 
@@ -73,7 +73,7 @@ impl CognitiveLoop for SingleShot {
             &self.memory,
         );
         let reply = run.ask(question).await?;
-        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        let mut plan = Plan::with_goal(goal::first_goal(perception));
         let answer = reply.text();
         if !answer.trim().is_empty() {
             run.note("thought", 1, &json!({ "text": answer }))?;

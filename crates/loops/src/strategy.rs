@@ -1,52 +1,14 @@
 //! The table of all loops: what each is called, what it asks models, and how it is built.
 //!
 //! A loop describes itself in its own file, as a [`LoopKind`]; adding one adds a name to
-//! [`Strategy`] and a line to [`Strategy::kind`] and [`Strategy::ALL`].
+//! [`Strategy`], and here a line to [`Strategy::kind`] and [`Strategy::ALL`].
 
 use gyrus_contract::Digest;
-use gyrus_kernel::ErasedLoop;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    CognitiveConfig, chain_of_thought, changeset, engineer, plan, react, reactive, single_shot,
-    verification,
+    CognitiveConfig, Judge, LoopKind, Strategy, chain_of_thought, changeset, engineer, plan, react,
+    reactive, single_shot, verification,
 };
-
-/// The strategy of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Answers one question, without tools.
-    SingleShot,
-    /// Thinks and acts in turns.
-    React,
-    /// Reasons in steps before the first action, then works as [`React`](Strategy::React).
-    ChainOfThought,
-    /// Looks and acts on a screen, without a conversation.
-    Reactive,
-    /// Makes a complete plan first, which a person may review, then executes its steps.
-    Plan,
-    /// Searches and plans, then works as [`React`](Strategy::React) until a judge accepts.
-    Engineer,
-    /// Chooses files, then proposes a changeset, both of which a person may review; then applies
-    /// all of it or nothing.
-    Changeset,
-}
-
-/// A kind of loop, as its own file describes it.
-#[derive(Debug)]
-pub struct LoopKind {
-    /// Its name, as in `--loop` and the journal.
-    pub name: &'static str,
-    /// The texts that it sends to models, beside the one of verification.
-    pub(crate) prompts: &'static [&'static str],
-    /// The maximum number of cycles, unless a person says another; `None` is without limit.
-    pub(crate) max_iterations: Option<u64>,
-    /// The maximum length of a reply in tokens, unless a person says another.
-    pub(crate) max_output_tokens: u64,
-    /// Creates the loop; the error is a sentence.
-    pub(crate) build: fn(CognitiveConfig) -> Result<Box<dyn ErasedLoop>, String>,
-}
 
 impl Strategy {
     /// All strategies, in the order in which they are named to a person.
@@ -88,6 +50,53 @@ impl Strategy {
     /// Returns the names of all loops.
     pub fn names() -> [&'static str; 7] {
         Self::ALL.map(Self::loop_name)
+    }
+}
+
+impl CognitiveConfig {
+    /// Creates the configuration with which a loop of this strategy begins. The engineer's needs
+    /// a judge as well: see [`with_judge`](Self::with_judge).
+    pub fn of(strategy: Strategy) -> Self {
+        let kind = strategy.kind();
+        Self::plain(strategy, kind.max_iterations, kind.max_output_tokens)
+    }
+
+    /// Creates the configuration of a loop that answers one question, without tools.
+    pub fn single_shot() -> Self {
+        Self::of(Strategy::SingleShot)
+    }
+
+    /// Creates the configuration of a loop that thinks and acts in turns.
+    pub fn react() -> Self {
+        Self::of(Strategy::React)
+    }
+
+    /// Creates the configuration of a loop that reasons in steps before acting.
+    pub fn chain_of_thought() -> Self {
+        Self::of(Strategy::ChainOfThought)
+    }
+
+    /// Creates the configuration of a loop that looks and acts on a screen.
+    pub fn reactive() -> Self {
+        Self::of(Strategy::Reactive)
+    }
+
+    /// Creates the configuration of a loop that makes a complete plan first, then executes its
+    /// steps.
+    pub fn plan() -> Self {
+        Self::of(Strategy::Plan)
+    }
+
+    /// Creates the configuration of a loop that searches and plans, then works until the judge
+    /// accepts; at most 100 cycles by default.
+    pub fn engineer(judge: Judge) -> Self {
+        Self::of(Strategy::Engineer).with_judge(judge)
+    }
+
+    /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
+    /// all or nothing is applied; at most 100 cycles and no reviews by default.
+    pub fn changeset() -> Self {
+        Self::of(Strategy::Changeset)
     }
 }
 

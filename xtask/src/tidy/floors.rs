@@ -183,6 +183,7 @@ mod tests {
                 package("gyrus-models", &[]),
                 package("gyrus-lines", &[]),
                 package("gyrus", &[]),
+                package("gyrus-oracle", &[]),
             ];
             let found: Vec<_> = super::check(&members)
                 .into_iter()

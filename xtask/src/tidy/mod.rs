@@ -4,6 +4,7 @@
 //! gathers what they look at. Sources are read by a light lexer that knows strings and comments,
 //! not by a parser: a rule that would need types belongs to clippy.
 
+mod finding;
 mod lexer;
 mod source;
 mod floors;
@@ -16,43 +17,15 @@ mod circles;
 mod docs;
 
 use std::{
-    fmt, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, bail};
 
 use crate::repository;
+use finding::Finding;
 use source::Source;
-
-/// A broken rule.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    /// Relative to the repository.
-    path: String,
-    /// Counted from 1; `None` where the whole file is meant.
-    line: Option<usize>,
-    message: String,
-}
-
-impl Finding {
-    fn new(path: &str, line: impl Into<Option<usize>>, message: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line: line.into(),
-            message: message.into(),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
-            None => write!(f, "{}: {}", self.path, self.message),
-        }
-    }
-}
 
 /// Checks the whole repository and prints what is broken.
 pub(crate) fn run() -> anyhow::Result<()> {

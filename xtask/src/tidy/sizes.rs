@@ -16,13 +16,13 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 4_520),
+    ("contract", 4_540),
     ("gate", 15_870),
-    ("gyrus", 10_830),
+    ("gyrus", 10_870),
     ("journal", 7_100),
     ("kernel", 18_400),
     ("lab", 4_570),
-    ("loops", 9_590),
+    ("loops", 9_611),
     ("mcp", 1_805),
     ("models", 9_960),
     ("net", 700),

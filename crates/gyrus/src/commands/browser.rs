@@ -7,7 +7,7 @@ use gyrus::runtime::Home;
 use gyrus_screen::{Launch, Profile, has_display};
 
 use super::take::Page;
-use crate::{Gyrus, browser, drive, exit::Code, failure::Failure, new_run::address, inside_run};
+use crate::{Gyrus, browser, drive, exit::Code, failure::Failure, inside_run, new_run::address};
 use gyrus_surfaces::{console::put, output};
 
 /// Log in once by hand, for later runs: profiles of the browser

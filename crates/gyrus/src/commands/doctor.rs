@@ -9,7 +9,9 @@ use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
-use crate::{Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice};
+use crate::{
+    Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
+};
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what is in force, try it, and name what is missing

@@ -17,10 +17,11 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
+    inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
-    inside_run, stopped,
     model_choice::ModelChoice,
+    stopped,
 };
 use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
 

@@ -19,6 +19,7 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
+    inside_run,
     mcp::{self, Around, Connected, Found, Wanted},
     new_run,
 };

@@ -11,10 +11,11 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
+    inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
-    inside_run, stopped,
     model_choice::ModelChoice,
+    stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 

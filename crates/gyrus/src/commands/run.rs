@@ -16,9 +16,9 @@ use crate::{
     flags::{ContextFlags, OutputFlags, RunFlags},
     kernels::{self, RunContext},
     mcp::{Around, Connected},
+    model_choice::ModelChoice,
     new_run::{self, RunOptions},
     setup, state_folder, stopped,
-    model_choice::ModelChoice,
 };
 use gyrus_surfaces::{
     terminal,

@@ -25,7 +25,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    new_run, inside_run,
+    inside_run, new_run,
     takeover::{self, Told, Wanted},
 };
 use gyrus_surfaces::{console::put, output, terminal};

@@ -29,6 +29,7 @@ use crate::{
     flags::{OutputFlags, RunFlags},
     kernels::{self, RunContext},
     mcp::{Around, Connected},
+    model_choice::ModelChoice,
     new_run::{self, RunOptions},
     setup, stopped,
 };

@@ -16,7 +16,7 @@ use gyrus_kernel::{Finished, Kernel, NewRun, ResumeChanges};
 use gyrus_loops::CognitiveConfig;
 use gyrus_tools::Registry;
 
-use super::{Confinement, Error, Home, LlmClient, Parts, assembly, sandbox};
+use super::{Confinement, Home, LlmClient, Parts, RuntimeError, assembly, sandbox};
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -62,12 +62,15 @@ impl AgentRuntime {
     ///
     /// # Errors
     /// [`init`] was not called, or one of the folders cannot be used.
-    pub fn open(state: impl AsRef<Path>, workspace: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn open(
+        state: impl AsRef<Path>,
+        workspace: impl AsRef<Path>,
+    ) -> Result<Self, RuntimeError> {
         if !INITIALISED.load(Ordering::Acquire) {
-            return Err(Error::NotInitialised);
+            return Err(RuntimeError::NotInitialised);
         }
         let state = state.as_ref();
-        let absolute = std::path::absolute(state).map_err(|source| Error::State {
+        let absolute = std::path::absolute(state).map_err(|source| RuntimeError::State {
             folder: state.to_owned(),
             source,
         })?;
@@ -117,7 +120,11 @@ impl AgentRuntime {
     /// # Errors
     /// The models cannot be connected to, or the run cannot be started or recorded. How the run
     /// itself ended, failed or not, stands in [`Finished::ending`].
-    pub async fn run(&self, agent: &SimpleCognitiveLoop, goal: &str) -> Result<Finished, Error> {
+    pub async fn run(
+        &self,
+        agent: &SimpleCognitiveLoop,
+        goal: &str,
+    ) -> Result<Finished, RuntimeError> {
         let goal = Text::new(goal, Origin::Person);
         let strategy = agent.config.strategy();
         let config = serde_json::to_value(&agent.config).expect("it is plain data");
@@ -133,7 +140,11 @@ impl AgentRuntime {
     ///
     /// # Errors
     /// As for [`run`](Self::run); and another process holds the run, or it is over.
-    pub async fn resume(&self, agent: &SimpleCognitiveLoop, run: RunId) -> Result<Finished, Error> {
+    pub async fn resume(
+        &self,
+        agent: &SimpleCognitiveLoop,
+        run: RunId,
+    ) -> Result<Finished, RuntimeError> {
         let kernel = self.kernel(agent).await?;
         let ready = kernel.take(run, Take::IfFree, ResumeChanges::default())?;
         Ok(ready.drive().await?)
@@ -144,7 +155,7 @@ impl AgentRuntime {
     ///
     /// # Errors
     /// The models cannot be connected to, or a policy file cannot be used.
-    pub async fn kernel(&self, agent: &SimpleCognitiveLoop) -> Result<Kernel, Error> {
+    pub async fn kernel(&self, agent: &SimpleCognitiveLoop) -> Result<Kernel, RuntimeError> {
         let explain = |error: PolicyFileError| error.to_string();
         let gate = assembly::live_gate(
             &self.home,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{Gate, Router, Screen, Tool};
-use gyrus_gate::{OwnPaths, LivePolicy, PolicyGate, policy::PolicyFileError, sandbox::Wall};
+use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, policy::PolicyFileError, sandbox::Wall};
 use gyrus_journal::Store;
 use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
 use gyrus_loops::Strategy;
@@ -16,7 +16,7 @@ use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 use gyrus_workspace::repository::RealObjects;
 
-use super::{Error, Home, sandbox};
+use super::{Home, RuntimeError, sandbox};
 
 /// Whether commands of runs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Parts<'a> {
     pub secrets: Vec<Secret>,
     /// Decides which calls may run.
     pub gate: Arc<dyn Gate>,
-    /// What runs look at.
+    /// The screen that runs look at.
     pub screen: Option<&'a Arc<Browser>>,
     /// The tools, without those of the screen.
     pub tools: Vec<Arc<dyn Tool>>,
@@ -47,7 +47,7 @@ pub struct Parts<'a> {
 ///
 /// # Errors
 /// The state folder cannot be used.
-pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, Error> {
+pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     let mut tools = parts.tools;
     if let Some(browser) = parts.screen {
         tools.extend(gyrus_screen::tools(browser));
@@ -121,7 +121,7 @@ pub fn gate(
     workspace: &Path,
     agent: &str,
     confinement: Confinement,
-) -> Result<PolicyGate, Error> {
+) -> Result<PolicyGate, RuntimeError> {
     let standing = grants::in_folder(store, workspace)?;
     let policy = home.policy_files(workspace).policy()?;
     policy.check_agent(agent)?;
@@ -148,7 +148,7 @@ pub fn live_gate(
     agent: &str,
     confinement: Confinement,
     explain: fn(PolicyFileError) -> String,
-) -> Result<LivePolicy, Error> {
+) -> Result<LivePolicy, RuntimeError> {
     LivePolicy::over(home.policy_files(workspace), explain, |_| {
         gate(home, store, workspace, agent, confinement)
     })
@@ -170,10 +170,10 @@ fn program_folders(workspace: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// The folder cannot be a workspace.
-pub fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, Error> {
+pub fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, RuntimeError> {
     let real = gyrus_gate::check_workspace(folder, home.person.as_deref(), &home.state)?;
     if real.to_str().is_none() {
-        return Err(Error::FolderName { folder: real });
+        return Err(RuntimeError::FolderName { folder: real });
     }
     Programs::of_this_process().keep_out_of(&real);
     Ok(real)

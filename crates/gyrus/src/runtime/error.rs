@@ -8,7 +8,7 @@ use gyrus_models::{ConnectError, ScriptError};
 
 /// The reason why a runtime cannot be opened, or a run of it cannot be started or driven.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RuntimeError {
     /// `gyrus::init()` was not called, so this program cannot serve as the keeper of commands.
     #[error("call `gyrus::init()` as the first statement of `main`")]
     NotInitialised,

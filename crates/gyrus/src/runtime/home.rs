@@ -14,7 +14,7 @@ use gyrus_kernel::{
     redact::{KeyError, Redactor, Secret, key_in},
 };
 
-use super::Error;
+use super::RuntimeError;
 
 /// Values of environment variables with one of these in their name are secrets.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
@@ -75,7 +75,7 @@ impl Home {
     ///
     /// # Errors
     /// The folder cannot be used, or holds something else.
-    pub fn store(&self) -> Result<Store, Error> {
+    pub fn store(&self) -> Result<Store, RuntimeError> {
         self.create_state()?;
         Store::open(&self.state.join("journal")).map_err(|error| match error {
             gyrus_journal::Error::Io { source, .. } => self.unusable(source),
@@ -88,7 +88,7 @@ impl Home {
     ///
     /// # Errors
     /// The state folder or the key in it cannot be used.
-    pub fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, Error> {
+    pub fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, RuntimeError> {
         self.create_state()?;
         let key = key_in(&self.state).map_err(|error| match error {
             KeyError::Unusable(source) => self.unusable(source),
@@ -103,7 +103,7 @@ impl Home {
     ///
     /// # Errors
     /// It cannot be created.
-    pub fn create_state(&self) -> Result<(), Error> {
+    pub fn create_state(&self) -> Result<(), RuntimeError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -111,8 +111,8 @@ impl Home {
             .map_err(|error| self.unusable(error))
     }
 
-    fn unusable(&self, source: io::Error) -> Error {
-        Error::State {
+    fn unusable(&self, source: io::Error) -> RuntimeError {
+        RuntimeError::State {
             folder: self.state.clone(),
             source,
         }

@@ -5,9 +5,9 @@ use std::{path::PathBuf, sync::Arc};
 use gyrus_contract::{BlobId, Model, Router};
 use gyrus_journal::Store;
 use gyrus_kernel::{RUNS, SingleModel};
-use gyrus_models::{Blobs, Catalogue, ModelRouter, Policy, ScriptedModel, connect_all};
+use gyrus_models::{Blobs, Catalogue, ModelRouter, RoutingPolicy, ScriptedModel, connect_all};
 
-use super::Error;
+use super::RuntimeError;
 
 /// Models by name, or one of the embedder's own. Nothing is connected before a run asks.
 pub struct LlmClient {
@@ -25,8 +25,8 @@ impl LlmClient {
     /// provider whose key is set.
     ///
     /// # Errors
-    /// [`Error::NoModel`] if there is none.
-    pub fn from_env() -> Result<Self, Error> {
+    /// [`RuntimeError::NoModel`] if there is none.
+    pub fn from_env() -> Result<Self, RuntimeError> {
         if let Some(names) = variable("GYRUS_MODEL") {
             return Ok(Self::named(names.split(',').map(str::trim)));
         }
@@ -36,7 +36,7 @@ impl LlmClient {
             let variables = catalogue.key_variables(provider);
             variables.iter().any(|name| variable(name).is_some())
         };
-        let provider = providers.find(has_key).ok_or(Error::NoModel)?;
+        let provider = providers.find(has_key).ok_or(RuntimeError::NoModel)?;
         Ok(Self::named([provider]))
     }
 
@@ -62,8 +62,8 @@ impl LlmClient {
     }
 
     /// Connects to the models; pictures come from the runs in `store`.
-    pub(super) async fn connect(&self, store: &Store) -> Result<Arc<dyn Router>, Error> {
-        let blobs: Arc<dyn Blobs> = Arc::new(Pictures(store.clone()));
+    pub(super) async fn connect(&self, store: &Store) -> Result<Arc<dyn Router>, RuntimeError> {
+        let blobs: Arc<dyn Blobs> = Arc::new(StoredPictures(store.clone()));
         Ok(match &self.source {
             Source::Own(model) => Arc::new(SingleModel(model.clone())),
             Source::Script(file) => {
@@ -76,7 +76,7 @@ impl LlmClient {
                 for name in names {
                     candidates.extend(connect_all(name, variable, &catalogue, &blobs).await?);
                 }
-                Arc::new(ModelRouter::new(candidates, Policy::default()))
+                Arc::new(ModelRouter::new(candidates, RoutingPolicy::default()))
             }
         })
     }
@@ -88,9 +88,9 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// The pictures of all runs, by their hash.
-pub struct Pictures(pub Store);
+pub struct StoredPictures(pub Store);
 
-impl Blobs for Pictures {
+impl Blobs for StoredPictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         match self.0.blob(RUNS, id) {
             Ok(Some(bytes)) => Ok(bytes),

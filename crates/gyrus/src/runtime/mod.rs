@@ -12,7 +12,7 @@ pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
 pub use assembly::{
     Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, organs, workspace,
 };
-pub use error::Error;
+pub use error::RuntimeError;
 pub use home::Home;
-pub use llm_client::{LlmClient, Pictures};
+pub use llm_client::{LlmClient, StoredPictures};
 pub use programs::keep_out_of_workspaces;

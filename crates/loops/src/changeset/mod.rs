@@ -31,8 +31,9 @@ use self::{
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
+    goal,
     json::the_object,
-    prompt::{self, LastWords},
+    prompt::LastWords,
     react::Manner,
     review::{Reviewed, review},
 };
@@ -177,7 +178,7 @@ impl Changeset {
     /// # Errors
     /// Returns the reason for ending the work, or a [`Stop`].
     async fn choose(&mut self, run: &mut Run) -> Result<Vec<RankedFile>, EffectError<Abort>> {
-        let mut words = prompt::goal_in_words(run);
+        let mut words = goal::goal_in_words(run);
         loop {
             let found = Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
             let found_files = counted(&found.chosen());
@@ -242,7 +243,7 @@ impl Changeset {
         if !tools.any(|spec| spec.name == ReadJournalCall::TOOL) {
             return Ok(());
         }
-        let goal = prompt::goal_in_words(run);
+        let goal = goal::goal_in_words(run);
         let query = Some(shorten(&goal, QUERY_CHARACTERS).into_owned());
         let seen = run.call(&ReadJournalCall { query }.to_call()).await?;
         let lead = "How earlier runs in this folder went, as far as they were about the same:";
@@ -345,7 +346,7 @@ impl CognitiveLoop for Changeset {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         match self.state.state {
             State::PlanningWithContext => self.acting.think(run, perception).await,
-            _ => Ok(Plan::with_goal(prompt::first_goal(perception))),
+            _ => Ok(Plan::with_goal(goal::first_goal(perception))),
         }
     }
 
@@ -392,7 +393,7 @@ impl CognitiveLoop for Changeset {
         }
         let fact = json!({
             "outcome": outcome,
-            "goal": prompt::first_goal(&run.perception()),
+            "goal": goal::first_goal(&run.perception()),
             "worked": worked,
             "did_not": did_not,
         });

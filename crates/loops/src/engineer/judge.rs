@@ -5,14 +5,14 @@
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::{
-    FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS, Observation, Origin, ReadCall,
-    Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
+    EffectId, FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS, Observation, Origin,
+    ReadCall, Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
 };
 use gyrus_kernel::{Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{json::the_object, prompt, react::refused};
+use crate::{goal, json::the_object};
 
 /// The tool that a model calls to submit, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
@@ -192,7 +192,11 @@ impl Judge {
         if call.tool == FINISH {
             let name = self.name();
             let words = format!("only the judge says that the goal is reached; call `{name}`");
-            return Ok(refused(run, call, words));
+            return Ok(Observation::refused(
+                EffectId::cycle(run.cycle()),
+                call,
+                words,
+            ));
         }
         let judging = match self {
             Judge::Tool(_) => {
@@ -209,9 +213,13 @@ impl Judge {
             Judge::Http(address) => {
                 let Some(submission) = call.arguments["submission"].as_str() else {
                     let words = format!("`{SUBMIT}` needs a `submission`, as text");
-                    return Ok(refused(run, call, words));
+                    return Ok(Observation::refused(
+                        EffectId::cycle(run.cycle()),
+                        call,
+                        words,
+                    ));
                 };
-                let goal = prompt::goal_in_words(run);
+                let goal = goal::goal_in_words(run);
                 let submission = [
                     ("goal", json!(goal)),
                     ("summary", call.arguments["summary"].clone()),

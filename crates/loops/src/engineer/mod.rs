@@ -23,10 +23,8 @@ use serde_json::json;
 use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
-    CognitiveConfig, LoopKind, React, ReactState, browse,
-    config::DEFAULT_OUTPUT_TOKENS,
-    prompt::{self, LastWords},
-    react::Manner,
+    CognitiveConfig, LoopKind, React, ReactState, browse, config::DEFAULT_OUTPUT_TOKENS, goal,
+    prompt::LastWords, react::Manner,
 };
 
 const PLAN_PROMPT: &str = include_str!("plan.md");
@@ -350,7 +348,7 @@ impl CognitiveLoop for Engineer {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         // The model is not asked for work that cannot be judged.
         if self.judge.missing(run).is_some() {
-            return Ok(Plan::with_goal(prompt::first_goal(perception)));
+            return Ok(Plan::with_goal(goal::first_goal(perception)));
         }
         self.acting.think(run, perception).await
     }

@@ -11,7 +11,7 @@ use super::{
     draft::{Draft, Step},
     order,
 };
-use crate::prompt;
+use crate::goal;
 
 /// Number of letters above which a goal may be shortened at its end.
 const LONG_GOAL: usize = 300;
@@ -45,7 +45,7 @@ pub(super) fn check(
     against: &Against<'_>,
 ) -> Result<Checked, EffectError<Vec<String>>> {
     let mut wrong = Vec::new();
-    if !is_the_goal(&draft.goal, &prompt::first_goal(against.perception)) {
+    if !is_the_goal(&draft.goal, &goal::first_goal(against.perception)) {
         wrong.push(
             "`goal` is not the person's goal: repeat that word for word; you cannot change it"
                 .to_owned(),

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
-use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, prompt};
+use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal};
 
 const PROMPT: &str = include_str!("plan.md");
 const SUMMARY_PROMPT: &str = include_str!("summary.md");
@@ -142,7 +142,7 @@ impl Planner {
         });
         let request = json!({
             "task": run.id(),
-            "text": prompt::first_goal(perception),
+            "text": goal::first_goal(perception),
             "context": given.collect::<Vec<_>>(),
             "remembered": self.memory.next_number() - self.memory.first_number(),
             "trust": run.mode_at_start(),
@@ -207,7 +207,7 @@ impl CognitiveLoop for Planner {
             Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),
             Stage::SummingUp => self.sum_up(run, perception).await?,
         };
-        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        let mut plan = Plan::with_goal(goal::first_goal(perception));
         let steps: Vec<&Step> = match &self.turn {
             Turn::Proposed(checked) => checked.draft.steps.iter().collect(),
             Turn::Steps(which) => which

@@ -1,14 +1,14 @@
 //! Executing the steps of a plan in force, and their results.
 
 use gyrus_contract::{
-    Action, Claim, Evidence, ExecutionResult, Message, Observation, Part, Perception, Purpose,
-    Text, ToolCall,
+    Action, Claim, EffectId, Evidence, ExecutionResult, Message, Observation, Part, Perception,
+    Purpose, Text, ToolCall,
 };
 use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
 
 use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
-use crate::{browse, json::the_object, prompt, react::refused};
+use crate::{browse, json::the_object, prompt};
 
 /// Maximum number of new plans because a step failed.
 const MAX_REPLANS: u32 = 3;
@@ -220,5 +220,9 @@ async fn call(run: &mut Run, call: &ToolCall, wrong: Option<&str>) -> Result<Obs
     let Some(why) = wrong.map(str::to_owned).or(trap) else {
         return browse::call(run, call).await;
     };
-    Ok(refused(run, call, why))
+    Ok(Observation::refused(
+        EffectId::cycle(run.cycle()),
+        call,
+        why,
+    ))
 }

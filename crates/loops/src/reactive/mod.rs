@@ -29,7 +29,7 @@ use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools,
 use gyrus_text::shorten;
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, prompt as shared};
+use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal};
 use actions::{DRAG, OPEN_URL, SCROLL, SECONDS, TAKE_SCREENSHOT, WAIT};
 pub use prompt::FRESH;
 use prompt::Sight;
@@ -210,7 +210,7 @@ impl Reactive {
                 Ok(view) => Sight::View(view, picture),
                 Err(why) => Sight::Blind(why),
             };
-            let goal = shared::first_goal(perception);
+            let goal = goal::first_goal(perception);
             let mut tail = vec![prompt::turn(&self.state, note.as_deref(), &goal, sight)];
             tail.extend(
                 wrong
@@ -313,7 +313,7 @@ impl Reactive {
                 Origin::Run,
             )));
         }
-        lead.extend(shared::goal(perception));
+        lead.extend(goal::goal(perception));
         lead
     }
 
@@ -567,7 +567,7 @@ impl CognitiveLoop for Reactive {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        let mut plan = Plan::with_goal(shared::first_goal(perception));
+        let mut plan = Plan::with_goal(goal::first_goal(perception));
         let reply = self.decide(run, perception).await?;
         self.state.output = None;
         let Some(reply) = reply else {

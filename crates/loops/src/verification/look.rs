@@ -13,12 +13,15 @@ use serde_json::{Value, json};
 
 use super::check::{says, text_of};
 use crate::{
-    prompt,
+    goal,
     reactive::{
         shown,
         words::{clean, lines_of_data},
     },
 };
+
+/// The instructions of the look.
+pub(crate) const VERIFY: &str = include_str!("verify.md");
 
 /// The score from which the look passes.
 pub(super) const PASSES: u8 = 70;
@@ -127,14 +130,14 @@ fn question(run: &Run, matter: &Matter<'_>, with_picture: bool) -> Ask<'static> 
     if with_picture && let Some(picture) = &now.frame {
         parts.push(Part::Image(picture.clone()));
     }
-    let mut lead = prompt::goal(&perception);
+    let mut lead = goal::goal(&perception);
     lead.push(Message {
         role: Role::User,
         parts,
     });
     Ask {
         purpose: Purpose::Verify,
-        system: vec![SystemPart::cacheable(super::VERIFY.trim_end())],
+        system: vec![SystemPart::cacheable(VERIFY.trim_end())],
         lead,
         memory: None,
         tail: Vec::new(),

@@ -18,11 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::check::{BadCheck, Check};
+pub(crate) use self::look::VERIFY;
 use self::{check::Checked, look::Matter};
 use crate::{CognitiveConfig, reactive};
-
-/// The instructions of the independent look.
-pub(crate) const VERIFY: &str = include_str!("verify.md");
 
 /// Maximum number of times that checks and models send the work back.
 const SENT_BACK: u32 = 3;

@@ -1,0 +1,20 @@
+//! The description that each loop gives of itself, in its own file.
+
+use gyrus_kernel::ErasedLoop;
+
+use crate::CognitiveConfig;
+
+/// A kind of loop, as its own file describes it.
+#[derive(Debug)]
+pub struct LoopKind {
+    /// Its name, as in `--loop` and the journal.
+    pub name: &'static str,
+    /// The texts that it sends to models, beside the one of verification.
+    pub(crate) prompts: &'static [&'static str],
+    /// The maximum number of cycles, unless a person says another; `None` is without limit.
+    pub(crate) max_iterations: Option<u64>,
+    /// The maximum length of a reply in tokens, unless a person says another.
+    pub(crate) max_output_tokens: u64,
+    /// Creates the loop; the error is a sentence.
+    pub(crate) build: fn(CognitiveConfig) -> Result<Box<dyn ErasedLoop>, String>,
+}
