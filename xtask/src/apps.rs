@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context, ensure};
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 const PYTHON: [&str; 3] = ["django==5.2.*", "jupyterlab==4.*", "datasette==0.65.*"];
 

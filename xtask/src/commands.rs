@@ -4,7 +4,7 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{apps, eval, everyday, fuzz, oracle, repository, test, tidy};
+use crate::{apps, error::CannotStart, eval, everyday, fuzz, oracle, repository, test, tidy};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -75,18 +75,6 @@ const COMMANDS: [Command; 9] = [
 const DEFAULT_STATES: u64 = 1_000;
 /// The seed that `sim` starts from when nobody names one.
 const DEFAULT_SEED: u64 = 1;
-
-/// Nothing was done: the arguments or this machine have to change first. Exit code 2.
-#[derive(Debug)]
-pub(crate) struct CannotStart(pub(crate) String);
-
-impl std::fmt::Display for CannotStart {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CannotStart {}
 
 /// Runs the command that the first argument names.
 pub(crate) fn dispatch(arguments: &[String]) -> anyhow::Result<()> {

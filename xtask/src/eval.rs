@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 /// Figures that the player counted.
 #[derive(Debug, Deserialize)]

@@ -2,7 +2,7 @@
 
 use anyhow::{bail, ensure};
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 /// Names the lines to try: a section, line numbers with commas, or words.
 const ONLY: &str = "GYRUS_EVERYDAY";

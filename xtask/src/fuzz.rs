@@ -6,7 +6,7 @@
 
 use anyhow::{Context, bail};
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 /// Runs it with these arguments. It says itself what it found.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@
 )]
 
 mod commands;
+mod error;
 mod test;
 mod oracle;
 mod everyday;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     eprintln!("error: {error:#}");
-    if error.is::<commands::CannotStart>() {
+    if error.is::<error::CannotStart>() {
         ExitCode::from(2)
     } else {
         ExitCode::FAILURE

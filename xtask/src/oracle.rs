@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 /// Runs it in release with these arguments. It says itself what it found.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::{env, fs, process::Command};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::{commands::CannotStart, repository};
+use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
 const NEEDED: [(&str, &str); 5] = [

@@ -27,6 +27,7 @@ mod flags;
 mod config;
 mod env;
 mod state_folder;
+mod program;
 mod exit;
 mod failure;
 mod time;
@@ -35,13 +36,12 @@ mod lab;
 use std::process::ExitCode;
 
 use clap::Parser;
-use gyrus::runtime::{self, Home};
-use gyrus_journal::Store;
+use gyrus::runtime;
 use gyrus_surfaces::{console, output, terminal};
 
 use crate::{
-    commands::Command, config::Config, env::Environment, exit::Code, failure::Failure,
-    flags::RunFlags,
+    commands::Command, env::Environment, exit::Code, failure::Failure, flags::RunFlags,
+    program::Gyrus,
 };
 
 /// An agent runtime you can trust with a computer.
@@ -61,29 +61,6 @@ struct CommandLine {
     command: Option<Command>,
     #[command(flatten)]
     flags: RunFlags,
-}
-
-/// The surroundings that every command starts from.
-pub(crate) struct Gyrus {
-    /// The environment at the start.
-    pub(crate) environment: Environment,
-}
-
-impl Gyrus {
-    /// Returns the folders of state and configuration.
-    pub(crate) fn home(&self) -> Result<Home, Failure> {
-        state_folder::find(&self.environment)
-    }
-
-    /// The journals.
-    pub(crate) fn store(&self) -> Result<Store, Failure> {
-        Ok(self.home()?.store()?)
-    }
-
-    /// The configuration file.
-    pub(crate) fn config(&self) -> Result<Config, Failure> {
-        Config::read(&self.home()?.config)
-    }
 }
 
 const FIRST_STEPS: &str = "gyrus runs an agent you can watch, approve, resume, replay and fork.

@@ -15,7 +15,7 @@ use gyrus_journal::Store;
 
 use crate::{
     ApprovalAnswered, ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
-    core::now_ms,
+    clock::now_ms,
     grants::{self, GrantError},
     log::parse,
     log_name,

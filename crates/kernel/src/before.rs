@@ -5,9 +5,9 @@ use gyrus_journal::Reader;
 
 use crate::{
     Appended, Inline, Kernel, KernelError, KernelState, Stop,
-    kernel::log_name,
     log::Log,
     position::{Position, memory_at},
+    runs::log_name,
 };
 
 /// The data carried from a run to the next: its goal, its memory, and its outcome.

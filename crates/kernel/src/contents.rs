@@ -10,7 +10,7 @@ use gyrus_contract::{BlobId, Gate};
 use gyrus_journal::{Error, Reader};
 use gyrus_workspace::{ContentStore, Secrecy};
 
-use crate::{Kernel, Stop, log::Log, redact::Redactor};
+use crate::{Stop, log::Log, redact::Redactor};
 
 /// Stores the contents of a workspace.
 pub(crate) struct Contents<'a> {
@@ -26,16 +26,18 @@ struct Judge<'a> {
 }
 
 impl<'a> Contents<'a> {
-    pub(crate) fn new(kernel: &'a Kernel, log: &'a Log, workspace: &'a Path) -> Self {
-        let organs = kernel.organs();
-        Self {
-            log,
-            judge: Judge {
-                redactor: &organs.redactor,
-                gate: organs.gate.as_ref(),
-                workspace,
-            },
-        }
+    pub(crate) fn new(
+        redactor: &'a Redactor,
+        gate: &'a dyn Gate,
+        log: &'a Log,
+        workspace: &'a Path,
+    ) -> Self {
+        let judge = Judge {
+            redactor,
+            gate,
+            workspace,
+        };
+        Self { log, judge }
     }
 }
 

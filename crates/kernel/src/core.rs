@@ -3,36 +3,22 @@
 use std::{
     collections::BTreeMap,
     iter,
-    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use gyrus_contract::{
-    BlobId, ChangedPath, Destination, EffectId, Grant, Judgement, Part, Place, Principal, Purpose,
-    ResolvedCall, Risk, RunId, Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
-    WithheldChange,
+    BlobId, EffectId, Grant, Part, Place, Principal, Purpose, RunId, SurfaceMessage, Text,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
-use gyrus_workspace::snapshot::Snapshots;
+use gyrus_workspace::{layer::CallLayer, snapshot::Snapshots};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     ConnectionPermit, Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted,
-    Settings, Stop,
-    accounts::Account,
-    contents::Contents,
-    effects::{
-        layers::{self, Layers},
-        repositories::Repositories,
-    },
-    latch::Latched,
-    links::{self, Links},
-    log::Log,
-    recorded::Recorded,
-    typed::SecretFields,
-    unknown::UnknownInput,
+    Settings, Stop, UnknownInput, accounts::Account, contents::Contents,
+    effects::repositories::Repositories, latch::Latched, links::Links, log::Log,
+    recorded::Recorded, typed::SecretFields,
 };
 
 /// One run while a process holds it.
@@ -101,6 +87,16 @@ pub(crate) struct Shared {
     pub(crate) open_children: Vec<OpenChild>,
     /// Requests that were sent and have no reply yet, each as it is recorded if it is interrupted.
     pub(crate) open_asks: Vec<ModelReply>,
+}
+
+/// The layer of the call in progress.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    pub(crate) current: Option<CallLayer>,
+    /// The reason why commands cannot have a layer here.
+    pub(crate) refused: Option<String>,
+    /// Whether files can be renamed from the run's folder into the workspace, if that is known.
+    pub(crate) is_near: Option<bool>,
 }
 
 /// A child run while it is driven.
@@ -181,6 +177,10 @@ impl Core {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
         self.snapshots
             .lock()
@@ -189,7 +189,9 @@ impl Core {
 
     /// Returns the store for the contents of the workspace.
     pub(crate) fn contents(&self) -> Contents<'_> {
-        Contents::new(&self.kernel, &self.log, &self.started.workspace)
+        let organs = self.kernel.organs();
+        let workspace = &self.started.workspace;
+        Contents::new(&organs.redactor, &*organs.gate, &self.log, workspace)
     }
 
     pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, Option<BlobId>)>> {
@@ -240,64 +242,6 @@ impl Core {
             .collect()
     }
 
-    /// Judges a call under the present facts.
-    pub(crate) fn judge(
-        &self,
-        call: &ToolCall,
-        resolved: &ResolvedCall,
-        spec: &ToolSpec,
-    ) -> Result<Verdict, Stop> {
-        let opened = resolved.aim.iter().flat_map(|aim| &aim.starts);
-        let mut opened = opened.filter_map(|starts| match starts {
-            Starts::Opens { address } => Some(address.as_str()),
-            _ => None,
-        });
-        let link_was_seen = match links::connects(self, call).or(opened.next_back()) {
-            None => false,
-            Some(address) => {
-                let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-                links.saw(self, address)?
-            }
-        };
-        let gate = &self.kernel.organs().gate;
-        let undoable = layers::is_undoable(self, resolved, spec);
-        Ok(self.under(link_was_seen, |under| {
-            let under = Judgement { undoable, ..*under };
-            gate.judge(resolved, spec, &under)
-        }))
-    }
-
-    /// Returns the changes of a command that may not stay without a person's approval.
-    pub(crate) fn withhold(&self, changes: &[ChangedPath]) -> Vec<WithheldChange> {
-        let gate = &self.kernel.organs().gate;
-        self.under(false, |under| gate.withhold(changes, under))
-    }
-
-    /// Returns the origins to which a page may send, because a call with this risk was allowed.
-    pub(crate) fn sends_to(&self, resolved: &ResolvedCall, risk: Risk) -> Vec<String> {
-        let gate = &self.kernel.organs().gate;
-        self.under(false, |under| gate.sends_to(resolved, risk, under))
-    }
-
-    /// Judges a connection that the command of a call wants to make.
-    pub(crate) fn judge_destination(
-        &self,
-        to: &Destination,
-        resolved: &ResolvedCall,
-        spec: &ToolSpec,
-    ) -> Verdict {
-        let gate = &self.kernel.organs().gate;
-        self.under(false, |under| {
-            gate.judge_destination(to, resolved, spec, under)
-        })
-    }
-
-    /// Returns the addresses of this machine's loopback that a command finds on its own.
-    pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
-        let gate = &self.kernel.organs().gate;
-        self.under(false, |under| gate.forwarded(resolved, spec, under))
-    }
-
     /// Returns the run and folder in which its calls are made.
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
@@ -306,28 +250,6 @@ impl Core {
             agent: &self.started.agent,
             mode: self.settings.mode,
         }
-    }
-
-    /// Calls the gate with the present facts.
-    fn under<T>(&self, link_was_seen: bool, ask: impl FnOnce(&Judgement<'_>) -> T) -> T {
-        let trusted = self.trusted();
-        let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
-        let (exposed, grants, undoable) = {
-            let shared = self.shared();
-            let undoable = shared.not_undoable.is_none();
-            (shared.exposed, shared.grants.clone(), undoable)
-        };
-        ask(&Judgement {
-            agent: &self.started.agent,
-            workspace: &self.started.workspace,
-            mode: self.settings.mode,
-            exposed,
-            throwaway: self.started.throwaway,
-            undoable,
-            grants: &grants,
-            trusted: &trusted,
-            link_was_seen,
-        })
     }
 
     /// Adds grants that the person gave.
@@ -420,12 +342,4 @@ impl Core {
         }
         Ok(())
     }
-}
-
-/// Returns the wall clock in UTC milliseconds: for entries and deadlines, never for a loop.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -173,7 +173,8 @@ pub(crate) fn first_snapshot(
     log: &Log,
     workspace: &Path,
 ) -> Result<Snapshot, Stop> {
-    let mut contents = Contents::new(kernel, log, workspace);
+    let organs = kernel.organs();
+    let mut contents = Contents::new(&organs.redactor, &*organs.gate, log, workspace);
     let mut snapshots = Snapshots::new(workspace.to_owned(), None);
     let taken = take_snapshot(&mut contents, &mut snapshots)?;
     Ok(taken.unwrap_or_else(|| Snapshot::Missing("the folder did not change".to_owned())))

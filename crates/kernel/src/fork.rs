@@ -11,9 +11,9 @@ use crate::{
     RunStarted, Snapshot, Stop,
     before::carry_parts,
     contents,
-    kernel::log_name,
     log::{Log, parse},
     position::{Position, memory_at},
+    runs::log_name,
 };
 
 /// The workspace of a fork.

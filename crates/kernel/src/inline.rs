@@ -3,8 +3,6 @@
 use gyrus_contract::BlobId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Stop, log::Log};
-
 /// Size of a value's JSON in bytes above which it is stored in a blob.
 pub const INLINE_LIMIT: usize = 4096;
 
@@ -19,20 +17,6 @@ pub enum Inline<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
-    /// Stores `value`, in a blob if it is large.
-    pub(crate) fn store(value: &T, log: &Log) -> Result<Self, Stop> {
-        let json = serde_json::to_vec(value).map_err(|error| Stop::Failed(error.to_string()))?;
-        if json.len() <= INLINE_LIMIT {
-            return Ok(Inline::Is(value.clone()));
-        }
-        Ok(Inline::Blob(log.put_blob(&json)?))
-    }
-
-    /// Returns the value, wherever it is stored.
-    pub(crate) fn load(&self, log: &Log) -> Result<T, Stop> {
-        self.read(|id| log.blob(id))
-    }
-
     /// Returns the value, fetching a blob with `fetch`.
     ///
     /// # Errors

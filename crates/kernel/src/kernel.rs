@@ -1,34 +1,28 @@
 //! The kernel: a store of runs, and the organs that they use.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router,
-    RunId, Screen, Text, Tool, ToolSpec, Touch,
+    DEFAULT_AGENT, Gate, Grant, KeeperError, Limits, Mode, OnAsk, Outlet, Router, RunId, Screen,
+    Text, Tool, ToolSpec, Touch,
 };
-use gyrus_journal::{LogName, Store, Take};
-use gyrus_process::{ProcessIdentity, keeper::Keeper};
+use gyrus_journal::Store;
+use gyrus_process::keeper::Keeper;
 use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    Appended, Ending, Entry, ErasedLoop, Inline, Live, LoopFactory, ParentRun, Pins, Ready,
-    RunResumed, RunStarted, Settings, Stop,
-    before::Before,
-    driver,
+    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
     latch::{Latch, Latched},
     log::Log,
-    position::Position,
     redact::Redactor,
+    runs::log_name,
 };
-
-/// The kind of log in which runs are stored.
-pub const RUNS: &str = "runs";
 
 /// The organs with which a process equips its runs.
 pub struct Organs {
@@ -232,48 +226,6 @@ pub struct ResumeChanges {
     pub pins: Option<Pins>,
 }
 
-/// The reason why a run cannot be started, taken up or read.
-#[derive(Debug, thiserror::Error)]
-pub enum KernelError {
-    /// The journal failed.
-    #[error(transparent)]
-    Journal(#[from] gyrus_journal::Error),
-    /// The loop does not exist, or its configuration is invalid.
-    #[error("{0}")]
-    Loop(String),
-    /// A limit on cost needs prices, or a limit on tokens beside it.
-    #[error(
-        "the price of the model `{model}` is unknown, so a limit on cost cannot be kept; set a \
-         limit on tokens too"
-    )]
-    UnknownPrice {
-        /// The model.
-        model: String,
-    },
-    /// The run has ended, so it cannot be resumed.
-    #[error("run {run} is over: {what}")]
-    Over {
-        /// The run.
-        run: RunId,
-        /// The ending.
-        what: String,
-    },
-    /// The log does not hold a run.
-    #[error("run {run} cannot be read: {reason}")]
-    NotARun {
-        /// The run.
-        run: RunId,
-        /// The reason.
-        reason: String,
-    },
-    /// A person stopped all runs, and nobody has lifted the stop.
-    #[error(transparent)]
-    Latched(#[from] Latched),
-    /// The run stopped where it must not.
-    #[error(transparent)]
-    Stop(#[from] Stop),
-}
-
 /// Starts, takes up, replays and forks runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Kernel {
@@ -353,277 +305,13 @@ impl Kernel {
         (self.organs().loops)(name, config).map_err(KernelError::Loop)
     }
 
-    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet.
-    ///
-    /// # Errors
-    /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
-    /// behind then.
-    pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
-        self.check_latch()?;
-        let mut new = new;
-        let redactor = &self.organs().redactor;
-        redactor.redact_json(&mut new.loop_config);
-        let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
-        self.check_price(&new.limits)?;
-        let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
-        let before = match new.continues {
-            Some(run) => Some(Before::read(self, run)?),
-            None => None,
-        };
-        let writer = self.store().create(&log_name(new.id))?;
-        let log = Log::live(writer.clone())?;
-        let context: Vec<Part> = new
-            .context
-            .into_iter()
-            .map(|given| store_attachment(given, redactor, &log))
-            .collect::<Result<_, _>>()?;
-        let served = self.organs().pin_served(&log)?;
-        // The descriptions that servers give of their tools are part of every prompt.
-        let exposed = new.exposed
-            || served.is_some()
-            || !goal.origin.is_trusted()
-            || context.iter().any(is_untrusted)
-            || before.as_ref().is_some_and(|before| before.exposed);
-        let memory = match &before {
-            Some(before) => before.carry_into(&log)?,
-            None => Appended::default(),
-        };
-        let mut grants = new.grants;
-        grants.extend(before.into_iter().flat_map(|before| before.grants));
-        let snapshot = driver::first_snapshot(self, &log, &new.workspace)?;
-        let started = RunStarted {
-            run: new.id,
-            goal: Inline::store(&goal, &log)?,
-            context: context
-                .iter()
-                .map(|part| Inline::store(part, &log))
-                .collect::<Result<_, _>>()?,
-            continues: new.continues,
-            memory,
-            exposed,
-            grants,
-            trusted: new.trusted,
-            screen: new.screen,
-            agent: new.agent,
-            loop_config: self.inner.loop_config.share(new.loop_config),
-            workspace: new.workspace,
-            throwaway: new.throwaway,
-            settings: Settings {
-                limits: new.limits,
-                mode: new.mode,
-                on_ask: new.on_ask,
-                pins: self.pins(&*cognitive_loop, &new.pins),
-            },
-            tools: self.organs().tools.keys().cloned().collect(),
-            served,
-            model: self.organs().router.name().to_owned(),
-            parent: new.parent,
-            forked_from: None,
-            snapshot,
-            cognitive_loop: new.cognitive_loop,
-        };
-        log.append(started.clone())?;
-        writer.barrier_blocking()?;
-        Ready::new(self.clone(), writer, Position::fresh(started), None, false)
+    /// Returns a loop's configuration, shared with the latest run if it is equal.
+    pub(crate) fn share_config(&self, config: Value) -> Arc<Value> {
+        self.inner.loop_config.share(config)
     }
 
     /// Checks that runs are not stopped by the latch.
     pub(crate) fn check_latch(&self) -> Result<(), Latched> {
         self.organs().latch.as_ref().map_or(Ok(()), Latch::check)
     }
-
-    fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
-        if limits.cost.is_none() || limits.tokens.is_some() {
-            return Ok(());
-        }
-        let organs = self.organs();
-        let all = [Some(&organs.router), organs.assessor.as_ref()];
-        match all
-            .into_iter()
-            .flatten()
-            .find_map(|router| router.unpriced())
-        {
-            Some(model) => Err(KernelError::UnknownPrice { model }),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes a run up after a crash, a pause, a limit or an open question.
-    ///
-    /// # Errors
-    /// Returns an error when another process holds it, when it has ended, or when its journal is
-    /// damaged.
-    pub fn take(
-        &self,
-        run: RunId,
-        how: Take,
-        changes: ResumeChanges,
-    ) -> Result<Ready, KernelError> {
-        self.check_latch()?;
-        let name = log_name(run);
-        let (writer, recovery) = self.store().take(&name, how)?;
-        let reader = writer.reader()?;
-        let mut position = Position::read(run, &reader)?;
-        if let Some((ending, _)) = position.over() {
-            return Err(KernelError::Over {
-                run,
-                what: summary(&ending),
-            });
-        }
-        let config = &position.started.loop_config;
-        let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
-        let before = position.settings.clone();
-        position.settings = self.changed(&before, &*cognitive_loop, changes);
-        self.check_price(&position.settings.limits)?;
-        let process = ProcessIdentity::current()
-            .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
-        let log = Log::live(writer.clone())?;
-        log.append(RunResumed {
-            process,
-            settings: position.settings.clone(),
-            set_aside_bytes: recovery.set_aside.as_ref().map(|tail| tail.bytes),
-        })?;
-        writer.barrier_blocking()?;
-        let other_code = position.other_code(&position.settings.pins);
-        Ready::new(self.clone(), writer, position, Some(recovery), other_code)
-    }
-
-    /// Returns the settings of a run after a person's changes.
-    pub(crate) fn changed(
-        &self,
-        before: &Settings,
-        cognitive_loop: &dyn ErasedLoop,
-        changes: ResumeChanges,
-    ) -> Settings {
-        let limits = Limits {
-            steps: changes.limits.steps.or(before.limits.steps),
-            tokens: changes.limits.tokens.or(before.limits.tokens),
-            cost: changes.limits.cost.or(before.limits.cost),
-            time_ms: changes.limits.time_ms.or(before.limits.time_ms),
-        };
-        let pins = changes.pins.unwrap_or_else(|| Pins::clone(&before.pins));
-        Settings {
-            limits,
-            mode: changes.mode.unwrap_or(before.mode),
-            on_ask: changes.on_ask.unwrap_or(before.on_ask),
-            pins: self.pins(cognitive_loop, &pins),
-        }
-    }
-}
-
-/// Redacts material that came with a goal as it enters the run, and stores its pictures.
-fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
-    Ok(match attachment {
-        Attachment::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
-        Attachment::Picture {
-            bytes,
-            media_type,
-            width,
-            height,
-        } => Part::Image(Image {
-            blob: log.put_blob(&bytes)?,
-            media_type,
-            width,
-            height,
-        }),
-    })
-}
-
-/// Whether a part may hold untrusted text. A picture may show any.
-fn is_untrusted(part: &Part) -> bool {
-    match part {
-        Part::Text(text) => !text.origin.is_trusted(),
-        Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
-    }
-}
-
-/// Returns the name of the log that holds a run.
-pub fn log_name(run: RunId) -> LogName {
-    LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
-}
-
-/// Returns all runs of a store, in order of id: those that people started by time, with children in
-/// between.
-pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
-    let names = store.names(RUNS)?;
-    let ids = names.iter().filter_map(|name| name.id().parse().ok());
-    Ok(ids.collect())
-}
-
-/// Returns the folders in which the newest runs that people started have worked, for at most
-/// `of_runs` runs. A journal that cannot be read is skipped.
-pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
-    for run in roots.take(of_runs) {
-        let first = store
-            .reader(&log_name(run))
-            .and_then(|reader| reader.entry(1));
-        if let Ok(Some(first)) = first
-            && let Ok(Entry::RunStarted(started)) = crate::parse(&first)
-            && !folders.contains(&started.workspace)
-        {
-            folders.push(started.workspace);
-        }
-    }
-    Ok(folders)
-}
-
-/// Returns a run and the runs below it, itself last, so that removing them in order leaves no
-/// orphans.
-pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Error> {
-    let mut children = BTreeSet::new();
-    for entry in store.reader(&log_name(run))?.entries(1)? {
-        if let Ok(Entry::ChildStarted(child)) = crate::parse(&entry?) {
-            children.insert(child.child);
-        }
-    }
-    let mut found = Vec::new();
-    let kept = |child: &RunId| store.exists(&log_name(*child));
-    for child in children.into_iter().filter(kept) {
-        found.extend(family(store, child)?);
-    }
-    found.push(run);
-    Ok(found)
-}
-
-/// Describes an ending in one line.
-pub fn summary(ending: &Ending) -> String {
-    match ending {
-        Ending::Reached { claim, strength } => {
-            format!("{}: {}", strength.word(), first_line(&claim.answer))
-        }
-        Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
-        Ending::Limit { what } => format!("limit reached: {what}"),
-        Ending::Waiting {
-            effect, question, ..
-        } => format!("waits at {effect}: {question}"),
-        Ending::Sleeping {
-            signal: Some(signal),
-            ..
-        } => format!("waits for `{signal}`"),
-        Ending::Sleeping { .. } => "sleeps".to_owned(),
-        Ending::Stuck { what } => format!("stuck: {}", first_line(what)),
-        Ending::ModelUnreachable { error } => error.to_string(),
-        Ending::Stopped { by } => format!("stopped by {} ({})", by.id, by.surface),
-        Ending::Interrupted => "interrupted".to_owned(),
-    }
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
-}
-
-/// Returns the entries of a run that this version of gyrus can read, from `from` on.
-///
-/// # Errors
-/// Returns an error when the journal is damaged or holds an unreadable entry.
-pub fn entries(
-    reader: &gyrus_journal::Reader,
-    from: u64,
-) -> Result<impl Iterator<Item = Result<(u64, Entry), Stop>>, Stop> {
-    Ok(reader.entries(from)?.map(|entry| {
-        let entry = entry?;
-        Ok((entry.seq, crate::log::parse(&entry)?))
-    }))
 }

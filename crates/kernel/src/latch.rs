@@ -22,7 +22,7 @@ use gyrus_contract::Principal;
 use gyrus_journal::os::watch;
 use serde::{Deserialize, Serialize};
 
-use crate::core::now_ms;
+use crate::clock::now_ms;
 
 pub use stopper::{Left, Stopped, stop_all};
 

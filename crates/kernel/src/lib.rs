@@ -19,7 +19,10 @@ mod core;
 mod recorded;
 mod abandoned;
 mod position;
+mod error;
+mod runs;
 mod kernel;
+mod start;
 mod replay;
 mod prompt;
 mod fork;
@@ -37,6 +40,7 @@ pub mod approvals;
 pub mod grants;
 mod before;
 mod accounts;
+mod clock;
 mod links;
 mod live;
 mod log;
@@ -56,24 +60,23 @@ pub use controls::Controls;
 pub use driver::{Finished, Ready};
 pub use effects::approval::PersonAnswer;
 pub use effects::ask::MAX_ATTEMPTS;
+pub use effects::branches::Branch;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
-pub use effects::destinations::ConnectionPermit;
 pub use effects::foresee::Foreseen;
+pub use effects::request::{Ask, Tools};
 pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
     AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
-    ConcurrencyForm, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom, GateVerdict,
-    KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
+    ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
+    GateVerdict, KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
     RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings, Settled, Snapshot,
-    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted,
+    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted, UnknownInput,
     UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
 };
+pub use error::KernelError;
 pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
-pub use kernel::{
-    Attachment, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, ResumeChanges, entries,
-    family, log_name, runs, summary, workspaces,
-};
+pub use kernel::{Attachment, Kernel, NewRun, Organs, QUESTIONS_LAST, ResumeChanges};
 #[cfg(feature = "sim")]
 pub use live::shown;
 pub use live::{Live, LiveEvent, LivePiece};
@@ -81,10 +84,10 @@ pub use log::parse;
 pub use names::QuestionId;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
-pub use run::{Ask, Branch, Run, Tools};
+pub use run::Run;
+pub use runs::{RUNS, entries, family, log_name, runs, summary, workspaces};
 pub use select::{FindRunError, find_run};
 pub use single_model::SingleModel;
 pub use standing::{StandingError, StandingRun};
 pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};
-pub use unknown::UnknownInput;

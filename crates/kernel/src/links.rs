@@ -5,11 +5,17 @@
 //! only on pages whose own address was written by others: by the person, or as a link on such a
 //! page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use gyrus_contract::{EffectId, Part, Touch, View};
+use gyrus_contract::{EffectId, Tool, ToolCall, Touch, View};
 
-use crate::{Entry, Settled, Stop, core::Core, kernel::entries};
+use crate::{Entry, Settled, Stop, log::Log, runs::entries};
+
+/// The tools of a run by name.
+type Tools = BTreeMap<String, Arc<dyn Tool>>;
 
 /// Maximum number of links that are remembered; the run asks about further ones.
 const MAX_LINKS: usize = 100_000;
@@ -29,29 +35,31 @@ pub(crate) struct Links {
 
 impl Links {
     /// Whether `address` is, byte for byte, a link that somebody else wrote.
-    pub(crate) fn saw(&mut self, core: &Core, address: &str) -> Result<bool, Stop> {
-        self.read_on(core)?;
-        Ok(self.seen.contains(address))
-    }
-
-    fn read_on(&mut self, core: &Core) -> Result<(), Stop> {
+    /// Reads the run's entries since the last time; `given` are the texts it began with.
+    pub(crate) fn saw(
+        &mut self,
+        address: &str,
+        log: &Log,
+        tools: &Tools,
+        given: impl FnOnce() -> Vec<String>,
+    ) -> Result<bool, Stop> {
         if self.next == 0 {
-            for part in &core.context {
-                if let Part::Text(text) = part {
-                    self.take(&text.text);
-                }
-            }
-            for text in core.trusted() {
+            for text in given() {
                 self.take(&text);
             }
             self.next = 1;
         }
-        for entry in entries(core.log.reader(), self.next)? {
+        self.read_on(log, tools)?;
+        Ok(self.seen.contains(address))
+    }
+
+    fn read_on(&mut self, log: &Log, tools: &Tools) -> Result<(), Stop> {
+        for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
             self.next = seq + 1;
             match entry {
                 Entry::ToolCalled(called) => {
-                    if let Some(address) = connects(core, &called.call) {
+                    if let Some(address) = connects(tools, &called.call) {
                         self.open.insert(called.effect, address.to_owned());
                     }
                 }
@@ -61,12 +69,12 @@ impl Links {
                     };
                     let read = resulted.settled == Settled::Done && !resulted.is_error;
                     if read && self.seen.contains(&address) {
-                        self.take(&resulted.text.load(&core.log)?);
+                        self.take(&resulted.text.load(log)?);
                     }
                 }
                 Entry::ScreenViewed(viewed) if !viewed.is_error => {
                     let view: View =
-                        serde_json::from_str(&viewed.view.load(&core.log)?).map_err(|error| {
+                        serde_json::from_str(&viewed.view.load(log)?).map_err(|error| {
                             Stop::Failed(format!("a recorded view cannot be read: {error}"))
                         })?;
                     self.look(&view);
@@ -109,8 +117,8 @@ impl Links {
 }
 
 /// Returns the address that a call connects to.
-pub(crate) fn connects<'c>(core: &Core, call: &'c gyrus_contract::ToolCall) -> Option<&'c str> {
-    let tool = core.kernel.organs().tools.get(&call.tool)?;
+pub(crate) fn connects<'c>(tools: &Tools, call: &'c ToolCall) -> Option<&'c str> {
+    let tool = tools.get(&call.tool)?;
     let argument = tool.spec().touches.iter().find_map(Touch::address)?;
     call.arguments[argument].as_str()
 }

@@ -1,11 +1,16 @@
 //! A run's journal as effects use it: typed entries, blobs and barriers.
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
-use gyrus_contract::BlobId;
+use gyrus_contract::{BlobId, Item, Part, ToolSpec};
 use gyrus_journal::{NewEntry, Payload, Reader, Writer};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-use crate::{Entry, Stop, UnreadableEntry};
+use crate::{Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, UnreadableEntry};
 
 /// The journal behind a run: written live, or only read while replaying.
 pub(crate) struct Log {
@@ -96,6 +101,54 @@ impl Log {
 
     pub(crate) fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Stop> {
         Ok(self.reader.blob(id)?)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
+    /// Stores `value`, in a blob if it is large.
+    pub(crate) fn store(value: &T, log: &Log) -> Result<Self, Stop> {
+        let json = serde_json::to_vec(value).map_err(|error| Stop::Failed(error.to_string()))?;
+        if json.len() <= INLINE_LIMIT {
+            return Ok(Inline::Is(value.clone()));
+        }
+        Ok(Inline::Blob(log.put_blob(&json)?))
+    }
+
+    /// Returns the value, wherever it is stored.
+    pub(crate) fn load(&self, log: &Log) -> Result<T, Stop> {
+        self.read(|id| log.blob(id))
+    }
+}
+
+impl ToolResulted {
+    /// Returns the result as data, wherever it is stored.
+    pub(crate) fn load_value(&self, log: &Log) -> Result<Option<Value>, Stop> {
+        self.value.as_ref().map(|value| value.load(log)).transpose()
+    }
+}
+
+impl RunStarted {
+    /// Returns the messages that the run remembers before its first cycle.
+    pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
+        let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
+        self.memory.items.iter().map(load).collect()
+    }
+
+    /// Returns the tools of servers that it has, as they were described at the start.
+    ///
+    /// # Errors
+    /// Returns an error when the journal cannot be read.
+    pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
+        match &self.served {
+            Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the material that came with the goal.
+    pub(crate) fn context_parts(&self, reader: &Reader) -> Result<Vec<Part>, Stop> {
+        let load = |part: &Inline<Part>| part.read(|id| reader.blob(id).map_err(Stop::from));
+        self.context.iter().map(load).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::EffectId;
 
-use crate::{Divergence, Entry};
+use crate::{Divergence, Entry, Stop};
 
 /// The recorded entries of one cycle, by effect. Effects consume theirs as the loop, run again,
 /// reaches them; entries that are left at the cycle's end are a divergence.
@@ -116,4 +116,14 @@ pub(crate) fn describe(entry: &Entry) -> String {
         entry.kind(),
         gyrus_text::shorten(&payload, SHOWN)
     )
+}
+
+/// Creates the error for an effect whose recorded entries differ from what the loop does now.
+pub(crate) fn diverges(effect: &EffectId, recorded: &Entry, now: impl Into<String>) -> Stop {
+    Divergence {
+        effect: effect.clone(),
+        recorded: describe(recorded),
+        now: now.into(),
+    }
+    .into()
 }

@@ -12,6 +12,7 @@
 //! leaves gyrus. A value that was found in text (not configured) is remembered by this process
 //! alone.
 
+mod pass;
 mod known;
 mod held;
 mod formats;
@@ -37,11 +38,20 @@ use std::{
 use gyrus_contract::UnknownSecret;
 use regex::Regex;
 
-pub use self::key::{KeyError, key_in};
-use self::{commands::Commands, context::Context, formats::Formats, known::Known, pairs::Pairs};
+pub(crate) use self::pass::Before;
+use self::{
+    commands::Commands,
+    context::Context,
+    formats::Formats,
+    known::Known,
+    pairs::Pairs,
+    pass::{Hit, HitName, MARKER_START, Piece},
+};
+pub use self::{
+    key::{KeyError, key_in},
+    pass::{MIN_VALUE_BYTES, Secret},
+};
 
-/// Minimum length of a configured value in bytes: a shorter one would be found in ordinary words.
-pub const MIN_VALUE_BYTES: usize = 6;
 /// Maximum number of secrets found in text that one process remembers. Further ones are redacted
 /// all the same but cannot be revealed.
 pub const MAX_FOUND: usize = 10_000;
@@ -52,26 +62,6 @@ const MAX_ROUNDS: usize = 8;
 const MAX_TYPED: usize = 100;
 /// The prefix of the names of such passwords.
 const TYPED: &str = "typed";
-/// The start of a marker. It ends with `⟧`; the name between has letters, digits, `_`, `.` and `-`.
-const MARKER_START: &str = "⟦secret:";
-
-/// A secret that is known by configuration.
-#[derive(Clone)]
-pub struct Secret {
-    /// The name for the marker; characters other than letters, digits, `_`, `.` and `-` become `_`.
-    pub name: String,
-    /// The value that must not be seen. A value under 6 bytes is ignored.
-    pub value: String,
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Replaces secrets by markers, and markers by secrets.
 pub struct Redactor {
     key: [u8; 32],
@@ -98,38 +88,6 @@ impl fmt::Debug for Redactor {
 struct Typed {
     secrets: Vec<Secret>,
     known: Option<Arc<Known>>,
-}
-
-/// A finding of one pass: its range, and its name or kind.
-struct Hit {
-    at: Range<usize>,
-    name: HitName,
-}
-
-enum HitName {
-    /// A name that is complete.
-    Known(String),
-    /// The kind of secret; the name consists of the kind and a fingerprint of the value.
-    Found(&'static str),
-}
-
-/// A part of the text that no marker covers.
-struct Piece<'a> {
-    text: &'a str,
-    before: Before,
-    /// Whether it ends the text; otherwise a marker follows.
-    ends_text: bool,
-}
-
-/// The text before a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// The start of the text.
-    Nothing,
-    /// A line that was redacted by itself.
-    LineEnd,
-    /// A marker, or the beginning of the line.
-    Text,
 }
 
 /// A part of the text that is settled: an existing marker, or a secret and its marker.

@@ -12,9 +12,9 @@ use crate::{
     accounts::Account,
     core::{Core, CoreParts},
     driver::{Unrestored, begin_cycle, observations, remember, restore, turn},
-    kernel::{entries, log_name},
     log::{Log, parse},
     recorded::Recorded,
+    runs::{entries, log_name},
 };
 
 /// The result of a replay.

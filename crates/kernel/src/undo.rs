@@ -4,6 +4,7 @@
 //! last; [`gyrus_workspace::undo`] reverts the difference. Each undo is recorded in a log of its
 //! own.
 
+mod error;
 mod plan;
 mod record;
 mod repositories;
@@ -14,48 +15,16 @@ use gyrus_contract::RunId;
 use gyrus_journal::Store;
 
 use crate::{
-    Stop,
     effects::{layers, repositories as repositories_of_run, withheld},
     log_name,
 };
 
 pub use self::{
+    error::RunUndoError,
     plan::{RunUndo, plan},
     record::{Undone, forget, undone},
     repositories::RepositoryUndo,
 };
-
-/// The reason why a run could not be undone.
-#[derive(Debug, thiserror::Error)]
-pub enum RunUndoError {
-    /// The journal cannot be read or written.
-    #[error(transparent)]
-    Journal(#[from] gyrus_journal::Error),
-    /// The run cannot be read.
-    #[error(transparent)]
-    Stop(Box<Stop>),
-    /// The step does not exist.
-    #[error("run {run} has no complete step {step}; the last one is {last}")]
-    NoStep {
-        /// The run.
-        run: RunId,
-        /// The number that was asked for.
-        step: u32,
-        /// The last complete step.
-        last: u32,
-    },
-    /// There is no snapshot of the workspace at one of the two moments.
-    #[error("nobody knows how the folder looked {when}: {why}")]
-    NotKept {
-        /// The moment: `before step 1`, `after step 3`.
-        when: String,
-        /// The reason, from the journal.
-        why: String,
-    },
-    /// The snapshots, the workspace or the trash cannot be used.
-    #[error(transparent)]
-    Workspace(#[from] gyrus_workspace::undo::UndoError<gyrus_journal::Error>),
-}
 
 /// Removes the copies of workspace files and repositories that a run stored outside of its journal.
 /// The changes that its calls made there cannot be undone afterwards. Returns the number of bytes
@@ -96,10 +65,4 @@ fn remove(folder: &Path) -> io::Result<u64> {
     }
     fs::remove_dir(folder)?;
     Ok(bytes)
-}
-
-impl From<Stop> for RunUndoError {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(Box::new(stop))
-    }
 }

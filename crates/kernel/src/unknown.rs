@@ -2,9 +2,8 @@
 //! happened. A similar input of high risk is asked about once, whatever was granted before.
 
 use gyrus_contract::{ActionVerdict, Aim, Risk};
-use serde::{Deserialize, Serialize};
 
-use crate::{Entry, GateVerdict, Settled, ToolResulted};
+use crate::{Entry, GateVerdict, Settled, ToolResulted, UnknownInput};
 
 /// Maximum number of inputs that are remembered one by one; the oldest is dropped.
 const MOST: usize = 32;
@@ -12,19 +11,6 @@ const MOST: usize = 32;
 /// The reason why a person is asked.
 pub(crate) const CUT_OFF_BEFORE: &str = "an input like this was cut off by a crash in this run, and \
                                          nobody knows whether it happened";
-
-/// The target of an input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnknownInput {
-    /// The origin of the document.
-    pub origin: String,
-    /// Role and name of the element, if it went to one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub element: Option<(String, String)>,
-    /// The address that the form around it is sent to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<String>,
-}
 
 impl UnknownInput {
     fn of(aim: &Aim) -> Self {

@@ -17,6 +17,7 @@ pub mod page;
 pub mod json;
 pub mod trace;
 pub mod trace_file;
+mod live_replies;
 pub mod watching;
 pub mod notify;
 pub mod card_editor;

@@ -3,11 +3,11 @@
 //!
 //! The watcher is a task of its own, so a slow terminal never holds up a run.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use gyrus_contract::{Purpose, RunId};
+use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader, Store, os::watch};
-use gyrus_kernel::{Live, LivePiece, approvals::OpenQuestion, log_name};
+use gyrus_kernel::{approvals::OpenQuestion, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{self, JoinHandle},
@@ -24,40 +24,13 @@ use crate::{
     trace_file::TraceFile,
 };
 
+pub use crate::live_replies::{Heard, LiveReplies, live_replies};
+
 /// Entries that may wait to be shown; beyond it, reading waits.
 const QUEUE: usize = 256;
 
 /// Interval at which the time in the status line is updated.
 const TICK: Duration = Duration::from_millis(500);
-
-/// A piece of a model's reply, while it arrives.
-#[derive(Debug, Clone)]
-pub struct Heard {
-    /// The run that asked.
-    pub run: RunId,
-    /// The purpose of the question.
-    pub purpose: Purpose,
-    /// The piece.
-    pub said: LivePiece,
-}
-
-/// Receives the pieces.
-pub type LiveReplies = mpsc::UnboundedReceiver<Heard>;
-
-/// Returns what a kernel passes replies to while they arrive, and where they are received. A reply
-/// is bounded, so the queue is.
-pub fn live_replies() -> (Live, LiveReplies) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let live: Live = Arc::new(move |event| {
-        // If nobody listens, nothing is lost: all of it comes again as entries.
-        let _ = sender.send(Heard {
-            run: event.run,
-            purpose: event.purpose,
-            said: event.said,
-        });
-    });
-    (live, receiver)
-}
 
 /// Views that show the entries of a run.
 pub struct Views {

@@ -4,6 +4,7 @@
 //! is when it is dropped. After an interruption, the next process finds the intent in [`HOME`] and
 //! undoes everything. See `docs/changeset.md` for the state after a crash.
 
+mod change;
 mod apply;
 mod intent;
 mod prepare;
@@ -11,7 +12,8 @@ mod prepare;
 mod tests;
 
 pub use self::{
-    apply::{After, Applied, ApplyError, EXECUTE, FileChange, already, apply, recover},
+    apply::{Applied, already, apply, recover},
+    change::{After, ApplyError, EXECUTE, FileChange},
     intent::HOME,
     prepare::{ancestors, look, parents},
 };

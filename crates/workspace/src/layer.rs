@@ -14,13 +14,15 @@
 //! Overlays that an ordinary user mounts cannot rename a folder of the lower layer: the command
 //! gets `EXDEV`, upon which `mv` copies, and programs that cannot copy fail.
 
+mod error;
 mod list;
 mod apply;
 mod kept;
 mod stamp;
+pub(crate) mod encoded;
 
 use std::{
-    fs, io,
+    fs,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -29,6 +31,7 @@ use gyrus_contract::Digest;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    error::{LayerError, MAX_LISTED},
     kept::{Copies, Kept, KeptFiles, TakenBack, take_back},
     list::Listed,
 };
@@ -37,41 +40,10 @@ use crate::{
     undo::Refused,
 };
 
-/// Maximum number of entries that a layer may hold or hide.
-pub const MAX_LISTED: usize = 2_000_000;
-
 const UPPER: &str = "upper";
 const WORK: &str = "work";
 const PLAN: &str = "plan.json";
 const BEGAN: &str = "began";
-
-/// Reason why a layer cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LayerError {
-    /// A system call failed.
-    #[error(transparent)]
-    System(#[from] Failed),
-    /// One of the layer's own files cannot be read or written.
-    #[error("`{}`: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-    /// There are too many changes.
-    #[error("there are more than {MAX_LISTED} changes")]
-    TooMany,
-    /// The folder and the layer are not on one file system, so renames between them fail.
-    #[error("`{}` and `{}` lie on different file systems", one.display(), other.display())]
-    Apart {
-        /// The folder.
-        one: PathBuf,
-        /// The layer.
-        other: PathBuf,
-    },
-}
 
 /// The layer of one call, in a folder of its own that no command can see.
 #[derive(Debug, Clone)]
@@ -228,27 +200,4 @@ impl CallLayer {
 fn make_removable(folder: &Path) {
     let inner = folder.join(WORK).join("work");
     let _ = fs::set_permissions(inner, fs::Permissions::from_mode(0o700));
-}
-
-/// Serialises paths of any bytes as text.
-pub(crate) mod encoded {
-    use std::{
-        ffi::OsStr,
-        os::unix::ffi::OsStrExt,
-        path::{Path, PathBuf},
-    };
-
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    use crate::snapshot::name;
-
-    pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&name::encode(path.as_os_str().as_bytes()))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        let text = String::deserialize(from)?;
-        let bytes = name::decode(&text).ok_or_else(|| D::Error::custom("invalid path"))?;
-        Ok(OsStr::from_bytes(&bytes).into())
-    }
 }

@@ -1,4 +1,4 @@
-//! A rule that is broken somewhere.
+//! A finding of a rule.
 
 use std::fmt;
 
@@ -32,5 +32,22 @@ impl fmt::Display for Finding {
             Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
             None => write!(f, "{}: {}", self.path, self.message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_names_file_and_line() {
+        assert_eq!(
+            Finding::new("a/b.rs", 3, "is wrong").to_string(),
+            "a/b.rs:3: is wrong"
+        );
+        assert_eq!(
+            Finding::new("a/b.rs", None, "is wrong").to_string(),
+            "a/b.rs: is wrong"
+        );
     }
 }

@@ -141,16 +141,4 @@ mod tests {
         assert!(this.is_test(this.text.lines().count() - 2));
         assert!(!this.is_test(1));
     }
-
-    #[test]
-    fn a_finding_names_file_and_line() {
-        assert_eq!(
-            Finding::new("a/b.rs", 3, "is wrong").to_string(),
-            "a/b.rs:3: is wrong"
-        );
-        assert_eq!(
-            Finding::new("a/b.rs", None, "is wrong").to_string(),
-            "a/b.rs: is wrong"
-        );
-    }
 }

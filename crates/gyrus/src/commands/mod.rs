@@ -29,10 +29,6 @@ mod demo;
 mod eval;
 mod demo_site;
 
-use gyrus_contract::RunId;
-use gyrus_journal::Store;
-use gyrus_kernel::{Entry, log_name, summary};
-
 use crate::{Gyrus, exit::Code, failure::Failure, setup};
 
 macro_rules! commands {
@@ -86,21 +82,4 @@ commands! {
     Demo(demo::Demo),
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
-}
-
-/// A message to a run that is over would never be read.
-fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {
-    let last = store
-        .reader(&log_name(run))?
-        .entries_back()?
-        .next()
-        .transpose()?;
-    match last.map(|entry| gyrus_kernel::parse(&entry)) {
-        Some(Ok(Entry::RunEnded(ended))) => Err(Failure::usage(format!(
-            "run {} is over: {}",
-            run.short(),
-            summary(&ended.ending)
-        ))),
-        _ => Ok(()),
-    }
 }

@@ -10,9 +10,9 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use gyrus_contract::{RunId, Tool, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{StandingRun, grants, log_name, redact::Secret};
-use gyrus_mcp::{PROJECT_FILE, ProjectServers, ServerSection, Servers, State};
+use gyrus_mcp::{PROJECT_FILE, ProjectServers, Servers, State};
 
-pub(crate) use self::start::Around;
+pub(crate) use self::start::{Around, Wanted};
 use gyrus_text::visible;
 
 use crate::{failure::Failure, keys::Keys, model_choice::Ready};
@@ -20,16 +20,6 @@ use gyrus_surfaces::console::put;
 
 /// Time that a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// A server that is to be had.
-pub(crate) struct Wanted {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its section of the configuration.
-    pub(crate) section: ServerSection,
-    /// The project's file names it, not the person.
-    pub(crate) of_project: bool,
-}
 
 /// All servers that may be started for a folder, and what is to be said of the others.
 pub(crate) struct Found {

@@ -13,7 +13,7 @@ use gyrus::runtime::{
 };
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
-use gyrus_mcp::{PictureFormat, RunServer, ServerValue, Setup, Way, server_value};
+use gyrus_mcp::{PictureFormat, RunServer, ServerSection, ServerValue, Setup, Way, server_value};
 use gyrus_process::{
     Programs,
     keeper::{Keeper, Sandbox},
@@ -21,7 +21,6 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
-use super::Wanted;
 use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -38,6 +37,16 @@ pub(crate) struct Around<'a> {
     /// The folder that runs work in, real.
     pub(crate) workspace: &'a Path,
     pub(crate) confinement: Confinement,
+}
+
+/// A server that is to be had.
+pub(crate) struct Wanted {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its section of the configuration.
+    pub(crate) section: ServerSection,
+    /// The project's file names it, not the person.
+    pub(crate) of_project: bool,
 }
 
 /// Returns the way to start a server, and its folder if it has one; or the reason in words why it

@@ -12,12 +12,9 @@ use gyrus_contract::{
     Destination, Digest, EffectId, MessageBody, OnAsk, Principal, Scope, SurfaceMessage,
 };
 
-use super::diverges;
 use crate::{
     APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, Ending,
-    Entry, Fact, Stop, Validity,
-    core::{Core, now_ms},
-    run::Begun,
+    Entry, Fact, Stop, Validity, clock::now_ms, core::Core, recorded::diverges, run::Begun,
 };
 
 /// Maximum time that a wait does not check the clock: the wall clock may be set meanwhile.

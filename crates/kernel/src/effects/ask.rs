@@ -10,14 +10,15 @@ use gyrus_contract::{
     Purpose, Reply, Router, Text,
 };
 
-use super::{diverges, request::Request};
+use super::request::{Ask, Request};
 use crate::{
-    Appended, Ask, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall,
-    ModelReply, OUTPUT_FLOOR, Steered, Stop,
+    Appended, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
+    OUTPUT_FLOOR, Steered, Stop,
     accounts::{Reservation, Used},
     core::Core,
     entry::is_steering,
     live::Speaker,
+    recorded::diverges,
     run::Begun,
 };
 

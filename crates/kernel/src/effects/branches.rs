@@ -4,20 +4,26 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{Either, join_all, select, select_all};
-use gyrus_contract::{ActionVerdict, EffectId};
+use gyrus_contract::{ActionVerdict, Boxed, EffectId};
 use gyrus_text::counted;
 
-use super::{changes, diverges, used};
+use super::{changes, used};
 use crate::{
-    Branch, BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, ModelReply, RaceWon, Run,
-    Settled, Stop, ToolResulted,
+    BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, ModelReply, RaceWon, Run, Settled,
+    Stop, ToolResulted,
     abandoned::count_abandoned,
-    core::{Core, OpenChild, now_ms},
+    clock::now_ms,
+    core::{Core, OpenChild},
+    recorded::diverges,
     run::Begun,
 };
 
 /// Maximum number of concurrent branches.
 pub(crate) const MAX_BRANCHES: usize = 64;
+
+/// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
+pub type Branch<'a, T> =
+    Box<dyn for<'r> FnOnce(&'r mut Run) -> Boxed<'r, Result<T, Stop>> + Send + 'a>;
 
 /// The recorded state of a form that has started.
 struct Formed {

@@ -13,12 +13,13 @@ use super::{
     approval,
     assess::Looks,
     destinations::{Questions, use_permits},
-    diverges, execute, withheld,
+    execute, withheld,
 };
 use crate::{
     APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, Settled, Stop, ToolCalled,
     ToolResulted, ToolStarted,
     core::Core,
+    recorded::diverges,
     run::Begun,
     unknown::{self, CUT_OFF_BEFORE},
 };

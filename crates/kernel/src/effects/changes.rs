@@ -10,20 +10,16 @@ use gyrus_text::counted;
 use gyrus_workspace::{
     ChangeSet, Recorded,
     layer::{AppliedLayer, CallLayer, Copies, KeptFiles},
-    repository::Carried,
     snapshot::{SnapshotError, Taken},
     undo::Refused,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
     layers, repositories,
-    withheld::{Withheld, trash},
+    to_undo::keep_for_undo,
+    withheld::{MAX_NAMED, Withheld, facts, trash},
 };
 use crate::{EffectError, Stop, contents, core::Core};
-
-/// Maximum number of files that a text names.
-pub(super) const MAX_NAMED: usize = 20;
 
 /// The judgement of a call's changes when it has ended.
 #[derive(Debug, Default)]
@@ -70,7 +66,7 @@ pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, Ef
     let before = match began.first() {
         Some((_, before)) => *before,
         None => {
-            core.repositories().begin(core).map_err(|why| {
+            core.repositories().begin(&facts(core)).map_err(|why| {
                 EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
             })?;
             if layers::are_used(core) {
@@ -102,7 +98,7 @@ pub(super) fn end(
     };
     // A private copy is read when no command uses it any more.
     let carried = match began.len() {
-        1 => core.repositories().end(core),
+        1 => core.repositories().end(&facts(core)),
         _ => repositories::Ended::default(),
     };
     let changed = match layers::take(core) {
@@ -119,7 +115,7 @@ pub(super) fn end_of_the_dead(
     effect: &EffectId,
     before: Option<&BlobId>,
 ) -> Result<JudgedChanges, Stop> {
-    let carried = core.repositories().end(core);
+    let carried = core.repositories().end(&facts(core));
     let changed = match (before, layers::of_the_dead(core, effect)) {
         (Some(before), _) => {
             go_on_from(core, before)?;
@@ -210,17 +206,6 @@ impl ChangedFiles {
     }
 }
 
-/// The data that an undo needs beside snapshots. Stored in a blob that the call's outcome names.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ToUndo {
-    /// The changes that were carried over into repositories.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) repositories: Vec<Carried>,
-    /// The previous content of files in the workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) files: Option<KeptFiles>,
-}
-
 /// Records the judgement of a call's changes.
 fn judge(
     core: &Core,
@@ -249,34 +234,13 @@ fn judge(
     })
 }
 
-/// Stores the data that an undo needs; outside the journal's blobs if it holds a secret of a
-/// repository.
-pub(super) fn keep_for_undo(
-    core: &Core,
-    repositories: Vec<Carried>,
-    files: Option<KeptFiles>,
-) -> Result<Option<BlobId>, Stop> {
-    if repositories.is_empty() && files.is_none() {
-        return Ok(None);
-    }
-    let json = serde_json::to_string(&ToUndo {
-        repositories,
-        files,
-    });
-    let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-    match holds_secret(core, &json) {
-        true => core.log.put_private(json.as_bytes()).map(Some),
-        false => core.log.put_blob(json.as_bytes()).map(Some),
-    }
-}
-
 /// Moves a command's changes from its layer into the workspace, except those that may not stay.
 fn of_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     let mut withheld = Withheld::default();
     let mut listed = layers::list(layer)?;
     let examined = core
         .repositories()
-        .examine(core, &listed.changed, &layer.upper());
+        .examine(&facts(core), &listed.changed, &layer.upper());
     if !examined.git_directories.is_empty() {
         listed = layers::list(layer)?;
     }
@@ -318,7 +282,9 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
         return Ok(changed_files);
     };
     let workspace = &core.started.workspace;
-    let examined = core.repositories().examine(core, &changed, workspace);
+    let examined = core
+        .repositories()
+        .examine(&facts(core), &changed, workspace);
     withheld.repositories = examined.withheld;
     let settled = examined.git_directories;
     changed.retain(|change| !settled.iter().any(|git| change.path.starts_with(git)));
@@ -354,8 +320,4 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
     withheld.changes = Some(changes);
     withheld.not_kept = not_kept;
     Ok(changed_files)
-}
-
-pub(super) fn holds_secret(core: &Core, text: &str) -> bool {
-    core.kernel.organs().redactor.recognises(text.as_bytes())
 }

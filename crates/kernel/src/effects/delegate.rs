@@ -7,15 +7,15 @@ use gyrus_contract::{Digest, EffectId, Limits, Origin, RunId, Spent, Text};
 use gyrus_journal::Take;
 use serde_json::Value;
 
-use super::diverges;
 use crate::{
     ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun, ResumeChanges,
     Stop,
     accounts::Used,
     core::{Core, OpenChild},
-    kernel::log_name,
     position::Position,
+    recorded::diverges,
     run::Begun,
+    runs::log_name,
 };
 
 /// Maximum depth of runs below the one that a person started.

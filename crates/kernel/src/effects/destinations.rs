@@ -20,14 +20,10 @@ use gyrus_contract::{
     ToolCall, ToolSpec, Verdict,
 };
 use gyrus_process::keeper::{Keeper, Sandbox};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::approval;
-use crate::{
-    ApprovalCard, Entry, Stop, Validity,
-    core::{Core, now_ms},
-};
+use crate::{ApprovalCard, ConnectionPermit, Entry, Stop, clock::now_ms, core::Core};
 
 /// Maximum number of destinations that are asked about in one command; further ones are refused.
 const MAX_QUESTIONS: usize = 16;
@@ -49,21 +45,6 @@ const CHANGES: u32 = 1;
 
 /// The reason for refusing a connection that a person is asked about later.
 const LATER: &str = "a person is asked about it when the command has ended";
-
-/// A connection that a person allowed once, to a command that had ended by then.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionPermit {
-    /// The digest of the call: one more start of it may use this.
-    pub command: Digest,
-    /// The destination.
-    pub destination: Destination,
-    /// The grants that a wider answer would have given: the approval counts for everything they
-    /// cover.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wider: Vec<Grant>,
-    /// The time in which it counts.
-    pub valid: Validity,
-}
 
 fn digest_of(call: &ToolCall) -> Digest {
     Digest::of_json(&(&call.tool, &call.arguments))

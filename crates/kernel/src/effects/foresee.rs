@@ -5,8 +5,7 @@ use gyrus_contract::{Decision, Digest, EffectId, ToolCall, Verdict};
 use gyrus_text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::diverges;
-use crate::{Entry, Fact, Stop, core::Core, run::Begun};
+use crate::{Entry, Fact, Stop, core::Core, recorded::diverges, run::Begun};
 
 /// The kind of the fact.
 const KIND: &str = "gate.foreseen";

@@ -20,16 +20,6 @@ use crate::{Stop, core::Core, log_name};
 /// The folder below the run's own that holds the previous content of the workspace for each call.
 pub(crate) const FOLDER: &str = "layers";
 
-/// The layer of the call in progress.
-#[derive(Debug, Default)]
-pub(crate) struct Layers {
-    current: Option<CallLayer>,
-    /// The reason why commands cannot have a layer here.
-    refused: Option<String>,
-    /// Whether files can be renamed from the run's folder into the workspace, if that is known.
-    is_near: Option<bool>,
-}
-
 /// Whether the changes of a call are kept so that they can be judged and reverted.
 pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> bool {
     if core.shared().not_undoable.is_none() {

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use gyrus_contract::{EffectId, Image, Look, View};
 
-use super::diverges;
 use crate::{
-    EffectError, Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun,
-    typed::SecretFields,
+    EffectError, Entry, Inline, ScreenViewed, Stop, core::Core, recorded::diverges, run::Begun,
+    runs::entries, typed::SecretFields,
 };
 
 /// Returns the view, or the reason in words why there is none.

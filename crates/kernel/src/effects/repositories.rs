@@ -25,7 +25,7 @@ use gyrus_workspace::repository::{
     RepositoryError, Support, Withheld,
 };
 
-use crate::{core::Core, log_name};
+use crate::RunStarted;
 
 /// The folder below the run's own that holds its private copies.
 pub(crate) const FOLDER: &str = "repositories";
@@ -112,7 +112,7 @@ impl Known {
     }
 
     /// Prepares the copy for a command, if there can be one.
-    fn take_up(&mut self, run: &Run<'_>, ended: &mut Ended) {
+    fn take_up(&mut self, run: &Facts<'_>, ended: &mut Ended) {
         self.identity = identity(&self.directory.path);
         if self.directory.support != Support::Carried || self.identity.is_none() {
             return;
@@ -131,7 +131,7 @@ impl Known {
 
     /// Brings the copy up to date with the real repository. Changes that a lock or a kill kept from
     /// being carried over are carried over first.
-    fn prepare(&mut self, run: &Run<'_>, ended: &mut Ended) -> Result<(), CarryError> {
+    fn prepare(&mut self, run: &Facts<'_>, ended: &mut Ended) -> Result<(), CarryError> {
         let folder = run.folder(&self.directory.path);
         make_private(&folder)?;
         if let Some(finished) = repository::recover(&folder, run.git()?, &mut |_| {})? {
@@ -160,7 +160,7 @@ impl Known {
     }
 
     /// Carries over the changes of commands.
-    fn carry(&mut self, run: &Run<'_>) -> Result<Option<Carried>, CarryError> {
+    fn carry(&mut self, run: &Facts<'_>) -> Result<Option<Carried>, CarryError> {
         let Some(copy) = &mut self.copy else {
             return Ok(None);
         };
@@ -219,7 +219,7 @@ impl Known {
 }
 
 /// The facts about the run that the repositories need.
-struct Run<'a> {
+pub(super) struct Facts<'a> {
     workspace: &'a Path,
     /// The folder of the private copies.
     folder: PathBuf,
@@ -229,14 +229,19 @@ struct Run<'a> {
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
 }
 
-impl<'a> Run<'a> {
-    fn of(core: &'a Core) -> Self {
+impl<'a> Facts<'a> {
+    /// `folder` is the run's own.
+    pub(super) fn new(
+        started: &'a RunStarted,
+        folder: &Path,
+        real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
+    ) -> Self {
         Self {
-            workspace: &core.started.workspace,
-            folder: folder(core),
-            name: core.started.run.to_string(),
+            workspace: &started.workspace,
+            folder: folder.join(FOLDER),
+            name: started.run.to_string(),
             git: OnceCell::new(),
-            real_objects: &*core.kernel.organs().real_objects,
+            real_objects,
         }
     }
 
@@ -307,8 +312,7 @@ impl Repositories {
     ///
     /// # Errors
     /// Returns the reason why no command can be run.
-    pub(super) fn begin(&mut self, core: &Core) -> Result<(), String> {
-        let run = Run::of(core);
+    pub(super) fn begin(&mut self, run: &Facts<'_>) -> Result<(), String> {
         let top = run.workspace.join(".git");
         let is_new = |known: &Vec<Known>| {
             identity(&top).is_some() && known.iter().all(|one| !one.leads_from(&top))
@@ -325,7 +329,7 @@ impl Repositories {
             }
         };
         for one in &mut known {
-            one.take_up(&run, &mut self.waiting);
+            one.take_up(run, &mut self.waiting);
         }
         self.known = Some(known);
         Ok(())
@@ -350,21 +354,20 @@ impl Repositories {
     }
 
     /// Carries over the changes of commands when the last of them has ended.
-    pub(super) fn end(&mut self, core: &Core) -> Ended {
-        let run = Run::of(core);
+    pub(super) fn end(&mut self, run: &Facts<'_>) -> Ended {
         let mut ended = std::mem::take(&mut self.waiting);
         if self.known.is_none() {
             // This process has run no command yet, and settles one of a process that died.
             self.known = run.found_before();
             for one in self.known.iter_mut().flatten() {
                 if run.folder(&one.directory.path).exists() {
-                    one.take_up(&run, &mut ended);
+                    one.take_up(run, &mut ended);
                 }
             }
             return ended;
         }
         for one in self.known.iter_mut().flatten() {
-            match one.carry(&run) {
+            match one.carry(run) {
                 Ok(None) => {}
                 Ok(Some(carried)) => ended.add(&one.directory, carried),
                 Err(error) => ended.notes.push(one.not_carried(&error)),
@@ -378,7 +381,7 @@ impl Repositories {
     /// `folder`: the workspace, or a layer over it.
     pub(super) fn examine(
         &mut self,
-        core: &Core,
+        run: &Facts<'_>,
         changed: &[ChangedPath],
         folder: &Path,
     ) -> Examined {
@@ -396,7 +399,7 @@ impl Repositories {
             let mut known = self.known.iter().flatten();
             let same = known.find(|one| match now {
                 Some(now) => one.identity == Some(now),
-                None => one.directory.path == core.started.workspace.join(&git),
+                None => one.directory.path == run.workspace.join(&git),
             });
             let mut of_group = indexes.iter().filter_map(|index| changed.get(*index));
             let is_new =
@@ -409,7 +412,7 @@ impl Repositories {
                 && let Ok(withheld) = repository::take_back_new(&place)
             {
                 is_moved = true;
-                let real = core.started.workspace.join(&git);
+                let real = run.workspace.join(&git);
                 examined.git_directories.push(git);
                 let withheld = withheld.into_iter().map(|change| Withheld {
                     repository: real.clone(),
@@ -418,7 +421,7 @@ impl Repositories {
                 examined.withheld.extend(withheld);
             }
         }
-        if is_moved && let Ok(found) = Run::of(core).search() {
+        if is_moved && let Ok(found) = run.search() {
             self.adopt(found);
         }
         examined
@@ -439,8 +442,7 @@ impl Repositories {
     }
 
     /// Applies changes that a person allowed.
-    pub(super) fn apply(&mut self, core: &Core, allowed: &[Withheld]) -> Applied {
-        let run = Run::of(core);
+    pub(super) fn apply(&mut self, run: &Facts<'_>, allowed: &[Withheld]) -> Applied {
         let mut applied = Applied::default();
         let mut of_one: BTreeMap<&Path, Vec<Withheld>> = BTreeMap::new();
         for change in allowed {
@@ -525,11 +527,6 @@ pub(crate) fn copy_folder(run: &Path, directory: &Path) -> Result<PathBuf, Repos
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let data = path.symlink_metadata().ok()?;
     Some((data.dev(), data.ino()))
-}
-
-fn folder(core: &Core) -> PathBuf {
-    let run = core.kernel.store().folder(&log_name(core.started.run));
-    run.join(FOLDER)
 }
 
 /// Creates a folder that only this user can access.

@@ -8,11 +8,44 @@ use gyrus_contract::{
 };
 use serde_json::Value;
 
-use crate::{Ask, Stop, Tools, prompt::Frame};
+use crate::{Stop, prompt::Frame};
 
 /// Number of bytes counted as one token for a reservation: an estimate that rounds the size of a
 /// prompt up.
 const BYTES_A_TOKEN: u64 = 3;
+
+/// A question to a model.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// The purpose of the question.
+    pub purpose: Purpose,
+    /// Instructions, cacheable parts first.
+    pub system: Vec<SystemPart>,
+    /// Messages before memory: the goal.
+    pub lead: Vec<Message>,
+    /// The conversation so far.
+    pub memory: Option<&'a MemoryBuffer>,
+    /// Messages after memory, for this question only.
+    pub tail: Vec<Message>,
+    /// The tools that the model may call.
+    pub tools: Tools,
+    /// The JSON Schema that the reply's text must match.
+    pub output_schema: Option<Value>,
+    /// Maximum length of the reply in tokens, if the budget affords it.
+    pub max_output_tokens: u64,
+}
+
+/// The tools that a model is offered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tools {
+    /// None.
+    Withheld,
+    /// These tools: some of the run's, and those that the loop itself handles.
+    Those(Vec<Arc<ToolSpec>>),
+    /// None of the run's tools. The prompt's last picture shows its screen in this size: a provider
+    /// may offer its models a built-in tool for it.
+    OnScreen(Shown),
+}
 
 /// A question in all its parts.
 pub(super) struct Request<'a> {

@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
-use super::diverges;
 use crate::{
-    Ending, Entry, Fact, ReadValue, Stop, ValueTaken,
-    core::{Core, now_ms},
-    run::Begun,
+    Ending, Entry, Fact, ReadValue, Stop, ValueTaken, clock::now_ms, core::Core,
+    recorded::diverges, run::Begun,
 };
 
 pub(crate) fn note<T: Serialize + ?Sized>(

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use gyrus_contract::{EffectId, MessageBody, OnAsk, Origin, Text};
 
-use super::diverges;
 use crate::{
-    Ending, Entry, Stop, WaitEnded, WaitStarted,
-    core::{Core, now_ms},
+    Ending, Entry, Stop, WaitEnded, WaitStarted, clock::now_ms, core::Core, recorded::diverges,
     run::Begun,
 };
 

@@ -12,9 +12,9 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    approval,
-    changes::{MAX_NAMED, holds_secret, keep_for_undo},
-    layers,
+    approval, layers,
+    repositories::Facts,
+    to_undo::{holds_secret, keep_for_undo},
 };
 use crate::{ApprovalCard, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
 
@@ -27,6 +27,9 @@ pub(crate) const CARRIED: &str = "changes.carried";
 
 /// The folder below the run's own for copies of files that its changes replaced.
 pub(crate) const FOLDER: &str = "withheld";
+
+/// Maximum number of files that a text names.
+pub(super) const MAX_NAMED: usize = 20;
 
 /// Maximum number of characters of a diff on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
@@ -161,18 +164,24 @@ impl Offered {
             let kept = copies.map(layers::changed).transpose();
             applied.files = kept.map_err(|stop| stop.to_string())?;
         }
-        let in_repositories = core.repositories().apply(core, &self.repositories);
+        let in_repositories = core.repositories().apply(&facts(core), &self.repositories);
         applied.refused.extend(in_repositories.refused);
         applied.repositories = in_repositories.carried;
         Ok(applied)
     }
 }
 
+/// Returns the facts about the run that its repositories need.
+pub(super) fn facts(core: &Core) -> Facts<'_> {
+    let folder = core.kernel.store().folder(&log_name(core.started.run));
+    Facts::new(&core.started, &folder, &*core.kernel.organs().real_objects)
+}
+
 /// Returns the run's folder for copies of files that are replaced in the workspace.
 pub(super) fn trash(core: &Core, effect: &EffectId) -> PathBuf {
     let run = core.kernel.store().folder(&log_name(core.started.run));
     run.join(FOLDER)
-        .join(format!("{effect}-{}", crate::core::now_ms()))
+        .join(format!("{effect}-{}", crate::clock::now_ms()))
 }
 
 /// Returns the effect under which a person is asked about the changes of `effect`.

@@ -10,7 +10,7 @@ use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Inline, Stop, log::Log};
+use crate::Inline;
 
 /// A tool is to be called. Nothing has been executed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -317,11 +317,6 @@ impl ToolResulted {
             pending: Vec::new(),
             took_ms: 0,
         }
-    }
-
-    /// Returns the result as data, wherever it is stored.
-    pub(crate) fn load_value(&self, log: &Log) -> Result<Option<Value>, Stop> {
-        self.value.as_ref().map(|value| value.load(log)).transpose()
     }
 }
 

@@ -2,21 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Claim, Grant, Item, Purpose, Spent, Strength, Text};
+use gyrus_contract::{Claim, Destination, Digest, Grant, Purpose, Spent, Strength, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Settings, Snapshot};
-use crate::{ConnectionPermit, Inline, UnknownInput};
-
-/// Messages that were added to memory and that no entry held before.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Appended {
-    /// The number of the first message.
-    pub first: u64,
-    /// The messages, in order.
-    pub items: Vec<Inline<Item>>,
-}
+use super::{Appended, Settings, Snapshot, Validity, model::nothing_appended, run::is_claimed};
 
 /// A cycle is complete: its effects will never run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,18 +39,6 @@ pub struct CycleEnded {
     /// The workspace, if it changed in this cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
-pub(super) fn is_claimed(strength: &Strength) -> bool {
-    *strength == Strength::Claimed
-}
-
-pub(super) fn nothing_appended(appended: &Appended) -> bool {
-    appended.items.is_empty()
 }
 
 /// The state that the kernel needs to continue from a cycle's end, without reading earlier entries.
@@ -130,4 +108,32 @@ pub struct CycleDropped {
     pub cycle: u32,
     /// The reason.
     pub why: String,
+}
+
+/// A connection that a person allowed once, to a command that had ended by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionPermit {
+    /// The digest of the call: one more start of it may use this.
+    pub command: Digest,
+    /// The destination.
+    pub destination: Destination,
+    /// The grants that a wider answer would have given: the approval counts for everything they
+    /// cover.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wider: Vec<Grant>,
+    /// The time in which it counts.
+    pub valid: Validity,
+}
+
+/// The target of an input that was interrupted, so that it is unknown whether it happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownInput {
+    /// The origin of the document.
+    pub origin: String,
+    /// Role and name of the element, if it went to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<(String, String)>,
+    /// The address that the form around it is sent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
 }

@@ -16,8 +16,8 @@ pub use call::{
     APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, GateVerdict,
     Settled, ToolCalled, ToolResulted, ToolStarted, Validity,
 };
-pub use cycle::{Appended, CycleDropped, CycleEnded, KernelState};
-pub use model::{AttemptResult, Charge, ModelCall, ModelReply};
+pub use cycle::{ConnectionPermit, CycleDropped, CycleEnded, KernelState, UnknownInput};
+pub use model::{Appended, AttemptResult, Charge, ModelCall, ModelReply};
 pub use other::{
     BranchesStarted, ChildEnded, ChildStarted, ConcurrencyForm, Fact, RaceWon, ReadValue,
     ScreenViewed, TakeoverEnded, TakeoverStarted, ValueTaken, WaitEnded, WaitStarted,

@@ -2,11 +2,25 @@
 
 use std::ops;
 
-use gyrus_contract::{BlobId, Digest, EffectId, Message, Microdollars, ModelError, Purpose, Reply};
+use gyrus_contract::{
+    BlobId, Digest, EffectId, Item, Message, Microdollars, ModelError, Purpose, Reply,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{Appended, cycle::nothing_appended};
 use crate::Inline;
+
+/// Messages that were added to memory and that no entry held before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Appended {
+    /// The number of the first message.
+    pub first: u64,
+    /// The messages, in order.
+    pub items: Vec<Inline<Item>>,
+}
+
+pub(super) fn nothing_appended(appended: &Appended) -> bool {
+    appended.items.is_empty()
+}
 
 /// A request to a model is about to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

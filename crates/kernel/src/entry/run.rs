@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode,
-    ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text, ToolSpec,
+    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Limits, MessageBody, Mode, ModelError,
+    OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text, ToolSpec,
 };
-use gyrus_journal::Reader;
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,9 +13,9 @@ use serde_json::Value;
 use super::{
     Appended,
     call::{first, is_first},
-    cycle::{is_claimed, nothing_appended},
+    model::nothing_appended,
 };
-use crate::{Inline, Stop};
+use crate::Inline;
 
 /// The start of a run, with everything it was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,29 +91,6 @@ impl RunStarted {
     /// dropped ones.
     pub(crate) fn memory_next(&self) -> u64 {
         self.memory.first + self.memory.items.len() as u64
-    }
-
-    /// Returns the messages that the run remembers before its first cycle.
-    pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
-        let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
-        self.memory.items.iter().map(load).collect()
-    }
-
-    /// Returns the tools of servers that it has, as they were described at the start.
-    ///
-    /// # Errors
-    /// Returns an error when the journal cannot be read.
-    pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
-        match &self.served {
-            Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Returns the material that came with the goal.
-    pub(crate) fn context_parts(&self, reader: &Reader) -> Result<Vec<Part>, Stop> {
-        let load = |part: &Inline<Part>| part.read(|id| reader.blob(id).map_err(Stop::from));
-        self.context.iter().map(load).collect()
     }
 }
 
@@ -253,6 +229,14 @@ pub enum Ending {
     },
     /// A person interrupted the run at the terminal.
     Interrupted,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+pub(super) fn is_claimed(strength: &Strength) -> bool {
+    *strength == Strength::Claimed
 }
 
 impl Ending {

@@ -6,7 +6,11 @@ use std::ops::Range;
 use gyrus_text::first_bytes;
 use regex::Regex;
 
-use super::{Hit, HitName, Piece, context::KIND, plausible::is_placeholder};
+use super::{
+    context::KIND,
+    pass::{Hit, HitName, Piece},
+    plausible::is_placeholder,
+};
 
 /// Minimum length of a password in bytes; a shorter word is a number or a letter of an option.
 const MIN_BYTES: usize = 4;

@@ -12,8 +12,8 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
 use regex::Regex;
 
 use super::{
-    Before, Hit, HitName, Piece,
     names::{Class, class_of},
+    pass::{Before, Hit, HitName, MARKER_START, Piece},
     plausible::{Shape, has_mixed_case, is_placeholder, plausible},
     value::{LineBefore, MAX_BARE_BYTES, Place, scheme_bytes},
 };
@@ -97,7 +97,7 @@ pub(super) fn value_under(key: &str, value: &str) -> Option<Range<usize>> {
 pub(super) fn value_of(class: Class, value: &str) -> Option<Range<usize>> {
     let start = scheme_bytes(value);
     let secret = &value[start..];
-    let marked = secret.contains(super::MARKER_START);
+    let marked = secret.contains(MARKER_START);
     (!marked && plausible(secret, class, Shape::Quoted)).then_some(start..value.len())
 }
 

@@ -1,7 +1,12 @@
 //! Recognition of files that hold a secret. Their content is not changed, and nothing about it is
 //! remembered.
 
-use super::{Before, Formats, Piece, Redactor, known::Known};
+use super::{
+    Redactor,
+    formats::Formats,
+    known::Known,
+    pass::{Before, Piece},
+};
 
 /// Minimum length in bytes of a run of text within other bytes.
 const MIN_RUN_BYTES: usize = 12;

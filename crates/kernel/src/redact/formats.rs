@@ -11,7 +11,11 @@ use gyrus_text::first_bytes;
 use memchr::memmem;
 use regex::Regex;
 
-use super::{Hit, HitName, context, plausible::is_placeholder};
+use super::{
+    context,
+    pass::{Hit, HitName},
+    plausible::is_placeholder,
+};
 
 /// The table; its head describes the format.
 const FORMATS: &str = include_str!("formats.txt");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{HitName, Redactor, context, pairs};
+use super::{Redactor, context, pairs, pass::HitName};
 
 impl Redactor {
     /// Redacts every string and key of a value in place. A string whose key names a secret is

@@ -10,7 +10,7 @@ use std::{
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::{Hit, HitName, MIN_VALUE_BYTES, Secret};
+use super::pass::{Hit, HitName, MIN_VALUE_BYTES, Secret};
 
 /// Minimum length in bytes of a piece of base64 that is searched for.
 const MIN_BASE64_BYTES: usize = 8;

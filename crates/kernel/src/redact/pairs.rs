@@ -8,9 +8,9 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{
-    Hit, HitName, Piece,
     context::{KIND, value_of},
     names::{Class, class_of, class_of_label},
+    pass::{Hit, HitName, Piece},
     value::{LineBefore, Place},
 };
 

@@ -4,8 +4,8 @@
 //! and prose put ordinary words in the same places.
 
 use super::{
-    MIN_VALUE_BYTES,
     names::{Class, class_of},
+    pass::MIN_VALUE_BYTES,
 };
 
 /// Maximum length in bytes of a placeholder or a name of a variable.

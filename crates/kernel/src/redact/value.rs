@@ -12,8 +12,8 @@ use gyrus_text::first_bytes;
 use memchr::{memchr, memchr2, memrchr2};
 
 use super::{
-    Before, Piece,
     ends::{end_of_word, is_block, next_setting, quoted_bytes, unclosed},
+    pass::{Before, Piece},
     plausible::Shape,
 };
 

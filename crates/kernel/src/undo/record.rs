@@ -14,7 +14,7 @@ use gyrus_workspace::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{RepositoryUndo, RunUndo, RunUndoError};
+use super::{RepositoryUndo, RunUndo, RunUndoError, repositories};
 use crate::{contents, log_name};
 
 /// The kind of these logs.
@@ -98,8 +98,10 @@ impl RunUndo {
         append(&writer, BEGAN, &began)?;
         step();
         let reader = store.reader(&log_name(self.run))?;
-        let (restored, refused) = self.restore_repositories(store, step);
-        let files = layer::take_back(&self.plan.workspace, &self.files, true, step);
+        let (workspace, run) = (&self.plan.workspace, store.folder(&log_name(self.run)));
+        let (restored, refused) =
+            repositories::restore_all(&self.repositories, workspace, &run, step);
+        let files = layer::take_back(workspace, &self.files, true, step);
         let files = files.map_err(|error| crate::Stop::Failed(error.to_string()))?;
         let load = |id: &BlobId| contents::load(&reader, id);
         let mut done = self.plan.apply(&load, &trash, step)?;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::BlobId;
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::Reader;
 use gyrus_process::Programs;
 use gyrus_workspace::{
     layer::KeptFiles,
@@ -12,11 +12,10 @@ use gyrus_workspace::{
     undo::{Kind, Refused, UndoAction, UndoChange, UndoPlan},
 };
 
-use super::{RunUndo, RunUndoError};
+use super::RunUndoError;
 use crate::{
     Stop, contents,
-    effects::{changes::ToUndo, repositories::copy_folder},
-    log_name,
+    effects::{repositories::copy_folder, to_undo::ToUndo},
 };
 
 /// The plan to undo the changes of one repository.
@@ -123,34 +122,32 @@ fn first_to_restore(carried: &[Carried]) -> Result<Option<usize>, String> {
     }
 }
 
-impl RunUndo {
-    /// Reverts the planned changes of the repositories. Returns those that were reverted, and those
-    /// left alone.
-    pub(super) fn restore_repositories(
-        &self,
-        store: &Store,
-        step: &mut dyn FnMut(),
-    ) -> (Vec<UndoChange>, Vec<Refused>) {
-        let programs = Programs::of_this_process();
-        programs.keep_out_of(&self.plan.workspace);
-        let git = programs.find("git").map(|program| program.path);
-        let run = store.folder(&log_name(self.run));
-        let (mut done, mut refused) = (Vec::new(), Vec::new());
-        for one in &self.repositories {
-            let restored = git
-                .as_ref()
-                .map_err(ToString::to_string)
-                .and_then(|git| restore(one, &run, git, step));
-            match restored {
-                Ok(()) => done.push(one.change()),
-                Err(why) => refused.push(Refused {
-                    path: one.name.clone(),
-                    why,
-                }),
-            }
+/// Reverts the planned changes of the repositories of a run, whose folder is `run`. Returns those
+/// that were reverted, and those left alone.
+pub(super) fn restore_all(
+    repositories: &[RepositoryUndo],
+    workspace: &Path,
+    run: &Path,
+    step: &mut dyn FnMut(),
+) -> (Vec<UndoChange>, Vec<Refused>) {
+    let programs = Programs::of_this_process();
+    programs.keep_out_of(workspace);
+    let git = programs.find("git").map(|program| program.path);
+    let (mut done, mut refused) = (Vec::new(), Vec::new());
+    for one in repositories {
+        let restored = git
+            .as_ref()
+            .map_err(ToString::to_string)
+            .and_then(|git| restore(one, run, git, step));
+        match restored {
+            Ok(()) => done.push(one.change()),
+            Err(why) => refused.push(Refused {
+                path: one.name.clone(),
+                why,
+            }),
         }
-        (done, refused)
     }
+    (done, refused)
 }
 
 fn restore(

@@ -28,10 +28,10 @@ pub use self::{card::lines as card_lines, line::Line, paint::Painter};
 use self::{speech::Speech, status::Status};
 use crate::{
     error::SurfaceError,
+    live_replies::Heard,
     output,
     projection::{Happening, Projection, Subject, Weight},
     terminal,
-    watching::Heard,
 };
 
 /// A run's console.

@@ -7,8 +7,8 @@ use gyrus_kernel::LivePiece;
 
 use super::line::Line;
 use crate::{
+    live_replies::Heard,
     projection::{Subject, Tone},
-    watching::Heard,
 };
 
 /// Lines of thinking that are shown of one reply.

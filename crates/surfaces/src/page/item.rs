@@ -1,7 +1,9 @@
 //! An item of the page: the first happening of an effect with its mark, its name and
 //! its time, and below it what followed.
 
-use gyrus_contract::Origin;
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Origin, RunId};
 use gyrus_journal::Reader;
 use gyrus_kernel::ApprovalCard;
 use gyrus_text::{grouped, shorten};
@@ -11,10 +13,9 @@ use serde_json::Value;
 use super::{
     excerpt::{Excerpt, Kind, brief, briefs},
     markup::Anchor,
-    moment::duration,
+    moment::{Start, duration},
     picture::Pictures,
     step::{Item, layout},
-    timeline::Context,
 };
 use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone};
 
@@ -23,6 +24,18 @@ const LISTED: usize = 40;
 
 /// Characters of a headline.
 const HEADLINE: usize = 2_000;
+
+/// The context that the steps of a run share.
+pub(super) struct Context<'a> {
+    /// The run's number on the page.
+    pub(super) number: u32,
+    /// The run.
+    pub(super) run: RunId,
+    /// The time that others are told from.
+    pub(super) start: Start,
+    /// Runs whose steps stand on the page, by their number there.
+    pub(super) children: &'a BTreeMap<RunId, u32>,
+}
 
 /// Draws the items of a step.
 pub(super) struct Drawing<'a> {

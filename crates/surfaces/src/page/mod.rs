@@ -36,12 +36,11 @@ use sha2::{Digest, Sha256};
 pub use self::picture::Pictures;
 use self::{
     excerpt::brief,
-    item::Drawing,
+    item::{Context, Drawing},
     markup::{Anchor, shown},
     moment::Start,
     step::{Section, Step, Steps},
     survey::{Standing, Survey},
-    timeline::Context,
 };
 use crate::{error::SurfaceError, projection::HappeningPart};
 

@@ -1,15 +1,12 @@
 //! A step on the page: one line when it is folded, everything when it is open.
 
-use std::collections::BTreeMap;
-
-use gyrus_contract::RunId;
 use gyrus_journal::Reader;
 use gyrus_text::counted;
 use maud::{Markup, html};
 
 use super::{
     excerpt::Kind,
-    item::Drawing,
+    item::{Context, Drawing},
     markup::Anchor,
     moment::{Start, duration},
     picture::Pictures,
@@ -22,18 +19,6 @@ const GIST: usize = 140;
 
 /// Names of tools that a step's one line has.
 const NAMED_TOOLS: usize = 2;
-
-/// The context that the steps of a run share.
-pub(super) struct Context<'a> {
-    /// The run's number on the page.
-    pub(super) number: u32,
-    /// The run.
-    pub(super) run: RunId,
-    /// The time that others are told from.
-    pub(super) start: Start,
-    /// Runs whose steps stand on the page, by their number there.
-    pub(super) children: &'a BTreeMap<RunId, u32>,
-}
 
 /// Returns a step, folded or open.
 pub(super) fn step(

@@ -5,6 +5,7 @@
 //! result, `effects` the remaining effects, and `facts` what loops record under kinds of their own.
 
 mod happening;
+mod stored;
 mod run;
 mod model;
 mod call;
@@ -13,12 +14,13 @@ mod facts;
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{EffectId, Text};
+use gyrus_contract::EffectId;
 use gyrus_journal::{Payload, Reader};
-use gyrus_kernel::{Entry, Inline, Stop};
+use gyrus_kernel::Entry;
 
 pub use self::effects::limits;
 pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
+pub use self::stored::{goal, stored};
 
 /// Folds the entries of one run, in their order, into what happened.
 #[derive(Debug, Default)]
@@ -120,18 +122,4 @@ fn unreadable(entry: &gyrus_journal::Entry, why: &str) -> Happening {
 /// Returns the step that an effect belongs to.
 pub(crate) fn step_of(effect: Option<&EffectId>) -> Option<u32> {
     effect.map(EffectId::cycle_number)
-}
-
-/// Reads a value, wherever it is stored, or returns words that say why it cannot be shown.
-pub fn stored<T>(value: &Inline<T>, reader: &Reader) -> Result<T, String>
-where
-    T: serde::Serialize + serde::de::DeserializeOwned + Clone,
-{
-    let fetched = value.read(|id| reader.blob(id).map_err(Stop::from));
-    fetched.map_err(|error| format!("(it cannot be shown: {error})"))
-}
-
-/// Returns the goal of a run, wherever it is stored.
-pub fn goal(goal: &Inline<Text>, reader: &Reader) -> String {
-    stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
 }

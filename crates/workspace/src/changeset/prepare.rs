@@ -10,7 +10,7 @@ use rustix::{
 };
 
 use super::{
-    apply::{After, ApplyError, EXECUTE, FileChange, conflict},
+    change::{After, ApplyError, EXECUTE, FileChange, conflict},
     intent::{HOME, Intent, Step, What, record, slot},
 };
 use crate::root::{Failed, Root, failed};

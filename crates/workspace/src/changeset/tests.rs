@@ -16,7 +16,8 @@ use gyrus_contract::Digest;
 use rustix::io::Errno;
 
 use super::{
-    apply::{After, ApplyError, FileChange, already, apply},
+    apply::{already, apply},
+    change::{After, ApplyError, FileChange},
     intent::{self, HOME},
 };
 use crate::root::{AT_ONCE, Failed, Pace, Root};

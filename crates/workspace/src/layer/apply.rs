@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     AppliedLayer, CallLayer, LayerError, Listed, PLAN, Step,
     kept::{Kept, KeptFiles, Was},
+    list::by_number,
     stamp::stamp,
 };
 use crate::{
@@ -327,9 +328,4 @@ fn strip_one(opened: &OwnedFd) {
             let _ = removexattr(place.as_path(), name);
         }
     }
-}
-
-/// Returns a path that leads to an open file, even if it was renamed.
-pub(super) fn by_number(opened: &OwnedFd) -> PathBuf {
-    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }

@@ -6,6 +6,7 @@ use std::{
     fs::File,
     io::Read,
     ops::Bound,
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -277,7 +278,7 @@ impl Walk {
             .upper
             .open_at(path, OFlags::PATH)
             .map_err(|error| failed(path, error))?;
-        let place = super::apply::by_number(&folder);
+        let place = by_number(&folder);
         let mut value = [0; 8];
         let mut marks = OPAQUE.iter();
         Ok(marks.any(|mark| {
@@ -329,7 +330,7 @@ fn readable_names(root: &Root<'_>, folder: &Path) -> Result<Vec<OsString>, Faile
                 .map_err(|error| failed(folder, error))?;
             let mode = rustix::fs::fstat(&place).map_err(|error| failed(folder, error))?;
             let mode = rustix::fs::Mode::from_raw_mode(mode.st_mode & 0o7777 | 0o700);
-            rustix::fs::chmod(super::apply::by_number(&place).as_path(), mode)
+            rustix::fs::chmod(by_number(&place).as_path(), mode)
                 .map_err(|error| failed(folder, error))?;
             root.names(folder)
         }
@@ -370,4 +371,9 @@ fn fill(file: &mut File, piece: &mut [u8]) -> std::io::Result<usize> {
 
 fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// Returns a path that leads to an open file, even if it was renamed.
+pub(super) fn by_number(opened: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }

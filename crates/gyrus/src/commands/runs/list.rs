@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_kernel::{Entry, log_name};
 use gyrus_text::{clip, width};
 
-use super::Standing;
+use super::standing::Standing;
 use crate::{Gyrus, exit::Code, failure::Failure, time};
 use gyrus_surfaces::{
     console::Painter,

@@ -9,8 +9,8 @@ use gyrus_kernel::{log_name, undo};
 use gyrus_text::counted;
 
 use super::{
-    Standing,
     blobs::{Pictures, needed},
+    standing::Standing,
 };
 use gyrus_text::parse_duration;
 

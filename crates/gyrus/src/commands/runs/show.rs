@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
 use gyrus_text::{clip, counted};
 
-use super::Standing;
+use super::standing::Standing;
 use crate::{Gyrus, exit::Code, failure::Failure, time};
 use gyrus_surfaces::{output, projection::goal};
 

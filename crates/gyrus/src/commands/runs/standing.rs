@@ -1,0 +1,61 @@
+//! The standing of a run: running, parked or over.
+
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{Ending, Entry, approvals, log_name, summary};
+
+use crate::failure::Failure;
+
+/// Standing of a run.
+pub(super) enum Standing {
+    /// A process has it.
+    Running {
+        /// The process.
+        pid: u32,
+        /// It waits for an answer.
+        asks: bool,
+    },
+    /// No process holds it, and it can be resumed.
+    Parked(String),
+    /// It came to its end.
+    Over(String),
+    /// Its journal cannot be read.
+    Unreadable(String),
+}
+
+impl Standing {
+    pub(super) fn of(store: &Store, run: RunId) -> Self {
+        Self::read(store, run).unwrap_or_else(|failure| Standing::Unreadable(failure.message))
+    }
+
+    fn read(store: &Store, run: RunId) -> Result<Self, Failure> {
+        let name = log_name(run);
+        if let Some(holder) = store.holder(&name)? {
+            let asks = !approvals::open(store, run)?.is_empty();
+            return Ok(Standing::Running {
+                pid: holder.process.pid,
+                asks,
+            });
+        }
+        let last = store.reader(&name)?.entries_back()?.next().transpose()?;
+        Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
+            Some(Ok(Entry::RunEnded(ended))) => Standing::Over(summary(&ended.ending)),
+            Some(Ok(Entry::RunParked(parked))) => Standing::Parked(match &parked.ending {
+                Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
+                ending => summary(ending),
+            }),
+            _ => Standing::Parked("its process died".to_owned()),
+        })
+    }
+
+    /// In a few words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Standing::Running { pid, asks: false } => format!("running in process {pid}"),
+            Standing::Running { pid, asks: true } => format!("asks a person, in process {pid}"),
+            Standing::Parked(why) => format!("parked: {why}"),
+            Standing::Over(how) => how.clone(),
+            Standing::Unreadable(why) => format!("cannot be read: {why}"),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The error of everything that is done with a run as a whole.
+
+use gyrus_contract::RunId;
+
+use crate::{Stop, latch::Latched};
+
+/// The reason why a run cannot be started, taken up or read.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// The loop does not exist, or its configuration is invalid.
+    #[error("{0}")]
+    Loop(String),
+    /// A limit on cost needs prices, or a limit on tokens beside it.
+    #[error(
+        "the price of the model `{model}` is unknown, so a limit on cost cannot be kept; set a \
+         limit on tokens too"
+    )]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+    /// The run has ended, so it cannot be resumed.
+    #[error("run {run} is over: {what}")]
+    Over {
+        /// The run.
+        run: RunId,
+        /// The ending.
+        what: String,
+    },
+    /// The log does not hold a run.
+    #[error("run {run} cannot be read: {reason}")]
+    NotARun {
+        /// The run.
+        run: RunId,
+        /// The reason.
+        reason: String,
+    },
+    /// A person stopped all runs, and nobody has lifted the stop.
+    #[error(transparent)]
+    Latched(#[from] Latched),
+    /// The run stopped where it must not.
+    #[error(transparent)]
+    Stop(#[from] Stop),
+}

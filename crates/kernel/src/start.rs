@@ -1,0 +1,196 @@
+//! Starting runs, and taking them up again.
+
+use gyrus_contract::{Image, Limits, Part, RunId, Text};
+use gyrus_journal::Take;
+use gyrus_process::ProcessIdentity;
+
+use crate::{
+    Appended, Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
+    ResumeChanges, RunResumed, RunStarted, Settings, Stop,
+    before::Before,
+    driver,
+    log::Log,
+    position::Position,
+    redact::Redactor,
+    runs::{log_name, summary},
+};
+
+impl Kernel {
+    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet.
+    ///
+    /// # Errors
+    /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
+    /// behind then.
+    pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+        self.check_latch()?;
+        let mut new = new;
+        let redactor = &self.organs().redactor;
+        redactor.redact_json(&mut new.loop_config);
+        let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
+        self.check_price(&new.limits)?;
+        let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
+        let before = match new.continues {
+            Some(run) => Some(Before::read(self, run)?),
+            None => None,
+        };
+        let writer = self.store().create(&log_name(new.id))?;
+        let log = Log::live(writer.clone())?;
+        let context: Vec<Part> = new
+            .context
+            .into_iter()
+            .map(|given| store_attachment(given, redactor, &log))
+            .collect::<Result<_, _>>()?;
+        let served = self.organs().pin_served(&log)?;
+        // The descriptions that servers give of their tools are part of every prompt.
+        let exposed = new.exposed
+            || served.is_some()
+            || !goal.origin.is_trusted()
+            || context.iter().any(is_untrusted)
+            || before.as_ref().is_some_and(|before| before.exposed);
+        let memory = match &before {
+            Some(before) => before.carry_into(&log)?,
+            None => Appended::default(),
+        };
+        let mut grants = new.grants;
+        grants.extend(before.into_iter().flat_map(|before| before.grants));
+        let snapshot = driver::first_snapshot(self, &log, &new.workspace)?;
+        let started = RunStarted {
+            run: new.id,
+            goal: Inline::store(&goal, &log)?,
+            context: context
+                .iter()
+                .map(|part| Inline::store(part, &log))
+                .collect::<Result<_, _>>()?,
+            continues: new.continues,
+            memory,
+            exposed,
+            grants,
+            trusted: new.trusted,
+            screen: new.screen,
+            agent: new.agent,
+            loop_config: self.share_config(new.loop_config),
+            workspace: new.workspace,
+            throwaway: new.throwaway,
+            settings: Settings {
+                limits: new.limits,
+                mode: new.mode,
+                on_ask: new.on_ask,
+                pins: self.pins(&*cognitive_loop, &new.pins),
+            },
+            tools: self.organs().tools.keys().cloned().collect(),
+            served,
+            model: self.organs().router.name().to_owned(),
+            parent: new.parent,
+            forked_from: None,
+            snapshot,
+            cognitive_loop: new.cognitive_loop,
+        };
+        log.append(started.clone())?;
+        writer.barrier_blocking()?;
+        Ready::new(self.clone(), writer, Position::fresh(started), None, false)
+    }
+
+    fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
+        if limits.cost.is_none() || limits.tokens.is_some() {
+            return Ok(());
+        }
+        let organs = self.organs();
+        let all = [Some(&organs.router), organs.assessor.as_ref()];
+        match all
+            .into_iter()
+            .flatten()
+            .find_map(|router| router.unpriced())
+        {
+            Some(model) => Err(KernelError::UnknownPrice { model }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a run up after a crash, a pause, a limit or an open question.
+    ///
+    /// # Errors
+    /// Returns an error when another process holds it, when it has ended, or when its journal is
+    /// damaged.
+    pub fn take(
+        &self,
+        run: RunId,
+        how: Take,
+        changes: ResumeChanges,
+    ) -> Result<Ready, KernelError> {
+        self.check_latch()?;
+        let name = log_name(run);
+        let (writer, recovery) = self.store().take(&name, how)?;
+        let reader = writer.reader()?;
+        let mut position = Position::read(run, &reader)?;
+        if let Some((ending, _)) = position.over() {
+            return Err(KernelError::Over {
+                run,
+                what: summary(&ending),
+            });
+        }
+        let config = &position.started.loop_config;
+        let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
+        let before = position.settings.clone();
+        position.settings = self.changed(&before, &*cognitive_loop, changes);
+        self.check_price(&position.settings.limits)?;
+        let process = ProcessIdentity::current()
+            .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
+        let log = Log::live(writer.clone())?;
+        log.append(RunResumed {
+            process,
+            settings: position.settings.clone(),
+            set_aside_bytes: recovery.set_aside.as_ref().map(|tail| tail.bytes),
+        })?;
+        writer.barrier_blocking()?;
+        let other_code = position.other_code(&position.settings.pins);
+        Ready::new(self.clone(), writer, position, Some(recovery), other_code)
+    }
+
+    /// Returns the settings of a run after a person's changes.
+    pub(crate) fn changed(
+        &self,
+        before: &Settings,
+        cognitive_loop: &dyn ErasedLoop,
+        changes: ResumeChanges,
+    ) -> Settings {
+        let limits = Limits {
+            steps: changes.limits.steps.or(before.limits.steps),
+            tokens: changes.limits.tokens.or(before.limits.tokens),
+            cost: changes.limits.cost.or(before.limits.cost),
+            time_ms: changes.limits.time_ms.or(before.limits.time_ms),
+        };
+        let pins = changes.pins.unwrap_or_else(|| Pins::clone(&before.pins));
+        Settings {
+            limits,
+            mode: changes.mode.unwrap_or(before.mode),
+            on_ask: changes.on_ask.unwrap_or(before.on_ask),
+            pins: self.pins(cognitive_loop, &pins),
+        }
+    }
+}
+
+/// Redacts material that came with a goal as it enters the run, and stores its pictures.
+fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
+    Ok(match attachment {
+        Attachment::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
+        Attachment::Picture {
+            bytes,
+            media_type,
+            width,
+            height,
+        } => Part::Image(Image {
+            blob: log.put_blob(&bytes)?,
+            media_type,
+            width,
+            height,
+        }),
+    })
+}
+
+/// Whether a part may hold untrusted text. A picture may show any.
+fn is_untrusted(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.origin.is_trusted(),
+        Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
+    }
+}

@@ -1,0 +1,36 @@
+//! The replies of models while they arrive, on their way to whoever shows them.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Purpose, RunId};
+use gyrus_kernel::{Live, LivePiece};
+use tokio::sync::mpsc;
+
+/// A piece of a model's reply, while it arrives.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// The run that asked.
+    pub run: RunId,
+    /// The purpose of the question.
+    pub purpose: Purpose,
+    /// The piece.
+    pub said: LivePiece,
+}
+
+/// Receives the pieces.
+pub type LiveReplies = mpsc::UnboundedReceiver<Heard>;
+
+/// Returns what a kernel passes replies to while they arrive, and where they are received. A reply
+/// is bounded, so the queue is.
+pub fn live_replies() -> (Live, LiveReplies) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let live: Live = Arc::new(move |event| {
+        // If nobody listens, nothing is lost: all of it comes again as entries.
+        let _ = sender.send(Heard {
+            run: event.run,
+            purpose: event.purpose,
+            said: event.said,
+        });
+    });
+    (live, receiver)
+}

@@ -1,0 +1,80 @@
+//! The changes of a changeset, and why they cannot be applied.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::Digest;
+use rustix::io::Errno;
+
+use super::intent::HOME;
+use crate::root::Failed;
+
+/// Mode bits of executable files.
+pub const EXECUTE: u32 = 0o111;
+
+/// Change of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Path below the workspace.
+    pub path: PathBuf,
+    /// Digest of the file that the changeset was made for; `None` if the file must not exist.
+    pub before: Option<Digest>,
+    /// New state; `None` to delete the file.
+    pub after: Option<After>,
+}
+
+/// New state of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    /// The whole content.
+    pub content: Vec<u8>,
+    /// Whether it is executable; `None` keeps the old setting, and a new file is not.
+    pub executable: Option<bool>,
+}
+
+/// Reason why nothing was applied.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// One sentence for each file that is not as the changeset expects.
+    #[error("nothing was changed, because files are not as the changeset expects: {}", .0.join("; "))]
+    Conflicts(Vec<String>),
+    /// The folder of slots is locked.
+    #[error("another changeset is being applied here; nothing was changed, try again later")]
+    Busy,
+    /// A system call failed; all files are as before.
+    #[error("{}; nothing was changed{}", .0, room(.0))]
+    Failed(#[from] Failed),
+    /// Applying failed half way, and so did undoing it.
+    #[error(
+        "{why}, and then what was done so far could not be taken back: {then}. The old files are \
+         in `{HOME}`; the next changeset takes them back before it begins"
+    )]
+    Stranded {
+        /// Reason why it was not applied.
+        why: String,
+        /// Reason why it was not undone.
+        then: Failed,
+    },
+}
+
+impl ApplyError {
+    /// Combines this error with the one that stopped the undo.
+    pub(super) fn stranded(self, then: Failed) -> Self {
+        let why = match self {
+            Self::Conflicts(files) => files.join("; "),
+            Self::Failed(failed) => failed.to_string(),
+            Self::Busy | Self::Stranded { .. } => self.to_string(),
+        };
+        Self::Stranded { why, then }
+    }
+}
+
+fn room(failed: &Failed) -> &'static str {
+    match failed.error {
+        Errno::NOSPC | Errno::DQUOT => ", make room first",
+        _ => "",
+    }
+}
+
+pub(super) fn conflict(path: &Path, what: &str) -> ApplyError {
+    ApplyError::Conflicts(vec![format!("`{}` {what}", path.display())])
+}
