@@ -83,7 +83,7 @@ pub(crate) const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
 /// Why a connection to `host` at `port` needs no question; `None` if it does. Where the port is
 /// not known, it could be any of the usual ones.
-pub(crate) fn vouched(
+pub(crate) fn why_trusted(
     host: &str,
     port: Option<u16>,
     under: &Judgement<'_>,

@@ -364,16 +364,16 @@ impl Gate for PolicyGate {
             ungranted: ungranted.filter(|bare| *bare > risk),
         };
         if under.exposed && risk >= Risk::High {
-            let exposed = "the run has read text that nobody vouches for";
+            let exposed = "the run has read untrusted text";
             verdict.reasons.push(exposed.to_owned());
         }
         verdict.reasons.extend(why);
-        let mut vouched = false;
+        let mut is_trusted = false;
         if !forbidden && !asks {
             let ruling = self.ruling(call, spec, under);
-            vouched = self.lay_down(&mut verdict, ruling, &call.tool, mode, under);
+            is_trusted = self.apply_policy(&mut verdict, ruling, &call.tool, mode, under);
         }
-        if verdict.decision == Decision::Allow && under.exposed && !vouched {
+        if verdict.decision == Decision::Allow && under.exposed && !is_trusted {
             verdict.if_doubted = second_look::is_due(call).then(|| when_doubted(mode));
         }
         verdict
@@ -455,8 +455,8 @@ impl PolicyGate {
     }
 
     /// Applies the person's rules and trust settings. Rules may allow what would be asked about,
-    /// but never what is critical. Returns whether they vouch for the call.
-    fn lay_down(
+    /// but never what is critical. Returns whether they make the call trusted.
+    fn apply_policy(
         &self,
         verdict: &mut Verdict,
         ruling: Ruling,

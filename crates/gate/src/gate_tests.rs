@@ -460,7 +460,7 @@ fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
         verdict
             .reasons
             .iter()
-            .any(|reason| reason.contains("nobody vouches for"))
+            .any(|reason| reason.contains("untrusted text"))
     );
 }
 

@@ -1,7 +1,7 @@
 //! The policy, verdicts and containment that bound what a run may do.
 //!
 //! The gate trusts nothing that a model says. It reads what a call would do ([`shell`] for
-//! commands), asks what the person laid down ([`policy`]), and knows what contains it
+//! commands), asks the person's policy ([`policy`]), and knows what contains it
 //! ([`sandbox`]). What it does not understand is never called safe. [`PolicyGate`] brings these
 //! together and fulfils the contract's `Gate`.
 //!

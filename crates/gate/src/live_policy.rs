@@ -1,6 +1,6 @@
 //! The gate under the policy as it stands at this moment.
 //!
-//! A run may wait for a person for hours, and the person may lay down something stricter meanwhile.
+//! A run may wait for a person for hours, and the person may make the policy stricter meanwhile.
 //! So before each verdict the policy files are read again; where they differ from what the process
 //! began with, a call is judged under both, and the stricter verdict wins. What was loosened holds
 //! from the next process on.
@@ -58,7 +58,7 @@ impl LivePolicy {
         })
     }
 
-    /// The gate under what was laid down since; `None` if nothing was.
+    /// The gate under the policy as it was changed since; `None` if it was not.
     fn since(&self) -> Option<Under> {
         let now = self.files.texts();
         if now == self.began_with {

@@ -144,7 +144,7 @@ pub(crate) fn follow_links(own_paths: &OwnPaths, reading: &mut CommandReading) {
         };
         match real {
             Ok(real) => *path = own_paths.by_its_own_name(real),
-            // What goes on below a file, for one, fails by itself; but nothing vouches for that.
+            // What goes on below a file, for one, fails by itself; but nothing guarantees that.
             Err(error) => {
                 *why = error;
                 *does = Does::Hides;

@@ -387,7 +387,7 @@ impl Scales<'_> {
         let Some((host, port)) = destinations::place(address) else {
             return Weight::new(Risk::High, format!("connects to {address}"));
         };
-        if let Some(why) = destinations::vouched(&host, Some(port), self.under, self.standing) {
+        if let Some(why) = destinations::why_trusted(&host, Some(port), self.under, self.standing) {
             return Weight::safe(format!("reads from {host}; {why}"));
         }
         if self.under.link_was_seen {

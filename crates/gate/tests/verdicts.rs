@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// The verdict in the default mode, for a run that has read what nobody vouches for.
+    /// The verdict in the default mode, for a run that has read untrusted text.
     fn verdict(&self, line: &str) -> Verdict {
         self.verdict_in(line, Mode::Ask)
     }

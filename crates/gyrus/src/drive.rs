@@ -287,7 +287,7 @@ fn answer(answer: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Once: finish the effect in hand and park. Twice: cut it off and park. A third time: end now.
+/// Once: finish the effect in progress and park. Twice: cut it off and park. A third time: end now.
 fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -300,11 +300,11 @@ fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
             let said = match times {
                 1 => {
                     controls.interrupt();
-                    "finishing what is in hand; again: cut it off\n"
+                    "finishing what is in progress; again: cut it off\n"
                 }
                 2 => {
                     controls.interrupt_now();
-                    "cutting off what is in hand; again: end at once\n"
+                    "cutting off what is in progress; again: end at once\n"
                 }
                 _ => process::exit(Code::Interrupted as i32),
             };

@@ -250,11 +250,11 @@ impl From<PolicyFileError> for Failure {
         match &error {
             PolicyFileError::Read { source, .. } => failure.because(source),
             PolicyFileError::Wrong(wrong) => failure.hint(format!(
-                "mend {}; until then nothing runs",
+                "fix {}; until then nothing runs",
                 wrong.file.display()
             )),
             PolicyFileError::UnknownAgent { agent, .. } => failure.hint(format!(
-                "lay down in policy.toml what it may do: [agent.{agent}]"
+                "write in policy.toml what it may do: [agent.{agent}]"
             )),
         }
     }

@@ -1,6 +1,6 @@
 //! The socket at which `gyrus take` reaches the process that drives a run, which alone has its
 //! browser. It lies in gyrus's own folder, where no command of a run comes. It carries a line of
-//! JSON each way, and whoever lets go of it has given the browser back.
+//! JSON each way, and whoever closes it has given the browser back.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -167,7 +167,7 @@ async fn hand_out(
         () = let_go(reader) => return no("it was no longer wanted".to_owned()),
     };
     let taken = behind.browser.take_over(|address| {
-        // A line fits into an empty socket; whoever does not get it lets go.
+        // A line fits into an empty socket; whoever does not get it has closed the socket.
         let _ = writer.try_write(line(&Told::At(address.to_owned())).as_bytes());
     });
     let (told, words) = tokio::select! {

@@ -26,9 +26,9 @@ use tokio::{
 use crate::{
     bounded::{Bounded, Why},
     definition::{self, MAX_TOOLS},
-    ear::Ear,
     http, process,
     setup::{Setup, Way},
+    subscriber::Subscriber,
 };
 
 /// Maximum time until a server has answered the initialisation and listed its tools.
@@ -54,9 +54,9 @@ const MAX_PAGES: usize = 20;
 
 /// A connection to a server that answers.
 pub(crate) struct Connection {
-    service: Mutex<Option<RunningService<RoleClient, Ear>>>,
+    service: Mutex<Option<RunningService<RoleClient, Subscriber>>>,
     peer: Peer<RoleClient>,
-    ear: Ear,
+    subscriber: Subscriber,
     why: Why,
     /// Task that keeps the server's process; aborting it ends the process.
     keeping: Option<AbortHandle>,
@@ -102,7 +102,7 @@ impl Connection {
                 Way::Process { .. } => Self::started(setup).await,
                 Way::Http { url, headers } => {
                     let transport = http::transport(url, headers)?;
-                    let service = serve_client(Ear::default(), transport).await;
+                    let service = serve_client(Subscriber::default(), transport).await;
                     let service = service.map_err(|error| in_words(&error))?;
                     Ok(Self::over(service, Why::default(), None))
                 }
@@ -151,7 +151,7 @@ impl Connection {
         let service = tokio::select! {
             biased;
             ended = &mut running => return Err(process::how_it_ended(ended)),
-            service = serve_client(Ear::default(), transport) => service,
+            service = serve_client(Subscriber::default(), transport) => service,
         };
         let service = match service {
             Ok(service) => service,
@@ -173,7 +173,7 @@ impl Connection {
     }
 
     fn over(
-        service: RunningService<RoleClient, Ear>,
+        service: RunningService<RoleClient, Subscriber>,
         why: Why,
         keeping: Option<AbortHandle>,
     ) -> Self {
@@ -189,7 +189,7 @@ impl Connection {
             definition::clean(&about).replace('\n', " ")
         });
         Self {
-            ear: service.service().clone(),
+            subscriber: service.service().clone(),
             service: Mutex::new(Some(service)),
             peer,
             why,
@@ -254,11 +254,11 @@ impl Connection {
     /// # Errors
     /// The difference, for the model.
     pub(crate) async fn still_says(&self, service: &Service) -> Result<(), String> {
-        if self.ear.tools_changed() {
+        if self.subscriber.tools_changed() {
             match timeout(LIST_LIMIT, self.tools()).await {
                 Ok(Ok(list)) => self.define(&list),
                 _ => {
-                    self.ear.tools_may_have_changed();
+                    self.subscriber.tools_may_have_changed();
                     return Err(
                         "the server said that its tools changed, and not to what".to_owned()
                     );
@@ -293,7 +293,7 @@ impl Connection {
             call: Some(handle.id.clone()),
             token: handle.progress_token.clone(),
         };
-        let mut words = self.ear.listen(open.token.clone());
+        let mut words = self.subscriber.listen(open.token.clone());
         let mut answer = handle.rx;
         let total = sleep(CALL_LIMIT);
         let pause = sleep(Duration::ZERO);
@@ -364,7 +364,7 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.connection.ear.forget(&self.token);
+        self.connection.subscriber.forget(&self.token);
         let Some(call) = self.call.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;

@@ -14,7 +14,7 @@ mod project;
 mod bounded;
 mod process;
 mod http;
-mod ear;
+mod subscriber;
 mod connection;
 mod result;
 mod server;

@@ -73,7 +73,7 @@ impl ProjectServers {
             Ok(data) if data.is_file() && data.len() <= MAX_BYTES => {}
             Ok(_) => {
                 let hint = format!(
-                    "it must be a file of at most {MAX_BYTES} bytes; mend it, or move it away"
+                    "it must be a file of at most {MAX_BYTES} bytes; fix it, or move it away"
                 );
                 return Err(wrong(None, Some(hint)));
             }
@@ -82,7 +82,7 @@ impl ProjectServers {
         }
         let bytes = fs::read(&file).map_err(|error| wrong(Some(error), None))?;
         Self::parse(&bytes).map(Some).map_err(|error| {
-            let hint = "mend it, or move it away".to_owned();
+            let hint = "fix it, or move it away".to_owned();
             wrong(Some(io::Error::other(error)), Some(hint))
         })
     }

@@ -229,15 +229,15 @@ fn peak_memory(process: &ProcessIdentity) -> Option<u64> {
 }
 
 /// A run's process. It is killed like any that a person kills with -9, also if the test fails.
-struct Doomed(Child);
+struct KilledOnDrop(Child);
 
-impl Doomed {
+impl KilledOnDrop {
     fn spawn(command: &mut Command) -> Self {
         Self(command.stdout(Stdio::piped()).spawn().unwrap())
     }
 }
 
-impl Drop for Doomed {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -363,7 +363,7 @@ fn stands_apart_from_us(level: Level) {
         world.mark()
     );
     let mut command = Command::new("bash");
-    let parent = Doomed::spawn(command.arg("-c").arg(script));
+    let parent = KilledOnDrop::spawn(command.arg("-c").arg(script));
     let mut looked_at = 0;
     let deadline = Instant::now() + TIMEOUT / 2;
     for process in block_on(world.ready()) {
@@ -430,7 +430,8 @@ fn leaves_no_daemon_behind(level: Level) {
 fn dies_with_the_run(level: Level) {
     let world = World::new(level);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let mut run = Doomed::spawn(command.args(["--order", &format!("{level:?}"), &world.mark()]));
+    let mut run =
+        KilledOnDrop::spawn(command.args(["--order", &format!("{level:?}"), &world.mark()]));
     let mut line = String::new();
     BufReader::new(run.0.stdout.take().unwrap())
         .read_line(&mut line)

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 /// A piece of a model's reply, while it arrives.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct ReplyPiece {
     /// The run that asked.
     pub run: RunId,
     /// The purpose of the question.
@@ -18,7 +18,7 @@ pub struct Heard {
 }
 
 /// Receives the pieces.
-pub type LiveReplies = mpsc::UnboundedReceiver<Heard>;
+pub type LiveReplies = mpsc::UnboundedReceiver<ReplyPiece>;
 
 /// Returns what a kernel passes replies to while they arrive, and where they are received. A reply
 /// is bounded, so the queue is.
@@ -26,7 +26,7 @@ pub fn live_replies() -> (Live, LiveReplies) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let live: Live = Arc::new(move |event| {
         // If nobody listens, nothing is lost: all of it comes again as entries.
-        let _ = sender.send(Heard {
+        let _ = sender.send(ReplyPiece {
             run: event.run,
             purpose: event.purpose,
             said: event.said,

@@ -1,6 +1,6 @@
 //! Telling a person who looks elsewhere that a run waits for them: by a command of their own.
 //!
-//! It is started once for each question and for each other end that only a person mends, and gets
+//! It is started once for each question and for each other end that only a person can resolve, and gets
 //! one line of JSON. Nothing in it is in the words of a model or of what a run has read. The
 //! command runs under a keeper, bounded in time, with the person's rights; gyrus takes no answer
 //! from it, as from nothing below a keeper. Whatever becomes of it, the run goes on.

@@ -24,7 +24,7 @@ use crate::{
     trace_file::TraceFile,
 };
 
-pub use crate::live_replies::{Heard, LiveReplies, live_replies};
+pub use crate::live_replies::{ReplyPiece, LiveReplies, live_replies};
 
 /// Entries that may wait to be shown; beyond it, reading waits.
 const QUEUE: usize = 256;
@@ -71,7 +71,7 @@ enum Event {
     Entry(RunId, Entry),
     Typed(Typed),
     /// A model is speaking.
-    Heard(Heard),
+    Reply(ReplyPiece),
     /// Time went by.
     Tick,
     /// A journal cannot be followed.
@@ -147,7 +147,7 @@ impl Watcher {
             let event = tokio::select! {
                 biased;
                 event = events.recv() => event,
-                heard = replies.recv() => heard.map(Event::Heard),
+                piece = replies.recv() => piece.map(Event::Reply),
                 () = self.tick() => Some(Event::Tick),
                 until = &mut finished, if self.until.is_none() => {
                     self.until = Some(until.unwrap_or(Until::Now));
@@ -155,10 +155,10 @@ impl Watcher {
                 }
             };
             if let Some(event) = event {
-                if !matches!(event, Event::Heard(_)) {
+                if !matches!(event, Event::Reply(_)) {
                     // What was said before an entry was written is known before it is shown.
-                    while let Ok(heard) = replies.try_recv() {
-                        self.event(Event::Heard(heard))?;
+                    while let Ok(piece) = replies.try_recv() {
+                        self.event(Event::Reply(piece))?;
                     }
                 }
                 self.event(event)?;
@@ -209,8 +209,8 @@ impl Watcher {
                 (Person::Console(console), Typed::End) => console.no_terminal(),
                 (Person::Program, _) => Ok(()),
             },
-            Event::Heard(heard) => match &mut self.views.person {
-                Person::Console(console) => console.heard(&heard),
+            Event::Reply(piece) => match &mut self.views.person {
+                Person::Console(console) => console.reply_piece(&piece),
                 Person::Program => Ok(()),
             },
             Event::Tick => match &mut self.views.person {

@@ -12,14 +12,14 @@ use std::{
 };
 
 /// Deadline and cancellation of the work, which must check them often.
-pub(crate) struct Patience {
+pub(crate) struct Deadline {
     until: Instant,
-    given_up: Arc<AtomicBool>,
+    abandoned: Arc<AtomicBool>,
 }
 
-impl Patience {
+impl Deadline {
     pub(crate) fn is_over(&self) -> bool {
-        self.given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
+        self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
 }
 
@@ -35,13 +35,13 @@ impl Drop for Waiting {
 /// Runs the work on a blocking thread. A panic in it propagates to the caller.
 pub(crate) async fn work<T: Send + 'static>(
     limit: Duration,
-    work: impl FnOnce(&Patience) -> T + Send + 'static,
+    work: impl FnOnce(&Deadline) -> T + Send + 'static,
 ) -> T {
-    let given_up = Arc::new(AtomicBool::new(false));
-    let _waiting = Waiting(Arc::clone(&given_up));
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let _waiting = Waiting(Arc::clone(&abandoned));
     let until = Instant::now() + limit;
-    let patience = Patience { until, given_up };
-    match tokio::task::spawn_blocking(move || work(&patience)).await {
+    let deadline = Deadline { until, abandoned };
+    match tokio::task::spawn_blocking(move || work(&deadline)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
@@ -59,17 +59,17 @@ mod tests {
 
     #[tokio::test]
     async fn ends_when_nobody_waits_or_time_is_up() {
-        let wait = |patience: &Patience| {
-            while !patience.is_over() {
+        let wait = |deadline: &Deadline| {
+            while !deadline.is_over() {
                 std::thread::yield_now();
             }
         };
         work(Duration::from_millis(1), wait).await;
         let (start, started) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let endless = work(Duration::from_secs(3600), move |patience| {
+        let endless = work(Duration::from_secs(3600), move |deadline| {
             start.send(()).unwrap();
-            wait(patience);
+            wait(deadline);
             end.send(()).unwrap();
         });
         tokio::select! {

@@ -6,7 +6,7 @@ use gyrus_text::counted;
 use rustix::fs::FileType;
 
 use crate::{
-    background::Patience,
+    background::Deadline,
     failure::ToolFailure,
     place::Place,
     walk::{Reach, Walk},
@@ -52,9 +52,9 @@ impl Documents {
     }
 
     /// Returns the next document; `None` at the end, or when the walk was cut off.
-    pub(crate) fn next(&mut self, patience: &Patience) -> Option<Document> {
+    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<Document> {
         loop {
-            let next = self.walk.next(patience)?;
+            let next = self.walk.next(deadline)?;
             if next.kind != FileType::RegularFile {
                 continue;
             }

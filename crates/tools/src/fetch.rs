@@ -18,7 +18,7 @@ use self::{
     visit::{MAX_BODY_BYTES, Page},
 };
 use crate::{
-    background::{self, Patience},
+    background::{self, Deadline},
     failure::ToolFailure,
     picture,
 };
@@ -151,8 +151,8 @@ async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput,
             images.extend(image);
         }
         _ => {
-            let content = background::work(READING_LIMIT, move |patience| {
-                content(page, limit, patience)
+            let content = background::work(READING_LIMIT, move |deadline| {
+                content(page, limit, deadline)
             });
             let (content, notes) = content.await;
             text.push_str(&content);
@@ -188,7 +188,7 @@ fn heading(page: &Page) -> String {
 }
 
 /// Returns the text of a page, in at most `limit` bytes, and notes about it.
-fn content(page: Page, limit: usize, patience: &Patience) -> (String, String) {
+fn content(page: Page, limit: usize, deadline: &Deadline) -> (String, String) {
     let Page {
         url,
         content_type,
@@ -212,7 +212,7 @@ fn content(page: Page, limit: usize, patience: &Patience) -> (String, String) {
     let (decoded, characters) = body::decode(&body, &content_type, kind);
     let (mut text, is_longer) = match kind {
         Kind::Html => {
-            let rendered = html::text(&decoded, &url, limit, patience);
+            let rendered = html::text(&decoded, &url, limit, deadline);
             (rendered.text, rendered.is_cut)
         }
         Kind::Text | Kind::Other => (decoded, false),

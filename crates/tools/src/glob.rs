@@ -9,7 +9,7 @@ use gyrus_contract::{
 use rustix::fs::FileType;
 
 use crate::{
-    background::{self, Patience},
+    background::{self, Deadline},
     failure::ToolFailure,
     place::Place,
     walk::{Reach, Walk, shown},
@@ -66,8 +66,8 @@ impl TypedTool for Glob {
         let walk = Walk::new(&place, folder, Reach::everywhere(hidden))
             .map_err(|error| place.error(error))?;
         let given = place.given().to_owned();
-        let found = background::work(TIME_LIMIT, move |patience| {
-            find(walk, &matcher, &given, patience)
+        let found = background::work(TIME_LIMIT, move |deadline| {
+            find(walk, &matcher, &given, deadline)
         });
         let (text, paths) = found.await;
         Ok(ToolOutput::read(text).with_value(&PathList { paths }))
@@ -109,10 +109,10 @@ fn find(
     mut walk: Walk,
     matcher: &GlobSet,
     given: &str,
-    patience: &Patience,
+    deadline: &Deadline,
 ) -> (String, Vec<String>) {
     let mut found: Vec<(Reverse<(i64, u64)>, PathBuf)> = Vec::new();
-    while let Some(next) = walk.next(patience) {
+    while let Some(next) = walk.next(deadline) {
         if next.kind != FileType::Directory && matcher.is_match(&next.path) {
             let stat = &next.stat;
             found.push((Reverse((stat.st_mtime, stat.st_mtime_nsec)), next.path));

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    background::{self, Patience},
+    background::{self, Deadline},
     failure::ToolFailure,
     listing,
     place::Place,
@@ -95,20 +95,20 @@ impl TypedTool for List {
             .map_err(|error| place.error(error))?;
         let given = place.given().to_owned();
         let (text, paths) =
-            background::work(TIME_LIMIT, move |patience| tree(walk, &given, patience)).await;
+            background::work(TIME_LIMIT, move |deadline| tree(walk, &given, deadline)).await;
         Ok(ToolOutput::read(text).with_value(&PathList { paths }))
     }
 }
 
 /// Returns the tree, and the paths in it.
-fn tree(mut walk: Walk, given: &str, patience: &Patience) -> (String, Vec<String>) {
+fn tree(mut walk: Walk, given: &str, deadline: &Deadline) -> (String, Vec<String>) {
     let mut paths = Vec::new();
     let mut text = String::new();
     let mut lines = 0;
     let mut not_entered = false;
     // Lines of the current folder and of those around it.
     let mut counts: Vec<usize> = Vec::new();
-    while let Some(found) = walk.next(patience) {
+    while let Some(found) = walk.next(deadline) {
         counts.resize(found.depth + 1, 0);
         let indent = "  ".repeat(found.depth);
         if counts[found.depth] == MAX_IN_FOLDER {

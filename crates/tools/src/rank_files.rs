@@ -15,7 +15,7 @@ use gyrus_contract::{
 
 use crate::{
     Ranking,
-    background::{self, Patience},
+    background::{self, Deadline},
     documents::Documents,
     failure::ToolFailure,
     place::Place,
@@ -84,8 +84,8 @@ impl TypedTool for RankFiles {
             return Err(ToolFailure::new(words));
         };
         let most = max_tokens.unwrap_or(DEFAULT_TOKENS);
-        let answer = background::work(TIME_LIMIT, move |patience| {
-            Candidates::of(ranking, documents, &start, patience).within(most)
+        let answer = background::work(TIME_LIMIT, move |deadline| {
+            Candidates::of(ranking, documents, &start, deadline).within(most)
         });
         let ranked = answer.await;
         Ok(ToolOutput::read(serde_json::to_string(&ranked)?).with_value(&ranked))
@@ -104,10 +104,10 @@ impl Candidates {
         mut ranking: Ranking,
         mut documents: Documents,
         start: &Path,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Self {
         let mut files = Vec::new();
-        while let Some(document) = documents.next(patience) {
+        while let Some(document) = documents.next(deadline) {
             let path = start.join(&document.path);
             let mut text = format!("{} ", path.display()).repeat(WORTH_OF_PATH);
             text.push_str(&document.text);

@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Stat};
 
 use self::matches::Matches;
 use crate::{
-    background::{self, Patience},
+    background::{self, Deadline},
     failure::ToolFailure,
     glob,
     listing::printable,
@@ -75,13 +75,13 @@ impl TypedTool for Search {
         let (text, value) = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             let walk = Walk::new(&place, opened, Reach::everywhere(arguments.hidden))
                 .map_err(|error| place.error(error))?;
-            background::work(TIME_LIMIT, move |patience| {
-                in_folder(walk, glob.as_ref(), &given, matches, patience)
+            background::work(TIME_LIMIT, move |deadline| {
+                in_folder(walk, glob.as_ref(), &given, matches, deadline)
             })
             .await
         } else {
-            background::work(TIME_LIMIT, move |patience| {
-                in_file(opened, &stat, &given, matches, patience)
+            background::work(TIME_LIMIT, move |deadline| {
+                in_file(opened, &stat, &given, matches, deadline)
             })
             .await
         };
@@ -118,10 +118,10 @@ fn in_folder(
     glob: Option<&GlobSet>,
     given: &str,
     mut matches: Matches,
-    patience: &Patience,
+    deadline: &Deadline,
 ) -> (String, SearchResult) {
     while !matches.is_full()
-        && let Some(found) = walk.next(patience)
+        && let Some(found) = walk.next(deadline)
     {
         let is_wanted = glob.is_none_or(|glob| glob.is_match(&found.path));
         if found.kind != FileType::RegularFile || !is_wanted {
@@ -132,7 +132,7 @@ fn in_folder(
             continue;
         }
         match walk.open(&found) {
-            Ok(file) => matches.search(&shown(given, &found.path), file, patience),
+            Ok(file) => matches.search(&shown(given, &found.path), file, deadline),
             Err(_) => matches.unreadable += 1,
         }
     }
@@ -144,13 +144,13 @@ fn in_file(
     stat: &Stat,
     given: &str,
     mut matches: Matches,
-    patience: &Patience,
+    deadline: &Deadline,
 ) -> (String, SearchResult) {
     if is_too_large(stat) {
         matches.too_large += 1;
     } else {
         let name = printable(Path::new(given).as_os_str());
-        matches.search(&name, File::from(file), patience);
+        matches.search(&name, File::from(file), deadline);
     }
     (matches.text(), matches.into_value())
 }
@@ -163,19 +163,19 @@ fn is_too_large(stat: &Stat) -> bool {
 /// size, may be endless.
 struct Bounded<'a> {
     file: io::Take<File>,
-    patience: &'a Patience,
+    deadline: &'a Deadline,
 }
 
 impl<'a> Bounded<'a> {
-    fn new(file: File, patience: &'a Patience) -> Self {
+    fn new(file: File, deadline: &'a Deadline) -> Self {
         let file = io::Read::take(file, MAX_FILE_BYTES);
-        Self { file, patience }
+        Self { file, deadline }
     }
 }
 
 impl io::Read for Bounded<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.patience.is_over() {
+        if self.deadline.is_over() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.file.read(buffer)

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    background::{self, Patience},
+    background::{self, Deadline},
     documents::Documents,
     failure::ToolFailure,
     place::Place,
@@ -107,8 +107,8 @@ impl TypedTool for SearchDocs {
         let place = Place::of(call, site.workspace())?;
         let documents = Documents::below(&place)?;
         let given = place.given().to_owned();
-        let text = background::work(TIME_LIMIT, move |patience| {
-            in_folder(documents, &given, found, most, patience)
+        let text = background::work(TIME_LIMIT, move |deadline| {
+            in_folder(documents, &given, found, most, deadline)
         });
         let (text, passages) = text.await;
         Ok(ToolOutput::read(text).with_value(&Passages { passages }))
@@ -178,9 +178,9 @@ fn in_folder(
     given: &str,
     mut found: Found,
     most: usize,
-    patience: &Patience,
+    deadline: &Deadline,
 ) -> (String, Vec<Passage>) {
-    while let Some(document) = documents.next(patience) {
+    while let Some(document) = documents.next(deadline) {
         found.add(&shown(given, &document.path), &document.text);
     }
     let best = found.best(most);

@@ -24,7 +24,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{background::Patience, listing::printable, place::Place};
+use crate::{background::Deadline, listing::printable, place::Place};
 
 /// Maximum number of names visited in one walk.
 const MAX_NAMES: usize = 200_000;
@@ -124,7 +124,7 @@ impl Walk {
     }
 
     /// Returns the next entry; `None` at the end, or when the walk was cut off.
-    pub(crate) fn next(&mut self, patience: &Patience) -> Option<Found> {
+    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<Found> {
         if let Some((folder, path)) = self.entering.take() {
             self.enter(folder, path);
         }
@@ -133,7 +133,7 @@ impl Walk {
                 self.levels.pop();
                 continue;
             };
-            if patience.is_over() {
+            if deadline.is_over() {
                 self.left.broke_off = Some("time was up");
                 return None;
             }

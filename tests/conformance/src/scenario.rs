@@ -49,7 +49,7 @@ pub struct Scenario {
     pub window: Option<u64>,
     /// Time for which an answer to a question counts.
     pub questions_last: Duration,
-    /// The rules that the person laid down, as TOML.
+    /// The rules of the person's policy, as TOML.
     pub policy: &'static str,
     /// Redactor of secrets.
     redactor: Arc<Redactor>,

@@ -120,7 +120,7 @@ impl World {
         self.inner().probes
     }
 
-    /// Waits until a call of [`HOLD`] is in hand.
+    /// Waits until a call of [`HOLD`] is in progress.
     pub async fn holding(&self) {
         let mut holding = self.holding.subscribe();
         holding

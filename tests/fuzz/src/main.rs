@@ -28,7 +28,7 @@ const USAGE: &str = "fuzz takes targets (shell, policy, redaction; all if none i
 const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Options from the arguments.
-struct Wish {
+struct Options {
     targets: Vec<String>,
     seconds: u64,
     seed: u64,
@@ -37,11 +37,11 @@ struct Wish {
 }
 
 fn main() -> ExitCode {
-    let Some(wish) = wish(std::env::args().skip(1)) else {
+    let Some(options) = options(std::env::args().skip(1)) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    match tried(&wish) {
+    match tried(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn wish(arguments: impl Iterator<Item = String>) -> Option<Wish> {
-    let mut wish = Wish {
+fn options(arguments: impl Iterator<Item = String>) -> Option<Options> {
+    let mut options = Options {
         targets: Vec::new(),
         seconds: 60,
         seed: 1,
@@ -62,20 +62,20 @@ fn wish(arguments: impl Iterator<Item = String>) -> Option<Wish> {
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--seconds" => wish.seconds = arguments.next()?.parse().ok()?,
-            "--seed" => wish.seed = arguments.next()?.parse().ok()?,
-            "--folder" => wish.folder = arguments.next()?.into(),
-            "--input" => wish.input = Some(arguments.next()?.into()),
+            "--seconds" => options.seconds = arguments.next()?.parse().ok()?,
+            "--seed" => options.seed = arguments.next()?.parse().ok()?,
+            "--folder" => options.folder = arguments.next()?.into(),
+            "--input" => options.input = Some(arguments.next()?.into()),
             name if [Line::NAME, PolicyFile::NAME, Redaction::NAME].contains(&name) => {
-                wish.targets.push(argument);
+                options.targets.push(argument);
             }
             _ => return None,
         }
     }
-    (wish.input.is_none() || wish.targets.len() == 1).then_some(wish)
+    (options.input.is_none() || options.targets.len() == 1).then_some(options)
 }
 
-fn tried(wish: &Wish) -> io::Result<bool> {
+fn tried(options: &Options) -> io::Result<bool> {
     let most = Some(MEMORY);
     setrlimit(
         Resource::As,
@@ -84,22 +84,22 @@ fn tried(wish: &Wish) -> io::Result<bool> {
             maximum: most,
         },
     )?;
-    fs::create_dir_all(&wish.folder)?;
+    fs::create_dir_all(&options.folder)?;
     // Panics are caught and told once, not each time that an input is made shorter.
     std::panic::set_hook(Box::new(|_| {}));
     let mut well = true;
-    well &= one(&Line::new(), wish)?;
-    well &= one(&PolicyFile::new(), wish)?;
-    well &= one(&Redaction::new(), wish)?;
+    well &= one(&Line::new(), options)?;
+    well &= one(&PolicyFile::new(), options)?;
+    well &= one(&Redaction::new(), options)?;
     Ok(well)
 }
 
-fn one<T: Target>(target: &T, wish: &Wish) -> io::Result<bool> {
+fn one<T: Target>(target: &T, options: &Options) -> io::Result<bool> {
     let name = T::NAME;
-    if !wish.targets.is_empty() && !wish.targets.iter().any(|wanted| wanted == name) {
+    if !options.targets.is_empty() && !options.targets.iter().any(|wanted| wanted == name) {
         return Ok(true);
     }
-    if let Some(file) = &wish.input {
+    if let Some(file) = &options.input {
         let outcome = try_one(target, &fs::read(file)?);
         println!(
             "{name}: {}",
@@ -107,14 +107,14 @@ fn one<T: Target>(target: &T, wish: &Wish) -> io::Result<bool> {
         );
         return Ok(outcome.is_ok());
     }
-    let note = wish.folder.join(format!("{name}-last"));
-    let until = Until::Elapsed(Duration::from_secs(wish.seconds));
-    let report = run(target, wish.seed, until, &note)?;
-    println!("{name}: {report} (seed {})", wish.seed);
+    let note = options.folder.join(format!("{name}-last"));
+    let until = Until::Elapsed(Duration::from_secs(options.seconds));
+    let report = run(target, options.seed, until, &note)?;
+    println!("{name}: {report} (seed {})", options.seed);
     let Some(failure) = report.failure else {
         return Ok(true);
     };
-    let file = wish.folder.join(format!("{name}-seed-{}", wish.seed));
+    let file = options.folder.join(format!("{name}-seed-{}", options.seed));
     fs::write(&file, &failure.input)?;
     told(name, &failure.input, &failure.why, &file);
     Ok(false)

@@ -21,7 +21,7 @@ use crate::{
     fixture::{HOME, WORKSPACE, remove},
 };
 
-/// The address that the person's goal names: what arrives there was vouched for.
+/// The address that the person's goal names: what arrives there was named by the person.
 pub(crate) const NAMED: &str = "http://127.0.0.1:3000/";
 
 /// Ports that listen for connections, over both protocols, on every address.

@@ -46,18 +46,18 @@ impl PolicyGate {
             ungranted: None,
         };
         if under.exposed && verdict.risk >= Risk::High {
-            let exposed = "the run has read text that nobody vouches for";
+            let exposed = "the run has read untrusted text";
             verdict.reasons.push(exposed.to_owned());
         }
         verdict.reasons.extend(why);
         let ruling = self.connection_ruling(to, call, spec, under);
-        self.lay_down(&mut verdict, ruling, &call.tool, mode, under);
+        self.apply_policy(&mut verdict, ruling, &call.tool, mode, under);
         verdict
     }
 
     fn weigh(&self, to: &Destination, under: &Judgement<'_>) -> Weight {
-        let vouched =
-            |host: &str| destinations::vouched(host, Some(to.port), under, &self.standing);
+        let why_trusted =
+            |host: &str| destinations::why_trusted(host, Some(to.port), under, &self.standing);
         let grant = |host: &str| Grant::Host {
             host: host.to_owned(),
             port: Some(to.port),
@@ -76,14 +76,14 @@ impl PolicyGate {
             let what = format!("connects to {to}, where machines are given their own keys");
             return Weight::critical(what);
         }
-        if let Some(why) = vouched(&to.host) {
+        if let Some(why) = why_trusted(&to.host) {
             return allowed(why);
         }
         // Only a name that can belong to nobody else speaks for an address of its network.
         let near = to.name.as_deref();
         let near =
             near.filter(|name| place == AddressScope::Private && destinations::is_near(name));
-        if let Some(why) = near.and_then(vouched) {
+        if let Some(why) = near.and_then(why_trusted) {
             return allowed(why);
         }
         let (why, grant) = match place {

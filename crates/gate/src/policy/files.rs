@@ -39,7 +39,7 @@ pub enum PolicyFileError {
     /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
-    /// An agent for which nothing is laid down would be trusted with everything.
+    /// An agent without settings would be trusted with everything.
     #[error("there is no agent `{agent}`; there are {}", known.join(", "))]
     UnknownAgent {
         /// The agent.
@@ -105,7 +105,7 @@ impl PolicyFiles {
 }
 
 impl Policy {
-    /// Refuses an agent that nothing is laid down for: it would be trusted with everything.
+    /// Refuses an agent without settings: it would be trusted with everything.
     pub fn check_agent(&self, agent: &str) -> Result<(), PolicyFileError> {
         let mut known = self.agents();
         known.insert(DEFAULT_AGENT);

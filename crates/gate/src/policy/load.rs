@@ -162,7 +162,7 @@ impl<'t> Loader<'_, 't> {
         let decide = keys
             .text(&mut self.problems, "decide")
             .and_then(|given| word(&mut self.problems, "decide", &given, &DECISIONS));
-        // Its conditions are looked at even if it decides nothing: there may be more to mend.
+        // Its conditions are looked at even if it decides nothing: there may be more to fix.
         let reach = match decide {
             Some(Decision::Allow) => Reach::Narrow,
             Some(Decision::Ask | Decision::Deny) | None => Reach::Wide,
@@ -194,7 +194,7 @@ impl<'t> Loader<'_, 't> {
                 &span,
                 "decide",
                 "the policy of a project can only tighten, with `ask` and `deny`",
-                "an `allow` belongs into your own policy.toml",
+                "an `allow` belongs in your own policy.toml",
             );
         } else if keys.get("tool").is_none() && keys.get("command").is_none() && !narrowed {
             self.problems.add_with_hint(

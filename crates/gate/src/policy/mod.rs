@@ -47,7 +47,7 @@ use self::{
     trust::AgentTrust,
 };
 
-/// All that was laid down. Cheap to clone; the default has no rules.
+/// A whole policy. Cheap to clone; the default has no rules.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     rules: Arc<Vec<Arc<Rule>>>,
@@ -217,13 +217,13 @@ impl Policy {
         trust::evaluate(&self.of(agent), tool, risk)
     }
 
-    /// The mode for an agent: the one chosen, or a stricter one if that is laid down.
+    /// The mode for an agent: the one chosen, or a stricter one if the policy says so.
     pub fn mode(&self, agent: &str, chosen: Mode) -> Mode {
         let limits = self.of(agent).into_iter().filter_map(|of| of.mode);
         limits.fold(chosen, trust::stricter)
     }
 
-    /// The agents that something is laid down for, in order of name.
+    /// The agents with settings, in order of name.
     pub fn agents(&self) -> BTreeSet<&str> {
         self.agents.iter().map(|of| of.agent.as_str()).collect()
     }

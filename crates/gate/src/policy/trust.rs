@@ -30,7 +30,7 @@ pub enum Trust {
         /// Reason for the person.
         why: String,
     },
-    /// Nothing is laid down: a person decides, or the mode that they chose.
+    /// The policy is silent: a person decides, or the mode that they chose.
     Person,
 }
 

@@ -240,7 +240,7 @@ fn a_card_says_what_and_where_in_our_words() {
          https://other.example, which you did not name",
             "uses “Send”, whose name says that it sends, publishes, orders or takes part, on \
          https://other.example, which you did not name",
-            "the run has read text that nobody vouches for",
+            "the run has read untrusted text",
         ]
     );
     assert_eq!(

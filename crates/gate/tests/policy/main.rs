@@ -344,7 +344,7 @@ fn every_problem_is_told_with_its_place() {
         "[[rule]]\ndecide = \"allow\"\nwhy = \"x\"\ntool = \"read\"\n[agent.a]\nwithout_asking = [\"read\"]",
         false,
         "policy.toml:2:10: `decide`: the policy of a project can only tighten, with `ask` and \
-         `deny`; an `allow` belongs into your own policy.toml\n\
+         `deny`; an `allow` belongs in your own policy.toml\n\
          policy.toml:6:18: `without_asking`: the policy of a project can only tighten; approve \
          tools in your own policy.toml",
     );

@@ -5,7 +5,7 @@ use gyrus_contract::MessageBody;
 
 use crate::{Gyrus, exit::Code, failure::Failure};
 
-/// Let a run finish what it has in hand, then park it
+/// Let a run finish what is in progress, then park it
 #[derive(Args)]
 pub(crate) struct Pause {
     /// The run: `last`, its id, or the start or end of it

@@ -21,7 +21,7 @@ use crate::{
 };
 use gyrus_surfaces::output;
 
-/// Check the rules that you laid down, and ask what the gate would say
+/// Check the rules of your policy, and ask what the gate would say
 #[derive(Args)]
 pub(crate) struct Policy {
     #[command(subcommand)]

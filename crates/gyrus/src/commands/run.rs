@@ -26,7 +26,7 @@ use gyrus_surfaces::{
     watching::live_replies,
 };
 
-/// The longest goal, in bytes. A larger text belongs into a file that the goal names.
+/// The longest goal, in bytes. A larger text belongs in a file that the goal names.
 const GOAL_LIMIT: usize = 4 << 20;
 
 /// Reach a goal in a folder

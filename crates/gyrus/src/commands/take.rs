@@ -30,7 +30,7 @@ use crate::{
 };
 use gyrus_surfaces::{console::put, output, terminal};
 
-/// The run answers at once unless it has something in hand.
+/// The run answers at once unless something is in progress.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Take a run's browser over: log in, solve a captcha, do a step yourself
@@ -92,7 +92,7 @@ async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
         let next = match timeout(SOON, lines.next_line()).await {
             Ok(line) => line?,
             Err(_) if page.is_none() => {
-                put("waiting until the run has finished what it has in hand …\n")?;
+                put("waiting until the run has finished what is in progress …\n")?;
                 lines.next_line().await?
             }
             Err(_) => lines.next_line().await?,

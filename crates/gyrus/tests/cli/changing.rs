@@ -605,7 +605,7 @@ fn cut_off_in_the_middle_of_applying_the_tree_is_whole() {
             }
             _ => {
                 running.signal(Signal::INT);
-                running.hears("finishing what is in hand");
+                running.hears("finishing what is in progress");
                 running.signal(Signal::INT);
                 running.end().exits(130);
                 is_as_before();

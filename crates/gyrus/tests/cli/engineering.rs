@@ -199,7 +199,7 @@ fn the_journal_of_a_small_piece_of_work() {
     · the judge rejected the work: (no output)
       [exit code 1]
     · phase: executing
-    · The judge rejected the work. Find out why, mend it, and submit again: 3 more submissions count.
+    · The judge rejected the work. Find out why, fix it, and submit again: 3 more submissions count.
     • Now write.
     → write content= path=done
     ← created `done` (0 bytes, 0 lines)

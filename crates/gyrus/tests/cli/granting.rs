@@ -1,4 +1,4 @@
-//! Wider answers, rules that were laid down, and what the gate says beforehand.
+//! Wider answers, rules of the policy, and what the gate says beforehand.
 
 use gyrus_kernel::Entry;
 use serde_json::Value;

@@ -21,7 +21,7 @@ fn once_finishes_what_is_in_hand() {
     let mut running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
     running.signal(Signal::INT);
-    running.hears("finishing what is in hand");
+    running.hears("finishing what is in progress");
     fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(130).says("gyrus resume");
     assert_eq!(world.file("ledger.txt"), "begun\ndone\n");
@@ -36,7 +36,7 @@ fn twice_cuts_it_off() {
     let mut running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
     running.signal(Signal::INT);
-    running.hears("finishing what is in hand");
+    running.hears("finishing what is in progress");
     running.signal(Signal::INT);
     running.end().exits(130);
     assert_eq!(settled(&world), [Settled::Cancelled]);

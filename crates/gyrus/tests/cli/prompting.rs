@@ -58,7 +58,7 @@ fn an_interrupt_parks_the_run_and_not_the_conversation() {
     terminal.types("wait\r");
     world.wait_for_file("ledger.txt", "begun");
     terminal.types("\x03");
-    terminal.shows("finishing what is in hand");
+    terminal.shows("finishing what is in progress");
     terminal.types("\x03");
     terminal.shows("/resume goes on with it");
     terminal.shows("❯");

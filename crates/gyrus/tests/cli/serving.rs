@@ -307,7 +307,7 @@ fn the_stop_ends_servers_too() {
 fn an_interrupted_call_is_cancelled() {
     let (world, mut running) = forever();
     running.signal(Signal::INT);
-    running.hears("finishing what is in hand");
+    running.hears("finishing what is in progress");
     running.signal(Signal::INT);
     running.end().exits(130);
     assert_eq!(results(&world)[0].0, Settled::Cancelled);
@@ -393,7 +393,7 @@ fn a_projects_servers_need_a_yes_for_this_very_file() {
     world
         .gyrus(&["mcp", "allow"])
         .exits(2)
-        .says("mend it, or move it away");
+        .says("fix it, or move it away");
 }
 
 #[test]

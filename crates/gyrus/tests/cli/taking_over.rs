@@ -31,7 +31,7 @@ find = { word = '(I logged in)', token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
 "#;
 
-/// Asks for leave to send the form, and is told otherwise meanwhile.
+/// Asks for approval to send the form, and is told otherwise meanwhile.
 const INTERRUPTED: &str = r#"
 [[reply]]
 find = { who = '(\w+) textbox "Name"', send = '(\w+) button "Log in"' }

@@ -7,7 +7,7 @@
 mod actor;
 mod browser;
 mod folder;
-mod ground;
+mod folders;
 mod person;
 mod report;
 mod shop;
@@ -19,7 +19,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name};
 use tokio::runtime::Runtime;
 
-use self::{ground::Ground, report::Report};
+use self::{folders::DemoFolders, report::Report};
 use crate::{Installation, LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
@@ -60,12 +60,12 @@ pub fn play(
         None if has_browser && !options.json => shop::ask(console)?,
         named => named.unwrap_or_else(shop::default_item),
     };
-    let ground = Ground::make()?;
-    let gyrus = install(&ground.home)?;
+    let files = DemoFolders::make()?;
+    let gyrus = install(&files.home)?;
     let uncontained = uncontained(&*gyrus, &mut report)?;
     let stage = Stage {
         gyrus,
-        ground,
+        files,
         seen: !options.json,
     };
     let played = runtime.block_on(async {
@@ -109,7 +109,7 @@ fn uncontained(
 
 /// The surroundings in which the demo plays.
 struct Stage {
-    ground: Ground,
+    files: DemoFolders,
     gyrus: Box<dyn Installation>,
     /// The console of the runs is shown.
     seen: bool,
@@ -148,8 +148,8 @@ impl Stage {
             report.say(Tone::Plain, line)?;
         }
         if keep {
-            let home = self.ground.home.display().to_string();
-            let folder = self.ground.keep();
+            let home = self.files.home.display().to_string();
+            let folder = self.files.keep();
             report.say(
                 Tone::Plain,
                 &format!(

@@ -113,7 +113,7 @@ impl Setting<'_> {
                 _ = stop.wait_for(|stop| *stop), if ended_by.is_none() => Ended::ByPerson,
             };
             ended_by.get_or_insert(ends);
-            // Once: finish what is in hand; twice: cut it off.
+            // Once: finish what is in progress; twice: cut it off.
             process.signal(if told < 2 { Signal::INT } else { Signal::KILL });
             told += 1;
             timer

@@ -125,7 +125,7 @@ impl Matter for Found {
         }
         if chosen.iter().any(is_guideline) {
             reasons.push(
-                "guidelines are followed where they fit the goal; drop those that you do not vouch for"
+                "guidelines are followed where they fit the goal; drop those that you do not trust"
                     .to_owned(),
             );
         }

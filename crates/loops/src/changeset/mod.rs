@@ -404,7 +404,7 @@ impl CognitiveLoop for Changeset {
         let memory = self.acting.memory_buffer_mut();
         memory.add_observation("verification", why);
         self.acting
-            .tell("Propose another changeset that mends what was found.");
+            .tell("Propose another changeset that fixes what was found.");
     }
 }
 

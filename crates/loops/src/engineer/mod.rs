@@ -302,7 +302,7 @@ impl Engineer {
             left => format!("{left} more submissions count"),
         };
         self.acting.tell(format!(
-            "The judge rejected the work. Find out why, mend it, and submit again: {left}."
+            "The judge rejected the work. Find out why, fix it, and submit again: {left}."
         ));
         None
     }

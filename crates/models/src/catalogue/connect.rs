@@ -124,7 +124,7 @@ fn examples(listed: &[String]) -> String {
 }
 
 /// The requested model of a provider.
-enum Wish<'a> {
+enum Requested<'a> {
     Named(&'a str),
     OfTier(Tier),
 }
@@ -151,14 +151,14 @@ pub async fn connect(
     blobs: Arc<dyn Blobs>,
 ) -> Result<Candidate, ConnectError> {
     let name = name.trim();
-    let (mut place, wish) = match name.starts_with("http://") || name.starts_with("https://") {
+    let (mut place, requested) = match name.starts_with("http://") || name.starts_with("https://") {
         true => at_address(name, blobs)?,
         false => at_provider(name, environment, catalogue, blobs)?,
     };
     let mut listed_window = None;
-    match wish {
-        Wish::Named(model) => place.connection.model = model.to_owned(),
-        Wish::OfTier(tier) => {
+    match requested {
+        Requested::Named(model) => place.connection.model = model.to_owned(),
+        Requested::OfTier(tier) => {
             let chosen = place.pick(tier, catalogue).await?;
             listed_window = chosen.window;
             place.connection.model = chosen.id;
@@ -172,12 +172,12 @@ fn at_provider<'a>(
     environment: impl Fn(&str) -> Option<String>,
     catalogue: &'a Catalogue,
     blobs: Arc<dyn Blobs>,
-) -> Result<(Place<'a>, Wish<'a>), ConnectError> {
+) -> Result<(Place<'a>, Requested<'a>), ConnectError> {
     // Models may have slashes and colons in their names, providers have none.
-    let (provider_name, wish) = match (name.split_once('/'), name.split_once(':')) {
-        (Some((provider, model)), _) if !model.is_empty() => (provider, Wish::Named(model)),
-        (None, Some((provider, tier))) => (provider, Wish::OfTier(tier.parse()?)),
-        _ => (name.trim_end_matches('/'), Wish::OfTier(Tier::Medium)),
+    let (provider_name, requested) = match (name.split_once('/'), name.split_once(':')) {
+        (Some((provider, model)), _) if !model.is_empty() => (provider, Requested::Named(model)),
+        (None, Some((provider, tier))) => (provider, Requested::OfTier(tier.parse()?)),
+        _ => (name.trim_end_matches('/'), Requested::OfTier(Tier::Medium)),
     };
     let Some(provider) = catalogue.providers.get(provider_name) else {
         let suggestion = gyrus_text::closest(provider_name, catalogue.providers());
@@ -213,10 +213,13 @@ fn at_provider<'a>(
         list: provider.list.as_ref().map(Cow::Borrowed),
         free_when_local: provider.free_when_local,
     };
-    Ok((place, wish))
+    Ok((place, requested))
 }
 
-fn at_address(name: &str, blobs: Arc<dyn Blobs>) -> Result<(Place<'_>, Wish<'_>), ConnectError> {
+fn at_address(
+    name: &str,
+    blobs: Arc<dyn Blobs>,
+) -> Result<(Place<'_>, Requested<'_>), ConnectError> {
     let (base_url, model) = name.split_once('#').unwrap_or((name, ""));
     let url = check(base_url)?;
     let host = url.host_str().unwrap_or_default();
@@ -237,11 +240,11 @@ fn at_address(name: &str, blobs: Arc<dyn Blobs>) -> Result<(Place<'_>, Wish<'_>)
         list: Some(Cow::Owned(ListEntry::compatible())),
         free_when_local: false,
     };
-    let wish = match model {
-        "" => Wish::OfTier(Tier::Medium),
-        model => Wish::Named(model),
+    let requested = match model {
+        "" => Requested::OfTier(Tier::Medium),
+        model => Requested::Named(model),
     };
-    Ok((place, wish))
+    Ok((place, requested))
 }
 
 /// Completes an address from a variable: a URL, or `host` or `host:port`, where a missing port is

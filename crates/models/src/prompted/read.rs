@@ -47,7 +47,7 @@ pub(super) fn pieces(text: &str, names: &[&str]) -> Vec<Piece> {
         pieces: Vec::new(),
         plain: String::new(),
         calls: 0,
-        patience: LOOKS.saturating_mul(text.len()).saturating_add(1),
+        steps_left: LOOKS.saturating_mul(text.len()).saturating_add(1),
     };
     let mut rest = text;
     while !rest.is_empty() {
@@ -65,7 +65,7 @@ struct Reader<'a> {
     calls: usize,
     /// Bytes that may still be scanned for the end of something: text that opens many brackets and
     /// never closes them would be scanned as often.
-    patience: usize,
+    steps_left: usize,
 }
 
 impl Reader<'_> {
@@ -153,7 +153,7 @@ impl Reader<'_> {
         }
         let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
         for (at, byte) in text.bytes().enumerate() {
-            self.patience = self.patience.checked_sub(1)?;
+            self.steps_left = self.steps_left.checked_sub(1)?;
             match byte {
                 // JSON has no line feeds inside strings: this one never ends.
                 b'\n' if in_string => return None,

@@ -351,11 +351,11 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
 }
 
 /// A model that keeps its prompt.
-struct Heard(Mutex<Option<Prompt>>);
+struct KeepsPrompt(Mutex<Option<Prompt>>);
 
-impl Model for Heard {
+impl Model for KeepsPrompt {
     fn name(&self) -> &str {
-        "heard/small"
+        "kept/small"
     }
 
     fn price(&self) -> Option<Price> {
@@ -399,7 +399,7 @@ async fn a_schema_is_a_preference() {
     );
     assert_eq!(choose(&[unbound(small())]), 0);
 
-    let model = Arc::new(Heard(Mutex::default()));
+    let model = Arc::new(KeepsPrompt(Mutex::default()));
     let mut only = unbound(small());
     only.model = model.clone();
     let choice = ModelRouter::new(vec![only], RoutingPolicy::Order)

@@ -264,10 +264,10 @@ fn run(
         read_remainder(&mut capture, &mut output)?;
         // Only the absence of children proves that nothing is left: a scan of the system's
         // processes, one after the other, can miss one whose parent ends meanwhile.
-        let mut patience = Duration::ZERO;
-        while !is_closed(&mut children, patience)? {
+        let mut wait = Duration::ZERO;
+        while !is_closed(&mut children, wait)? {
             tree::kill_tree(level, reach)?;
-            patience = REKILL_AFTER;
+            wait = REKILL_AFTER;
         }
         io::Result::Ok(end)
     })();

@@ -28,7 +28,7 @@ pub use self::{card::lines as card_lines, line::Line, paint::Painter};
 use self::{speech::Speech, status::Status};
 use crate::{
     error::SurfaceError,
-    live_replies::Heard,
+    live_replies::ReplyPiece,
     output,
     projection::{Happening, Projection, Subject, Weight},
     terminal,
@@ -226,12 +226,12 @@ impl Console {
     }
 
     /// A model speaks. What is shown of it here is not shown again when it is an entry.
-    pub fn heard(&mut self, heard: &Heard) -> Result<(), SurfaceError> {
+    pub fn reply_piece(&mut self, piece: &ReplyPiece) -> Result<(), SurfaceError> {
         if let Some(status) = &mut self.status {
-            status.heard(&heard.said);
+            status.reply_piece(&piece.said);
         }
-        match self.speech.line(heard) {
-            Some(line) => self.show(heard.run, &line),
+        match self.speech.line(piece) {
+            Some(line) => self.show(piece.run, &line),
             None => Ok(()),
         }
     }

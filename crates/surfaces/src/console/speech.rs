@@ -7,7 +7,7 @@ use gyrus_kernel::LivePiece;
 
 use super::line::Line;
 use crate::{
-    live_replies::Heard,
+    live_replies::ReplyPiece,
     projection::{Subject, Tone},
 };
 
@@ -29,7 +29,7 @@ struct Saying {
     /// shown after everything that was on disk before its question.
     announced: u64,
     shown: u64,
-    held: Vec<(u64, Heard)>,
+    held: Vec<(u64, ReplyPiece)>,
     /// Questions that are open at once. With two, their words would run into each other.
     open: usize,
     mixed: bool,
@@ -42,16 +42,16 @@ struct Saying {
 
 impl Speech {
     /// Returns the line to show now, if there is one.
-    pub(crate) fn line(&mut self, heard: &Heard) -> Option<Line> {
-        let saying = self.runs.entry(heard.run).or_default();
-        if heard.said == LivePiece::Asked {
+    pub(crate) fn line(&mut self, piece: &ReplyPiece) -> Option<Line> {
+        let saying = self.runs.entry(piece.run).or_default();
+        if piece.said == LivePiece::Asked {
             saying.announced += 1;
         }
         if saying.announced > saying.shown || !saying.held.is_empty() {
-            saying.held.push((saying.announced, heard.clone()));
+            saying.held.push((saying.announced, piece.clone()));
             return None;
         }
-        saying.line(heard)
+        saying.line(piece)
     }
 
     /// Takes note that the entry of a question was shown, and returns the lines that waited for it.
@@ -64,7 +64,7 @@ impl Speech {
             .extract_if(.., |(number, _)| *number <= shown)
             .collect();
         due.iter()
-            .filter_map(|(_, heard)| saying.line(heard))
+            .filter_map(|(_, piece)| saying.line(piece))
             .collect()
     }
 
@@ -82,13 +82,13 @@ impl Speech {
 }
 
 impl Saying {
-    fn line(&mut self, heard: &Heard) -> Option<Line> {
-        let note = match heard.purpose {
+    fn line(&mut self, piece: &ReplyPiece) -> Option<Line> {
+        let note = match piece.purpose {
             Purpose::Agent | Purpose::Plan => Subject::Thought,
             Purpose::Reflect => Subject::Reflection,
             Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
         };
-        match &heard.said {
+        match &piece.said {
             LivePiece::Asked => {
                 self.open += 1;
                 self.mixed = self.open > 1;
@@ -151,8 +151,8 @@ fn spoken(tone: Tone, mark: char, text: &str) -> Line {
 mod tests {
     use super::*;
 
-    fn heard(said: LivePiece) -> Heard {
-        Heard {
+    fn piece(said: LivePiece) -> ReplyPiece {
+        ReplyPiece {
             run: "01980000-0000-7000-8000-00000000aaaa".parse().unwrap(),
             purpose: Purpose::Agent,
             said,
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn what_was_spoken_is_not_noted_again() {
         let mut speech = Speech::default();
-        let run = heard(LivePiece::Asked).run;
+        let run = piece(LivePiece::Asked).run;
         assert!(speech.was_asked(run).is_empty());
-        let mut say = |said| speech.line(&heard(said)).map(|line| line.mark);
+        let mut say = |said| speech.line(&piece(said)).map(|line| line.mark);
         assert_eq!(say(LivePiece::Asked), None);
         assert_eq!(say(LivePiece::Thinking("hm\n".into())), Some('~'));
         assert_eq!(say(LivePiece::Text("one\n".into())), Some('•'));
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn two_at_once_are_left_to_their_entries() {
         let mut speech = Speech::default();
-        let run = heard(LivePiece::Asked).run;
+        let run = piece(LivePiece::Asked).run;
         for _ in 0..2 {
             speech.was_asked(run);
         }
@@ -187,7 +187,7 @@ mod tests {
             LivePiece::Asked,
             LivePiece::Text("one\n".into()),
         ] {
-            assert_eq!(speech.line(&heard(said)), None);
+            assert_eq!(speech.line(&piece(said)), None);
         }
     }
 
@@ -199,9 +199,9 @@ mod tests {
             LivePiece::Text("one\n".into()),
             LivePiece::Ended,
         ] {
-            assert_eq!(speech.line(&heard(said)), None);
+            assert_eq!(speech.line(&piece(said)), None);
         }
-        let run = heard(LivePiece::Asked).run;
+        let run = piece(LivePiece::Asked).run;
         let lines = speech.was_asked(run);
         assert_eq!(lines.len(), 1);
         assert!(speech.was_shown(run, Subject::Thought));
@@ -218,12 +218,12 @@ mod tests {
             (&["plain {braces}\n", "go on"], &["plain {braces}", "go on"]),
         ] {
             let mut speech = Speech::default();
-            let run = heard(LivePiece::Asked).run;
+            let run = piece(LivePiece::Asked).run;
             speech.was_asked(run);
-            speech.line(&heard(LivePiece::Asked));
+            speech.line(&piece(LivePiece::Asked));
             let lines = pieces
                 .iter()
-                .filter_map(|piece| speech.line(&heard(LivePiece::Text((*piece).to_owned()))));
+                .filter_map(|text| speech.line(&piece(LivePiece::Text((*text).to_owned()))));
             let lines: Vec<_> = lines.map(|line| line.text).collect();
             assert_eq!(lines, shown, "{pieces:?}");
         }

@@ -74,7 +74,7 @@ impl Status {
     }
 
     /// Takes a piece of a model's reply.
-    pub(crate) fn heard(&mut self, said: &LivePiece) {
+    pub(crate) fn reply_piece(&mut self, said: &LivePiece) {
         match said {
             LivePiece::Text(_) | LivePiece::Thinking(_) => {
                 self.doing = "the model writes".to_owned()
@@ -133,7 +133,7 @@ mod tests {
             cost: Microdollars(21_500),
             ..Spent::default()
         });
-        status.heard(&LivePiece::Tool("shell\n\x1b[2J".to_owned()));
+        status.reply_piece(&LivePiece::Tool("shell\n\x1b[2J".to_owned()));
         let at = |columns| status.line_at(Duration::from_secs(61), &Painter::plain(columns));
         assert_eq!(
             at(80),

@@ -7,7 +7,7 @@ use gyrus_text::first_bytes;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
-use crate::background::Patience;
+use crate::background::Deadline;
 
 /// Elements whose content is not shown. All have an end tag.
 const SILENT: [&[u8]; 9] = [
@@ -30,7 +30,7 @@ const MAX_LINK_BYTES: usize = 2_000;
 
 /// Returns the page's text, cut soon after `limit` bytes or when the time is up; `base` is the
 /// page's address.
-pub(super) fn text(html: &str, base: &Url, limit: usize, patience: &Patience) -> Rendered {
+pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) -> Rendered {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
     let mut page = Page::new(base.clone());
@@ -42,7 +42,7 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, patience: &Patience) ->
             Token::String(text) => page.text(&String::from_utf8_lossy(&text)),
             Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
         }
-        if page.out.len() > limit || patience.is_over() {
+        if page.out.len() > limit || deadline.is_over() {
             page.close_link();
             return page.rendered(true);
         }

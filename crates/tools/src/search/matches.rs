@@ -11,7 +11,7 @@ use gyrus_contract::{SearchMode, SearchResult};
 use gyrus_text::counted;
 
 use super::Bounded;
-use crate::background::Patience;
+use crate::background::Deadline;
 
 /// Maximum bytes of text in an answer; the search ends with the file that exceeds it.
 const MAX_TEXT_BYTES: usize = 48 * 1024;
@@ -90,7 +90,7 @@ impl Matches {
     }
 
     /// Searches one more file.
-    pub(super) fn search(&mut self, name: &str, file: File, patience: &Patience) {
+    pub(super) fn search(&mut self, name: &str, file: File, deadline: &Deadline) {
         let mut in_file = InFile {
             pattern: &self.pattern,
             most_lines: match self.mode {
@@ -104,7 +104,7 @@ impl Matches {
             lines: 0,
             is_binary: false,
         };
-        let file = Bounded::new(file, patience);
+        let file = Bounded::new(file, deadline);
         let searched = self
             .searcher
             .search_reader(&self.pattern, file, &mut in_file);

@@ -25,7 +25,7 @@ fn holding() -> Scenario {
     Scenario::new("react", Script::agent([hold, finish()]))
 }
 
-/// Drives a new run, and does something to it once its first call is in hand.
+/// Drives a new run, and does something to it once its first call is in progress.
 async fn disturbed(bench: &Bench, disturb: impl FnOnce(Controls)) -> Result<Finished, KernelError> {
     let ready = bench.create();
     let controls = ready.controls();

@@ -187,9 +187,9 @@ impl Target for PolicyFile {
             tells_where(error, text)?;
         }
         let Ok(policy) = &persons else {
-            // Whatever a project may lay down, a person may, too.
+            // Whatever a project may write, a person may, too.
             return match projects {
-                Ok(_) => Err("a project may lay down what a person may not".to_owned()),
+                Ok(_) => Err("a project may write what a person may not".to_owned()),
                 Err(_) => Ok(()),
             };
         };

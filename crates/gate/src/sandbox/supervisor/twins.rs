@@ -1,7 +1,7 @@
 //! Sockets that the supervisor has made for a command, where a filter around both keeps it from
 //! taking them from the command when they are needed.
 //!
-//! What a thread calls by a number is known by the number of the file behind it. A twin is let go
+//! What a thread calls by a number is known by the number of the file behind it. A twin is released
 //! once its socket is connected or listens: else whoever is at the other end would not see it
 //! closed.
 

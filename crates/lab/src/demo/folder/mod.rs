@@ -38,16 +38,16 @@ const FORKED_AT: u32 = 3;
 /// Plays it; says what to try next.
 pub(super) async fn play(stage: &Stage, report: &mut Report<'_>) -> Result<Next, LabError> {
     for (name, text) in FILES {
-        stage.ground.write(PathBuf::from("work").join(name), text)?;
+        stage.files.write(PathBuf::from("work").join(name), text)?;
     }
     let mut demo = Demo {
         stage,
         report,
         script: stage
-            .ground
+            .files
             .write("script.toml", include_str!("script.toml"))?,
-        fork_script: stage.ground.write("fork.toml", include_str!("fork.toml"))?,
-        fork: stage.ground.path("fork"),
+        fork_script: stage.files.write("fork.toml", include_str!("fork.toml"))?,
+        fork: stage.files.path("fork"),
     };
     let (run, effect) = demo.crash().await?;
     demo.resume(run, &effect).await?;
@@ -55,7 +55,7 @@ pub(super) async fn play(stage: &Stage, report: &mut Report<'_>) -> Result<Next,
     let fork = demo.fork(run).await?;
     demo.verify(&[run, fork])?;
     let name = run.short();
-    let another = stage.ground.path("another");
+    let another = stage.files.path("another");
     Ok(Next {
         here: vec![
             format!("gyrus show {name}"),
@@ -81,7 +81,7 @@ struct Demo<'a, 'c> {
 impl Demo<'_, '_> {
     /// Returns the ledger that the run wrote.
     fn ledger(&self) -> String {
-        fs::read_to_string(self.stage.ground.work.join("ledger.txt")).unwrap_or_default()
+        fs::read_to_string(self.stage.files.work.join("ledger.txt")).unwrap_or_default()
     }
 
     /// A run works until a command is in the middle of its work; then it is killed.
@@ -89,7 +89,7 @@ impl Demo<'_, '_> {
         self.report
             .part("1. A run adds up sales figures and posts the result.")?;
         let script = format!("script:{}", self.script.display());
-        let work = self.stage.ground.work.display().to_string();
+        let work = self.stage.files.work.display().to_string();
         let goal = "Add up the sales in this folder and post the total once.";
         let arguments = [
             "run",
@@ -109,7 +109,7 @@ impl Demo<'_, '_> {
             run,
             KILLED_IN,
             has_begun,
-            &self.stage.ground.work,
+            &self.stage.files.work,
         )
         .await?;
         let tree = actor.tree();

@@ -121,7 +121,7 @@ impl Demo<'_, '_> {
             .replace("@SLUG@", &item.replace(' ', "+"))
             .replace("@SHOP@", &self.shop)
             .replace("@OTHER@", &self.site.other_address());
-        let script = self.stage.ground.write("script.toml", &script)?;
+        let script = self.stage.files.write("script.toml", &script)?;
         let mut held = self.site.hold(WORLD, "order");
         let ledger = "js:fetch('../ledger').then(all => all.json()).then(all => all.filter(one => \
                       one.kind === 'order').length === 1)";
@@ -133,7 +133,7 @@ impl Demo<'_, '_> {
             "--model",
             &format!("script:{}", script.display()),
             "--workdir",
-            &self.stage.ground.work.display().to_string(),
+            &self.stage.files.work.display().to_string(),
             "--on-ask",
             "wait",
             "--check",

@@ -25,26 +25,26 @@ const MAX_WORDS: usize = 120;
 
 /// Receives the notifications of one server.
 #[derive(Clone, Default)]
-pub(crate) struct Ear {
-    heard: Arc<Heard>,
+pub(crate) struct Subscriber {
+    notifications: Arc<Notifications>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Notifications {
     changed: AtomicBool,
     /// The last progress message of each call in progress.
     calls: Mutex<HashMap<ProgressToken, watch::Sender<String>>>,
 }
 
-impl Ear {
+impl Subscriber {
     /// Whether the server announced a change of its tools since the last call of this function.
     pub(crate) fn tools_changed(&self) -> bool {
-        self.heard.changed.swap(false, Ordering::AcqRel)
+        self.notifications.changed.swap(false, Ordering::AcqRel)
     }
 
     /// Marks the tools as changed again, because listing them failed.
     pub(crate) fn tools_may_have_changed(&self) {
-        self.heard.changed.store(true, Ordering::Release);
+        self.notifications.changed.store(true, Ordering::Release);
     }
 
     /// Returns the progress messages of a call, until [`Self::forget`].
@@ -59,14 +59,14 @@ impl Ear {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, watch::Sender<String>>> {
-        self.heard
+        self.notifications
             .calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for Subscriber {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("gyrus", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), us)

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::LabError;
 
 /// The folders, gone with this.
-pub(super) struct Ground {
+pub(super) struct DemoFolders {
     folder: TempDir,
     root: PathBuf,
     /// The folder that runs work in.
@@ -19,7 +19,7 @@ pub(super) struct Ground {
     pub(super) home: PathBuf,
 }
 
-impl Ground {
+impl DemoFolders {
     /// Makes them, below the system's folder for temporary files.
     pub(super) fn make() -> Result<Self, LabError> {
         let folder = tempfile::Builder::new()
@@ -28,14 +28,14 @@ impl Ground {
             .map_err(failed)?;
         // Spelled as processes see it.
         let root = folder.path().canonicalize().map_err(failed)?;
-        let ground = Self {
+        let folders = Self {
             work: root.join("work"),
             home: root.join("home"),
             root,
             folder,
         };
-        fs::create_dir(&ground.work).map_err(failed)?;
-        Ok(ground)
+        fs::create_dir(&folders.work).map_err(failed)?;
+        Ok(folders)
     }
 
     /// Another place beside what runs work in.
