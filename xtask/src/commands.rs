@@ -1,4 +1,4 @@
-//! From arguments to a command.
+//! Parsing of arguments to a command.
 
 use anyhow::bail;
 

@@ -81,7 +81,7 @@ fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which stream of a test runner carries its results.
+/// The stream of a test runner that carries its results.
 #[derive(Clone, Copy)]
 enum Output {
     Standard,

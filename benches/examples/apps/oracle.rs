@@ -66,7 +66,7 @@ pub(crate) struct Usable {
     pub(crate) seen: bool,
 }
 
-/// Why something is no matter of completeness.
+/// The reason why an element does not count for completeness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Excluded {
     NoBox,

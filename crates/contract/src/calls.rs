@@ -389,7 +389,7 @@ impl TypedCall for ProposeChangesetCall {
 pub struct ProposedChange {
     /// The file, in the workspace.
     pub path: String,
-    /// Why this file changes, for the person who reviews.
+    /// Reason for the change of this file, for the person who reviews.
     pub reason: String,
     /// The digest of the file that `diff` was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -134,7 +134,7 @@ pub(crate) fn weigh(
         let what = "hands a secret, which is kept from the model, to a program";
         return vec![Weight::critical(what)];
     }
-    let what = "runs with your own rights: nothing contains what it does";
+    let what = "runs with your own rights, outside the sandbox";
     let weight = Weight::critical(what);
     let name = name(program);
     if reading_verbs::reads(name, &words) {

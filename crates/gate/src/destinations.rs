@@ -81,8 +81,8 @@ pub(crate) fn spellings(host: &str) -> Vec<&str> {
 /// The usual spellings of this machine.
 pub(crate) const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
-/// Why a connection to `host` at `port` needs no question; `None` if it does. Where the port is
-/// not known, it could be any of the usual ones.
+/// Returns the reason why a connection to `host` at `port` needs no question; `None` if it does.
+/// Where the port is not known, it could be any of the usual ones.
 pub(crate) fn why_trusted(
     host: &str,
     port: Option<u16>,

@@ -50,8 +50,8 @@ pub struct PolicyGate {
     /// Finds what is started with the person's own rights.
     finder: Arc<Programs>,
     contain: Arc<Contain>,
-    /// Why nothing contains what could be contained, if nothing does.
-    why_bare: &'static str,
+    /// The reason why code runs unsandboxed, where it does.
+    why_unsandboxed: &'static str,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
 }
 
@@ -75,12 +75,12 @@ impl PolicyGate {
             standing: Vec::new(),
             programs: Vec::new(),
             contain: Arc::new(|_, _| Err("no sandbox was asked for".to_owned())),
-            why_bare: "the sandbox is turned off",
+            why_unsandboxed: "the sandbox is turned off",
             contained: Arc::default(),
         }
     }
 
-    /// Under this policy.
+    /// Returns the gate under this policy.
     #[must_use]
     pub fn under(self, policy: Policy) -> Self {
         Self { policy, ..self }
@@ -110,7 +110,7 @@ impl PolicyGate {
     pub fn confining(self, contain: Arc<Contain>) -> Self {
         Self {
             contain,
-            why_bare: "the sandbox does not hold here; `gyrus doctor` says why",
+            why_unsandboxed: "the sandbox does not hold here; `gyrus doctor` says why",
             ..self
         }
     }
@@ -326,7 +326,7 @@ impl Gate for PolicyGate {
             call,
             workspace: under.workspace,
             under,
-            why_bare: self.why_bare,
+            why_unsandboxed: self.why_unsandboxed,
         };
         let mut weights: Vec<_> = spec
             .touches
@@ -625,7 +625,7 @@ fn builds(does: &Does) -> bool {
     matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }
 
-/// Why a policy is not kept by the sandbox alone.
+/// Message: the sandbox alone does not keep the policy.
 const TOO_MUCH_TO_MASK: &str = "not all that your policy denies can be kept from it: the folder is too large, or denied as a whole";
 
 #[cfg(test)]

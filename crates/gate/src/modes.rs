@@ -40,7 +40,7 @@ pub(crate) fn decide(risk: Risk, bounds: Bounds, mode: Mode) -> (Decision, Optio
             says("allows only plain changes in the workspace"),
         ),
         (Mode::Auto, Risk::High) if contained => (Decision::Allow, None),
-        (Mode::Auto, Risk::High) => (Decision::Ask, says("asks for what nothing contains")),
+        (Mode::Auto, Risk::High) => (Decision::Ask, says("asks about what no sandbox contains")),
         (Mode::Edits | Mode::Auto, Risk::Critical) => (
             Decision::Ask,
             Some("what is critical is asked every time".into()),

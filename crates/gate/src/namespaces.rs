@@ -1,5 +1,5 @@
-//! Why namespaces are refused to this process, what a person can do about it, and what does not
-//! hold without them.
+//! The reason why namespaces are refused to this process, what a person can do about it, and what
+//! does not hold without them.
 //!
 //! What is said is read from the kernel's settings; whether it is the reason is known only when it
 //! was done and tried again.

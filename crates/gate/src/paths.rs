@@ -17,7 +17,7 @@ const MAX_LINKS: usize = 40;
 /// Bytes of a path; the system's own limit.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Why a path cannot be looked up.
+/// Error: a path cannot be looked up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("the path is longer than {MAX_PATH_BYTES} bytes; name a shorter one")]

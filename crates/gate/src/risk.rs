@@ -109,8 +109,8 @@ pub(crate) struct Scales<'a> {
     pub(crate) call: &'a ResolvedCall,
     pub(crate) workspace: &'a Path,
     pub(crate) under: &'a Judgement<'a>,
-    /// Why nothing contains commands, if nothing does.
-    pub(crate) why_bare: &'static str,
+    /// The reason why commands run unsandboxed, where they do.
+    pub(crate) why_unsandboxed: &'static str,
 }
 
 impl Scales<'_> {
@@ -239,7 +239,9 @@ impl Scales<'_> {
                 Weight::new(Risk::High, asks(what))
             }
             Reach::Everything => {
-                return vec![Weight::critical(asks("and nothing contains what it does"))];
+                return vec![Weight::critical(asks(
+                    "and no sandbox contains what it does",
+                ))];
             }
         };
         if service.destructive {
@@ -405,7 +407,7 @@ impl Scales<'_> {
         };
         let mut weights = match &command.containment {
             Some(containment) => self.contained(&command.reading, containment),
-            None => self.bare(&command.reading),
+            None => self.unsandboxed(&command.reading),
         };
         if uses_secret(&self.call.arguments) {
             let what = "puts a secret, which is kept from the model, into a command";
@@ -486,9 +488,9 @@ impl Scales<'_> {
         }
     }
 
-    /// Code that nothing contains could do whatever the person can, answering for them included: so
+    /// Unsandboxed code could do whatever the person can, answering for them included: so
     /// it is asked about each time, in every mode, wherever it runs. Only a plain line is not.
-    fn bare(&self, reading: &CommandReading) -> Vec<Weight> {
+    fn unsandboxed(&self, reading: &CommandReading) -> Vec<Weight> {
         let is_own = |fact: &CommandFact| match &fact.does {
             Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => {
                 self.own_state(path)
@@ -507,7 +509,7 @@ impl Scales<'_> {
             return vec![forbidden];
         }
         if !reading.plain {
-            let what = format!("nothing contains what it does: {}", self.why_bare);
+            let what = format!("would run outside the sandbox: {}", self.why_unsandboxed);
             let words = reading.facts.iter();
             let words = words.map(|fact| Weight::new(Risk::High, told(fact)));
             return std::iter::once(Weight::critical(what))

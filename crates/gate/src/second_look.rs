@@ -1,4 +1,4 @@
-//! Which calls deserve a second look: those that reading does not explain.
+//! Calls that deserve a second look: those that reading does not explain.
 //!
 //! The sandbox holds them, so they may be allowed; but what they are for cannot be known from the
 //! line. Who takes that look, and whether anybody does, is not decided here.

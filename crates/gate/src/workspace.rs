@@ -1,4 +1,4 @@
-//! Which folders may be a workspace at all.
+//! Folders that may be a workspace.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use crate::paths::real_path;
 /// A folder that must not be a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// Not there, or not to be looked at.
+    /// The folder does not exist, or cannot be looked at.
     #[error(
         "the folder {folder} cannot be opened ({source}); create it, or name another one: \
          --workdir FOLDER"

@@ -27,10 +27,10 @@ pub(crate) struct BrowserOptions {
     /// A profile that stays; one that is gone afterwards if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
-    /// In a window of the person's desktop.
+    /// Whether the browser has a window on the person's desktop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) visible: bool,
-    /// Without the sandbox that the browser itself has.
+    /// Whether the browser runs without its own sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) without_sandbox: bool,
     /// None of these, but one that the person has started.
@@ -106,11 +106,11 @@ fn ask_to_attach(at: &Endpoint) -> Result<(), Failure> {
 pub(crate) enum Consent {
     /// On the command line.
     Given,
-    /// Not yet.
+    /// The person was not asked yet.
     Wanted,
 }
 
-/// Why there is no browser here, if there is none.
+/// Returns the reason why there is no browser here, if there is none.
 pub(crate) fn missing() -> Option<LaunchError> {
     find_program(None).err()
 }

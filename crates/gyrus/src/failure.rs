@@ -29,7 +29,7 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     /// The error, in one sentence.
     pub(crate) message: String,
-    /// Why, outermost first.
+    /// Causes, outermost first.
     pub(crate) causes: Vec<String>,
     /// Advice on what to do next.
     pub(crate) hint: Option<String>,

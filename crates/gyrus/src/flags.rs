@@ -34,7 +34,7 @@ pub(crate) struct RunFlags {
     /// sends work on pages to a child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
-    /// Under whose trust it works: an agent of your policy (default: `default`)
+    /// Agent whose trust it works under: one of your policy (default: `default`)
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// The folder that it may work in (default: the current one)
@@ -465,7 +465,7 @@ pub(crate) struct ApprovalFlags {
     ///
     /// read-only: only what changes nothing. ask: changes what can be undone in the workspace, and
     /// runs code in the sandbox; asks for everything else. edits: the same where there is no undo.
-    /// auto: asks for what nothing contains. never: denies what it would have to ask for. What is
+    /// auto: asks before running code outside the sandbox. never: denies what it would have to ask for. What is
     /// critical is asked or denied in every mode. bypass: auto with --sandbox off, so code is asked
     /// about each time.
     #[arg(long, alias = "permission-mode", value_name = "MODE")]

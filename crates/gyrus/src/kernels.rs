@@ -44,7 +44,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) workspace: &'a Path,
     /// Whether their commands are confined.
     pub(crate) confinement: Confinement,
-    /// Under whose trust they work.
+    /// Name of the agent under whose trust they work.
     pub(crate) agent: &'a str,
     /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,

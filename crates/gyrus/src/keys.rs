@@ -23,9 +23,9 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Source {
-    /// From a file that nobody else may read.
+    /// A file that nobody else may read.
     File(PathBuf),
-    /// From what a command line prints.
+    /// The output of a command line.
     Command(String),
 }
 
@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
         value.as_ref().ok().cloned()
     }
 
-    /// Why a key could not be read.
+    /// Returns the reason why a key could not be read.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let mut read = self.read.borrow_mut();
         let failed = read.iter().find(|(_, value)| value.is_err())?.0.clone();

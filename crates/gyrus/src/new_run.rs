@@ -1,4 +1,4 @@
-//! From a goal, flags and configuration to a run that can be created.
+//! Builds a run that can be created from a goal, flags and configuration.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Why something could not be tried.
+//! The error type: the reason why something could not be tried.
 
 use std::{error::Error, fmt, io};
 
@@ -36,7 +36,7 @@ pub enum LabError {
 pub struct Complaint {
     /// The event, in one sentence.
     pub message: String,
-    /// Why.
+    /// The cause.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
     /// The next step.
     pub hint: Option<String>,

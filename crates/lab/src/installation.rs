@@ -25,7 +25,7 @@ pub trait Installation: Sync {
     /// Returns the promises that the sandbox does not keep here, in words.
     ///
     /// # Errors
-    /// Returns, in words, why nothing contains commands.
+    /// Returns, in words, why commands run unsandboxed.
     fn sandbox(&self) -> Result<Vec<&'static str>, String>;
 
     /// Starts the browser that runs would have and looks at its empty page; in words why that

@@ -50,10 +50,10 @@ pub struct ReactState {
     pub prompt_tokens: u64,
 }
 
-/// The manner in which turns are taken. A loop that wraps this one sets it before each turn, from
+/// The profile in which turns are taken. A loop that wraps this one sets it before each turn, from
 /// its own state.
 #[derive(Debug)]
-pub(crate) struct Manner {
+pub(crate) struct TurnProfile {
     /// The instructions.
     pub(crate) words: String,
     /// The purpose of the questions.
@@ -67,7 +67,7 @@ pub(crate) struct Manner {
     pub(crate) judge: Option<Judge>,
 }
 
-impl Default for Manner {
+impl Default for TurnProfile {
     fn default() -> Self {
         Self {
             words: PROMPT.to_owned(),
@@ -79,13 +79,13 @@ impl Default for Manner {
     }
 }
 
-impl Manner {
+impl TurnProfile {
     /// Whether the call is a submission to the judge.
     fn submits(&self, call: &ToolCall) -> bool {
         self.judge.as_ref().is_some_and(|judge| judge.hears(call))
     }
 
-    /// Whether the tool exists but is not offered in this manner. For a tool that does not exist,
+    /// Whether the tool exists but is not offered in this profile. For a tool that does not exist,
     /// the kernel has a better message.
     fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
         let is = |spec: &Arc<ToolSpec>| spec.name == call.tool;
@@ -98,7 +98,7 @@ impl Manner {
 #[derive(Debug)]
 pub struct React {
     config: CognitiveConfig,
-    pub(crate) manner: Manner,
+    pub(crate) profile: TurnProfile,
     memory: MemoryBuffer,
     state: ReactState,
     /// Whether the reply of this cycle reached its length limit.
@@ -111,7 +111,7 @@ impl React {
         let memory = MemoryBuffer::new(config.memory_window());
         Self {
             config,
-            manner: Manner::default(),
+            profile: TurnProfile::default(),
             memory,
             state: ReactState::default(),
             cut_off: false,
@@ -132,15 +132,15 @@ impl React {
     }
 
     fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
-        let Manner { words, tools, .. } = &self.manner;
+        let TurnProfile { words, tools, .. } = &self.profile;
         let mut question = prompt::question(
             &self.config,
             words,
-            self.manner.purpose,
+            self.profile.purpose,
             perception,
             &self.memory,
         );
-        if let (Some(plan), Some(goal)) = (&self.manner.plan, question.lead.last_mut()) {
+        if let (Some(plan), Some(goal)) = (&self.profile.plan, question.lead.last_mut()) {
             let what = Text::new("Your plan:", Origin::Kernel);
             let plan = Text::new(plan.as_str(), Origin::Model);
             goal.parts.extend([what, plan].map(Part::Text));
@@ -238,8 +238,8 @@ impl React {
         let harmless = |call: &ToolCall| {
             let spec = run.tools().iter().find(|spec| spec.name == call.tool);
             spec.is_some_and(|spec| spec.repeat == Repeat::Freely)
-                && !self.manner.withholds(run, call)
-                && !self.manner.submits(call)
+                && !self.profile.withholds(run, call)
+                && !self.profile.submits(call)
         };
         // Reads do not interfere with each other; all other calls run in the requested order.
         if plan.tool_calls().nth(1).is_some() && plan.tool_calls().all(harmless) {
@@ -250,11 +250,11 @@ impl React {
         // calls before it.
         let mut closed = None;
         for call in plan.tool_calls() {
-            let observation = match &self.manner.judge {
+            let observation = match &self.profile.judge {
                 _ if let Some(why) = closed => {
                     Observation::refused(EffectId::cycle(run.cycle()), call, why)
                 }
-                _ if self.manner.withholds(run, call) => {
+                _ if self.profile.withholds(run, call) => {
                     let words = format!("`{}` cannot be used in this phase", call.tool);
                     Observation::refused(EffectId::cycle(run.cycle()), call, words)
                 }

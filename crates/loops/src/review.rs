@@ -5,7 +5,7 @@ use std::future::Future;
 use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
 /// A subject that a person decides about, and may edit.
-pub(crate) trait Matter: Sync {
+pub(crate) trait Subject: Sync {
     /// The parsed form of a text that the person edited.
     type Edited: Send;
 
@@ -41,12 +41,12 @@ pub(crate) enum Reviewed<T> {
 }
 
 /// Lets a person decide.
-pub(crate) async fn review<M: Matter>(
+pub(crate) async fn review<M: Subject>(
     run: &mut Run,
-    matter: &M,
+    subject: &M,
 ) -> Result<Reviewed<M::Edited>, Stop> {
-    let what = matter.what();
-    let mut card = matter.card(&[]);
+    let what = subject.what();
+    let mut card = subject.card(&[]);
     loop {
         let answer = run.approve(card.clone()).await?;
         let Some(by) = answer.by.map(|person| person.id) else {
@@ -62,10 +62,10 @@ pub(crate) async fn review<M: Matter>(
                 return Ok(Reviewed::Ended { why, by: Some(by) });
             }
         };
-        match matter.read(run, &text).await {
+        match subject.read(run, &text).await {
             Ok(edited) => return Ok(Reviewed::Edited { edited, by }),
             Err(error) => {
-                card = matter.card(&error.handled()?);
+                card = subject.card(&error.handled()?);
                 card.edit = Some(text);
             }
         }

@@ -1,4 +1,4 @@
-//! Which certificates are trusted.
+//! The root certificates that are trusted.
 //!
 //! rustls with ring, so nothing is linked from the system. Trusted are the roots of the system;
 //! those of `SSL_CERT_FILE` (one file) and `SSL_CERT_DIR` (folders joined by colons) instead of

@@ -20,7 +20,7 @@ pub struct Step {
     tool_inputs: Vec<Value>,
     /// Results of the calls, in the order in which they ended.
     tool_outputs: Vec<Value>,
-    /// When the step was done, UTC.
+    /// Time at which the step was done, UTC.
     timestamp: String,
 }
 

@@ -24,7 +24,7 @@ use crate::{
     trace_file::TraceFile,
 };
 
-pub use crate::live_replies::{ReplyPiece, LiveReplies, live_replies};
+pub use crate::live_replies::{LiveReplies, ReplyPiece, live_replies};
 
 /// Entries that may wait to be shown; beyond it, reading waits.
 const QUEUE: usize = 256;
@@ -58,7 +58,7 @@ pub struct Watching {
     finish: oneshot::Sender<Until>,
 }
 
-/// When a watcher is done.
+/// The condition under which a watcher is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// When it has shown this entry of the run.

@@ -21,7 +21,7 @@ use icu_properties::{
     },
 };
 
-/// Why a character is not seen.
+/// The reason why a character is not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
     /// It controls a terminal or ends a line.
@@ -48,7 +48,7 @@ const BLANK_PICTURES: [char; 6] = [
     '\u{13442}',
 ];
 
-/// Why the character is not seen; `None` if it is.
+/// Returns the reason why the character is not seen; `None` if it is.
 pub fn unseen(c: char) -> Option<Unseen> {
     if matches!(c, ' '..='~') {
         return None;

@@ -1,4 +1,4 @@
-//! Which files of a workspace other programs obey, by the oracle's own list: the gate's must not
+//! Files of a workspace that other programs obey, by the oracle's own list: the gate's must not
 //! judge itself.
 
 use std::{
@@ -122,7 +122,8 @@ const SETTINGS: [&str; 15] = [
     "fetch.prune",
 ];
 
-/// Why a changed path of a workspace is a control file that is not git's own, if it is one.
+/// Returns the reason why a changed path of a workspace is a control file that is not git's own, if
+/// it is one.
 pub(crate) fn obeyed(path: &Path, exists: bool, existed: bool) -> Option<&'static str> {
     let named = path.components().any(|part| match part {
         Component::Normal(name) => NAMES.iter().any(|known| name == *known),
@@ -147,8 +148,9 @@ pub(crate) fn obeyed(path: &Path, exists: bool, existed: bool) -> Option<&'stati
     (is_makefile && (at_the_top || existed)).then_some("a makefile")
 }
 
-/// Why a changed path of a git directory is none of a run's business, if so. `below` is relative to
-/// that directory; `now` is the file as it is, `before` as it was, whether they exist or not.
+/// Returns the reason why a run must not change a path of a git directory, if there is one. `below`
+/// is relative to that directory; `now` is the file as it is, `before` as it was, whether they
+/// exist or not.
 pub(crate) fn of_git(below: &Path, now: &Path, before: &Path) -> Option<String> {
     let mut parts = below.iter().map(|part| part.to_string_lossy());
     let Some(first) = parts.next() else {

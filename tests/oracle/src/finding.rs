@@ -84,7 +84,7 @@ impl Kind {
 /// Something that happened and must not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which way.
+    /// Kind of the finding.
     pub kind: Kind,
     /// The object: a path, a socket, a program.
     pub what: String,

@@ -44,7 +44,7 @@ pub use self::{
     worker::Between,
 };
 
-/// Why the oracle could not do its work. It says nothing of what contains commands.
+/// Error: the oracle could not do its work. It says nothing of what contains commands.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call or a program that a machine needs failed.

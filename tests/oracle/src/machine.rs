@@ -79,7 +79,7 @@ fn in_namespaces() -> Command {
     command
 }
 
-/// Why no machine can be made here, if so. It tries.
+/// Returns the reason why no machine can be made here, if there is one. It tries.
 pub fn why_not() -> Option<String> {
     let script = "mount -t tmpfs none /mnt && mkdir /mnt/a /mnt/b /mnt/c && \
                   mount -t overlay o -o lowerdir=/,upperdir=/mnt/a,workdir=/mnt/b /mnt/c && \

@@ -184,7 +184,7 @@ impl Worker {
         if called[0].decision != Decision::Allow {
             let said = called[0].text.clone();
             return Err(Error::Lost(format!(
-                "nothing contains commands here: {said}"
+                "no sandbox contains commands here: {said}"
             )));
         }
         worker.known = processes();

@@ -43,7 +43,7 @@ pub struct Figures {
     pub not_in_text: u64,
     /// Targets that were never found.
     pub never_found: u64,
-    /// Which were not in the text, and which were never found.
+    /// Targets that were not in the text, and those that were never found.
     pub missed: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Task {
     /// Its name.
     pub id: String,
-    /// By this it is known again in a prompt.
+    /// Text by which it is recognised in a prompt.
     pub goal: String,
     /// Steps of the task.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct Step {
     pub answer: Option<String>,
     /// The row, group or dialog that it is in.
     pub within: Option<String>,
-    /// Which of several, from 1.
+    /// Number among several, from 1.
     pub nth: Option<usize>,
     /// Text that is typed.
     pub text: Option<String>,

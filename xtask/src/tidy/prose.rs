@@ -3,8 +3,8 @@
 use super::{Finding, source, source::Source};
 
 /// Beginnings of doc comments that do not say what the item is or does.
-const BEGINNINGS: [&str; 9] = [
-    "Of", "What", "Whom", "Who", "Whose", "How", "Where", "So many", "So",
+const BEGINNINGS: [&str; 11] = [
+    "Of", "What", "Whom", "Who", "Whose", "How", "Where", "Why", "Which", "So many", "So",
 ];
 
 /// Words after `is no` with which it is plain English.

@@ -143,7 +143,7 @@ struct Page<'a> {
     aim: &'a Aim,
     /// `None` if it has none that can be named.
     origin: Option<Origin>,
-    /// Why typing there needs no question.
+    /// The reason why typing there needs no question.
     listed: Option<&'static str>,
     /// The element's place on the page, in words.
     place: String,

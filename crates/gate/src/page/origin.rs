@@ -42,7 +42,7 @@ impl Origin {
         }
     }
 
-    /// Why typing there needs no question; `None` if it does.
+    /// Returns the reason why typing there needs no question; `None` if it does.
     pub(super) fn listed(&self, under: &Judgement<'_>, standing: &[Grant]) -> Option<&'static str> {
         let wanted = self.grant();
         if under

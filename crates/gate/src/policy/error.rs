@@ -25,7 +25,7 @@ pub struct PolicyError {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1.
+    /// The column, counted from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,

@@ -33,7 +33,7 @@ pub enum PolicyFileError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// A file has invalid rules.

@@ -1,4 +1,4 @@
-//! From the text of a policy file to its rules.
+//! Parsing of the text of a policy file to its rules.
 
 use std::{ops::Range, sync::Arc};
 

@@ -18,7 +18,7 @@ const MAX_REASONS: usize = 5;
 pub struct Ruling {
     /// The strictest decision of the rules that hold; `None` if none does.
     pub decision: Option<Decision>,
-    /// Why, each with the file and line of its rule: those of the decision, at most five and a
+    /// Reasons, each with the file and line of its rule: those of the decision, at most five and a
     /// count of the rest. For people, and for the model.
     pub reasons: Vec<String>,
     /// The rules that made the decision, by their number in the policy, from 1.

@@ -35,7 +35,7 @@ pub(super) enum Walls {
     NoScopes,
 }
 
-/// Why there is no restriction.
+/// Error: the process could not be restricted.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The kernel has no Landlock that suffices.

@@ -20,7 +20,7 @@ pub(super) struct Attributes {
     pub(super) devices: bool,
 }
 
-/// Which mounts a change is for.
+/// The mounts that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// The one alone.

@@ -124,7 +124,7 @@ impl ConfinedProcess {
     }
 }
 
-/// Why a process could not be confined. It may be confined partly, so it has to end.
+/// Error: a process could not be confined. It may be confined partly, so it has to end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfineError {
@@ -157,7 +157,7 @@ pub enum ConfineError {
     /// Nothing here can confine a process.
     #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
     Nothing {
-        /// Why there are no namespaces.
+        /// The reason why there are no namespaces.
         reason: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Which files a command may change, where no mounts decide it.
+//! Files that a command may change, where no mounts decide it.
 //!
 //! Rules of Landlock allow a folder with all below and cannot take anything out of it again. A
 //! writable folder with something in it that must stay as it is gets no rule, only its entries do.

@@ -35,7 +35,7 @@ pub struct Surroundings<'a> {
     pub limits: ResourceLimits,
 }
 
-/// Why no sandbox fits a workspace.
+/// Error: no sandbox fits a workspace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {

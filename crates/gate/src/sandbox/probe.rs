@@ -91,7 +91,7 @@ pub fn probe_if_asked() {
     }
 }
 
-/// When a process started, by its number, in the words of proc_pid_stat(5).
+/// Returns the start time of a process, by its number, in the words of proc_pid_stat(5).
 pub(super) fn start_of(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Its name may hold anything but ends with the last parenthesis.

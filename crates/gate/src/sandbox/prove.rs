@@ -93,7 +93,7 @@ pub struct ProbeCommand {
     pub arguments: Vec<String>,
 }
 
-/// Why nothing was found out.
+/// Error: the proof could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {

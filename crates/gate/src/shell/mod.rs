@@ -3,7 +3,7 @@
 //! A reading never makes anything looser. It finds the commands and the paths that rules of a policy
 //! speak of, the few lines that destroy for good, and the words of a card; and a line that claims to
 //! do nothing but read runs where nothing can be changed. What is not understood is
-//! [`Does::Hides`]. Only where nothing contains a line it matters whether the line is one of the few
+//! [`Does::Hides`]. Only where no sandbox contains a line it matters whether the line is one of the few
 //! that are plain: these are a table of their own.
 //!
 //! It looks at nothing but which paths are links, and at the files that a plain line names.
@@ -42,11 +42,10 @@ pub(crate) struct Read {
     pub(crate) names: Names,
 }
 
-/// Why a line removes a folder, where it removes some of what the folder holds, which undo gives
-/// back.
+/// Reason of a line that removes some of what a folder holds, which undo gives back.
 pub(crate) const SOME: &str = "it takes away or moves files in this folder";
 
-/// Why a line destroys, where it destroys what others have; for that it needs the person's rights.
+/// Reason of a line that destroys what others have; for that it needs the person's rights.
 pub(crate) const OF_OTHERS: &str = "it overwrites or deletes what others have";
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.

@@ -1,4 +1,4 @@
-//! Which paths the words of a line may stand for, whatever a program does with them.
+//! Paths that the words of a line may stand for, whatever a program does with them.
 //!
 //! A rule on a path asks whenever a word could be it: as it stands, in a part of it (`--from=.env`,
 //! a program's text), as a pattern, from any folder that the line enters.

@@ -15,7 +15,7 @@ const OPERATORS: [&str; 23] = [
     ">|", "&", "|", ";", "<", ">", "(", ")",
 ];
 
-/// Why a text was not split.
+/// The reason why a text was not split.
 pub(super) type Why = &'static str;
 
 /// A part of a line, as written.

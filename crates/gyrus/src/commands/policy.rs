@@ -92,7 +92,7 @@ struct Explain {
         default_value = "ask"
     )]
     approve: Approve,
-    /// Under whose trust a run would work
+    /// Agent under whose trust a run would work
     #[arg(long, value_name = "NAME", default_value = DEFAULT_AGENT)]
     agent: String,
     /// The folder that a run would work in (default: the current one)

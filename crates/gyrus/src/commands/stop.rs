@@ -32,7 +32,7 @@ pub(crate) struct Stop {
     /// Emergency stop: end every run at once, and let none begin
     #[arg(long)]
     all: bool,
-    /// Why, for whoever finds everything stopped
+    /// Reason, for people who find everything stopped
     #[arg(long, value_name = "WORDS", requires = "all")]
     reason: Option<String>,
 }

@@ -205,7 +205,7 @@ impl Prompt<'_> {
         Ok(found)
     }
 
-    /// For a run under the trust of this agent that thinks like this.
+    /// Builds the kernel for a run under the trust of an agent, with its loop.
     fn kernel(
         &mut self,
         choice: &ModelChoice,

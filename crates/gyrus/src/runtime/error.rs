@@ -1,4 +1,4 @@
-//! Why runs cannot be set up.
+//! The errors of setting runs up.
 
 use std::{io, path::PathBuf};
 

@@ -34,7 +34,7 @@ const LIMITS: ResourceLimits = ResourceLimits {
     file_bytes: 16 << 30,
 };
 
-/// For the probe, in milliseconds; it takes tens.
+/// Timeout of the probe, in milliseconds; it takes tens.
 const PROBE_LIMIT_MS: u64 = 20_000;
 
 /// Maximum length of a probe's output, in bytes.

@@ -42,7 +42,7 @@ fn answers(entries: &[Entry]) -> Vec<&ApprovalAnswered> {
     answered.collect()
 }
 
-/// Why answers did not count, as the journal has it.
+/// Returns the reasons why answers did not count, as the journal has it.
 fn refused(entries: &[Entry]) -> Vec<String> {
     let refused = entries.iter().filter_map(|entry| match entry {
         Entry::Noted { kind, fact, .. } if kind == APPROVAL_REFUSED => {

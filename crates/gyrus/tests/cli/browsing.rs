@@ -448,5 +448,5 @@ fn without_a_browser_it_says_what_to_install() {
     world
         .gyrus(&["run", "look", "--url", "javascript://x"])
         .exits(2)
-        .says("no address of a page");
+        .says("invalid address");
 }

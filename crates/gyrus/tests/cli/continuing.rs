@@ -107,7 +107,7 @@ fn what_cannot_come_with_a_goal_is_said() {
     for (arguments, words) in [
         (["--file", "../nothing"], "cannot be read"),
         (["--file", ".."], "is a folder"),
-        (["--file", "../binary"], "no text in UTF-8"),
+        (["--file", "../binary"], "not text in UTF-8"),
         (["--image", "../binary"], "not a PNG, JPEG or WebP"),
         (["--image", "../nothing"], "cannot be read"),
     ] {
@@ -167,7 +167,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 2782
+    input = 2794
     output = 14
     "#);
 }

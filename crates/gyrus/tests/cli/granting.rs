@@ -220,7 +220,7 @@ fn without_a_sandbox_code_is_asked_about_in_every_mode() {
     );
     assert!(
         said.err
-            .contains("nothing contains what it does: the sandbox is turned off"),
+            .contains("would run outside the sandbox: the sandbox is turned off"),
         "{said:?}"
     );
     assert!(!said.err.contains("you could allow"), "{said:?}");

@@ -83,7 +83,7 @@ fn text_of(resulted: &ToolResulted) -> String {
     read.unwrap_or_default()
 }
 
-/// Why calls were refused, or what they returned.
+/// Returns the reasons why calls were refused, or their results.
 fn results(world: &World) -> String {
     let entries = world.entries().into_iter();
     let texts = entries.filter_map(|entry| match entry {

@@ -217,7 +217,7 @@ fn without_a_sandbox_every_call_is_critical() {
         .run(&["--sandbox", "off", "--on-ask", "park"])
         .exits(5);
     assert!(
-        said.err.contains("nothing contains what it does"),
+        said.err.contains("would run outside the sandbox"),
         "{}",
         said.err
     );
@@ -410,7 +410,7 @@ fn a_run_cannot_allow_servers_for_its_project() {
     fs::set_permissions(&script, executable).unwrap();
     world.run(&[]).exits(0).says("you have not allowed");
     world.run(&[]).exits(0).says("you have not allowed");
-    // Neither where nothing contains the command.
+    // Neither where the command is unsandboxed.
     let bare = ["--sandbox", "off", "--on-ask", "park"];
     world.run(&bare).exits(5);
     world.gyrus(&["approve", "last"]).exits(0);

@@ -41,7 +41,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
         ),
         (
             &["run", "go", "--max-cost", "much"],
-            "no amount of US dollars",
+            "not an amount of US dollars",
         ),
         (&["run", "go", "--max-time", "10"], "is not a duration"),
         (&["run", "go", "--on-ask", "maybe"], "possible values"),

@@ -139,7 +139,7 @@ impl Stage {
                 "Not everything held. That is a fault of gyrus: please report it.".to_owned()
             }
             (_, Some(why)) => format!(
-                "Not everything held: nothing contains commands here, so each is asked about, and \
+                "Not everything held: no sandbox contains commands here, so each is asked about, and \
                  the demo has nobody to ask ({why}). `gyrus doctor` says what helps."
             ),
         };

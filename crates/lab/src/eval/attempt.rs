@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 pub struct Attempt {
     /// Id of the task.
     pub task: String,
-    /// Which attempt at the task, from 1.
+    /// Number of the attempt at the task, from 1.
     pub repeat: u32,
     /// Whether the outcome is as strong as was required, and the answer right.
     pub passed: bool,
     /// Strength of the claim that it is done; absent if the run did not claim so.
     pub strength: Option<Strength>,
-    /// Why it did not pass, in a sentence.
+    /// The reason why it did not pass, in a sentence.
     pub why: Option<String>,
     /// Turns that were begun.
     pub steps: u64,
     /// Tokens of all prompts and replies.
     pub tokens: Tokens,
-    /// In millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     pub cost: u64,
-    /// From the start of the process to its end.
+    /// Time from the start of the process to its end.
     pub wall_ms: u64,
     /// Counts of the verdicts on calls.
     pub verdicts: Verdicts,
@@ -69,7 +69,7 @@ pub struct Verdicts {
 pub struct Questions {
     /// Questions that were asked.
     pub asked: u64,
-    /// By the evaluation, because it was about its own server.
+    /// Number of questions that the evaluation answered because they were about its own server.
     pub allowed: u64,
     /// Questions that were answered with no.
     pub denied: u64,

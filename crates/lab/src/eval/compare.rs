@@ -59,7 +59,7 @@ pub(super) fn compare(old: &Report, new: &Report, console: &dyn LabConsole) -> (
 struct Changes {
     worse: Vec<String>,
     better: Vec<String>,
-    /// By how many steps, and the line.
+    /// Lines with the number of steps that they differ by.
     longer: Vec<(u64, String)>,
 }
 

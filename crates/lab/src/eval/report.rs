@@ -35,7 +35,7 @@ pub struct Report {
     pub model: String,
     /// The least strength that passes.
     pub required: String,
-    /// When it began, in UTC.
+    /// Time of its beginning, in UTC.
     pub began: String,
     /// Number of attempts that were to be made.
     pub planned: usize,
@@ -72,7 +72,7 @@ pub struct Totals {
     pub output_tokens: u64,
     /// Fresh tokens of a prompt, on average.
     pub fresh_a_prompt: f64,
-    /// In millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     pub cost: u64,
     /// Calls that changed something.
     pub changed: u64,

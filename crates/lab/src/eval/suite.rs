@@ -27,7 +27,7 @@ const MOST: usize = 10_000;
 /// Tasks of one server.
 #[derive(Debug)]
 pub(super) struct Suite {
-    /// As the person named it.
+    /// Name of the suite, as the person gave it.
     pub(super) name: String,
     pub(super) tasks: Vec<Task>,
     /// Files of the folder that a task is done in, by name.

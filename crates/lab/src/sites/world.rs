@@ -35,7 +35,7 @@ pub struct Event {
     pub data: Map<String, Value>,
 }
 
-/// Why something did not happen.
+/// The reason why something did not happen.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refusal {
     /// A bound is reached.

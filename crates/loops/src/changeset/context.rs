@@ -8,7 +8,7 @@ use gyrus_contract::{
 use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
 use super::Abort;
-use crate::review::{Matter, not_taken};
+use crate::review::{Subject, not_taken};
 
 /// Default size of the files in a prompt, in tokens, where no model was asked yet. Otherwise they
 /// may take a quarter of the model's window, at most [`MOST_TOKENS`].
@@ -101,7 +101,7 @@ impl Found {
     }
 }
 
-impl Matter for Found {
+impl Subject for Found {
     type Edited = Vec<RankedFile>;
 
     fn what(&self) -> &'static str {

@@ -6,8 +6,8 @@
 //! recorded for later runs. `state` is the table of all transitions; see `docs/changeset.md`.
 //!
 //! One cycle finds the files, including the person's decision. Planning is [`React`] with another
-//! [`Manner`], one turn per cycle. The turn that proposes continues with the person's decision and
-//! applying, so between two cycles the state is `IDLE` or `PLANNING_WITH_CONTEXT`.
+//! [`TurnProfile`], one turn per cycle. The turn that proposes continues with the person's decision
+//! and applying, so between two cycles the state is `IDLE` or `PLANNING_WITH_CONTEXT`.
 
 mod state;
 mod context;
@@ -34,7 +34,7 @@ use crate::{
     goal,
     json::the_object,
     prompt::LastWords,
-    react::Manner,
+    react::TurnProfile,
     review::{Reviewed, review},
 };
 
@@ -258,7 +258,7 @@ impl Changeset {
         Ok(())
     }
 
-    fn manner(&self, run: &Run) -> Manner {
+    fn profile(&self, run: &Run) -> TurnProfile {
         let mut words = PROMPT.to_owned();
         if let Some(command) = self.config.verify() {
             words.push_str(&format!(
@@ -266,14 +266,14 @@ impl Changeset {
                  of them are put back, and you are told what it said."
             ));
         }
-        Manner {
+        TurnProfile {
             words,
             purpose: Purpose::Plan,
             tools: Some(browse::only_reads(
                 run,
                 &[ProposeChangesetCall::TOOL, FINISH],
             )),
-            ..Manner::default()
+            ..TurnProfile::default()
         }
     }
 
@@ -339,7 +339,7 @@ impl CognitiveLoop for Changeset {
     }
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
-        self.acting.manner = self.manner(run);
+        self.acting.profile = self.profile(run);
         self.acting.perceive(run).await
     }
 

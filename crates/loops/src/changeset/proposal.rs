@@ -10,7 +10,7 @@ use gyrus_text::shorten;
 use super::{Abort, CONFIGURATION, Changeset, Outcome, diff, state::Event};
 use crate::{
     Review,
-    review::{Matter, Reviewed, not_taken, review},
+    review::{Reviewed, Subject, not_taken, review},
 };
 
 /// Maximum number of further proposals after one that could not be applied.
@@ -28,7 +28,7 @@ struct Shown<'a> {
     asks: Vec<String>,
 }
 
-impl Matter for Shown<'_> {
+impl Subject for Shown<'_> {
     type Edited = Proposal;
 
     fn what(&self) -> &'static str {

@@ -90,7 +90,7 @@ pub(super) enum Verdict {
     Accepted,
     Rejected,
     /// The judge was not asked, its answer was lost, or it was neither yes nor no.
-    Unheard,
+    NoRuling,
 }
 
 impl Judge {
@@ -235,7 +235,7 @@ impl Judge {
         };
         let mut seen = run.call(&judging).await?;
         if let (Judge::Command(_), Some(pattern)) = (self, images)
-            && self.verdict(&seen) != Verdict::Unheard
+            && self.verdict(&seen) != Verdict::NoRuling
         {
             add_images(run, pattern, &mut seen).await?;
         }
@@ -258,7 +258,7 @@ impl Judge {
         match accepted {
             Some(true) if !seen.is_error => Verdict::Accepted,
             Some(_) => Verdict::Rejected,
-            None => Verdict::Unheard,
+            None => Verdict::NoRuling,
         }
     }
 }

@@ -24,7 +24,7 @@ use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, browse, config::DEFAULT_OUTPUT_TOKENS, goal,
-    prompt::LastWords, react::Manner,
+    prompt::LastWords, react::TurnProfile,
 };
 
 const PLAN_PROMPT: &str = include_str!("plan.md");
@@ -47,7 +47,7 @@ pub const WENT_RIGHT: &str = "engineer.went_right";
 const MAX_RETRIES: u32 = 3;
 
 /// Maximum number of consecutive submissions that no judge ruled on before the run gives up.
-const MAX_UNHEARD: u32 = 3;
+const MAX_UNRULED: u32 = 3;
 
 /// Number of turns of searching before the plan is asked for.
 const MAX_SEARCHES: u32 = 10;
@@ -130,9 +130,8 @@ impl Engineer {
         })
     }
 
-    /// Returns the manner of the acting part in this turn, which follows from state and
-    /// configuration alone.
-    fn manner(&self, run: &Run) -> Manner {
+    /// Returns the acting part's profile in this turn, which state and configuration determine.
+    fn profile(&self, run: &Run) -> TurnProfile {
         match self.state.phase {
             Phase::Planning => {
                 let docs = match self.config.docs() {
@@ -140,17 +139,17 @@ impl Engineer {
                     None => "No folder with documents was named.".to_owned(),
                 };
                 let judge = self.judge.in_words();
-                Manner {
+                TurnProfile {
                     words: format!("{PLAN_PROMPT}\n{docs} {judge}"),
                     purpose: Purpose::Plan,
                     tools: Some(browse::only_reads(run, &[])),
-                    ..Manner::default()
+                    ..TurnProfile::default()
                 }
             }
             Phase::Executing | Phase::Validating => {
                 let mut tools = browse::specs(run);
                 tools.extend(self.judge.spec().map(Arc::new));
-                Manner {
+                TurnProfile {
                     words: format!("{PROMPT}\n{}", self.judge.in_words()),
                     purpose: Purpose::Agent,
                     tools: Some(tools),
@@ -227,7 +226,7 @@ impl Engineer {
                 result.claim = Some(self.claim(thought, &submission));
                 result.strength = Strength::Checked;
             }
-            Verdict::Rejected | Verdict::Unheard => {
+            Verdict::Rejected | Verdict::NoRuling => {
                 result.error = self.goes_on(verdict, &submission);
                 if result.error.is_none() {
                     self.enter(run, Phase::Executing)?;
@@ -247,7 +246,7 @@ impl Engineer {
         let text = match verdict {
             Verdict::Accepted => "the judge accepted the work".to_owned(),
             Verdict::Rejected => format!("the judge rejected the work: {}", shorten(report, 200)),
-            Verdict::Unheard => format!("no verdict came: {}", shorten(report, 200)),
+            Verdict::NoRuling => format!("no verdict came: {}", shorten(report, 200)),
         };
         let fact = json!({
             "text": text,
@@ -283,9 +282,9 @@ impl Engineer {
     fn goes_on(&mut self, verdict: Verdict, submission: &Action) -> Option<String> {
         let report = shorten(&submission.observation.text.text, REPORT_CHARACTERS).into_owned();
         self.state.last_error = Some(report.clone());
-        if verdict == Verdict::Unheard {
+        if verdict == Verdict::NoRuling {
             self.state.unheard += 1;
-            return (self.state.unheard > MAX_UNHEARD).then(|| {
+            return (self.state.unheard > MAX_UNRULED).then(|| {
                 format!("no verdict came from the judge, the last time because: {report}")
             });
         }
@@ -341,7 +340,7 @@ impl CognitiveLoop for Engineer {
         if self.state.steps == 1 {
             self.enter(run, Phase::Planning)?;
         }
-        self.acting.manner = self.manner(run);
+        self.acting.profile = self.profile(run);
         self.acting.perceive(run).await
     }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Review, prompt,
-    review::{Matter, Reviewed, review},
+    review::{Reviewed, Subject, review},
 };
 
 /// Maximum number of repairs of a plan by the model.
@@ -28,7 +28,7 @@ struct Shown<'a> {
     tools: Vec<Arc<ToolSpec>>,
 }
 
-impl Matter for Shown<'_> {
+impl Subject for Shown<'_> {
     type Edited = Checked;
 
     fn what(&self) -> &'static str {

@@ -60,7 +60,7 @@ pub(super) struct Opinion {
 }
 
 /// The material to judge.
-pub(super) struct Matter<'a> {
+pub(super) struct Material<'a> {
     pub(super) claim: &'a Claim,
     /// The screen as it is now.
     pub(super) now: &'a View,
@@ -84,38 +84,38 @@ struct Said {
 /// Asks for an opinion; the error is the reason in words why there is none.
 pub(super) async fn perform(
     run: &mut Run,
-    matter: &Matter<'_>,
+    material: &Material<'_>,
 ) -> Result<Opinion, EffectError<String>> {
     let mut why = String::new();
     // A model that sees no pictures judges by the trees.
     for with_picture in [true, false] {
-        if with_picture && matter.now.frame.is_none() {
+        if with_picture && material.now.frame.is_none() {
             continue;
         }
-        match run.consult(question(run, matter, with_picture)).await {
+        match run.consult(question(run, material, with_picture)).await {
             Err(error) => why = error.handled()?.to_string(),
             Ok(reply) => match read(&reply) {
                 Err(wrong) => why = wrong,
-                Ok(said) => return Ok(weigh(said, matter, with_picture)),
+                Ok(said) => return Ok(weigh(said, material, with_picture)),
             },
         }
     }
     Err(EffectError::Failed(why))
 }
 
-fn question(run: &Run, matter: &Matter<'_>, with_picture: bool) -> Ask<'static> {
+fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> Ask<'static> {
     let perception = run.perception();
-    let now = matter.now;
+    let now = material.now;
     let mut parts = Vec::new();
     let mut say = |text: String, origin| parts.push(Part::Text(Text::new(text, origin)));
     say(
         format!(
             "=== the claim (data) ===\n{}",
-            lines_of_data(&matter.claim.answer, CLAIM)
+            lines_of_data(&material.claim.answer, CLAIM)
         ),
         Origin::Model,
     );
-    if let Some(before) = matter.seen.first() {
+    if let Some(before) = material.seen.first() {
         let tree = shown(before, TREE / 2);
         say(
             format!("=== the screen before (data) ===\n{tree}"),
@@ -182,14 +182,14 @@ fn read(reply: &Reply) -> Result<Said, String> {
     }
 }
 
-fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
+fn weigh(said: Said, material: &Material<'_>, with_picture: bool) -> Opinion {
     let quotation = shorten(&clean(&said.quotation), REASON).into_owned();
-    let seen = !said.quotation.trim().is_empty() && was_seen(matter, &said.quotation);
-    let does_not_count = if let Some(words) = speaks_to_a_judge(matter.now) {
+    let seen = !said.quotation.trim().is_empty() && was_seen(material, &said.quotation);
+    let does_not_count = if let Some(words) = speaks_to_a_judge(material.now) {
         Some(format!("the page speaks to whoever judges it: “{words}”"))
     } else if said.asks && !seen {
         Some("no words that were seen prove the answer".to_owned())
-    } else if !matter.acted && !seen {
+    } else if !material.acted && !seen {
         Some("nothing was done, and no words that were seen prove it".to_owned())
     } else {
         None
@@ -215,14 +215,14 @@ fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
     }
 }
 
-fn was_seen(matter: &Matter<'_>, quotation: &str) -> bool {
+fn was_seen(material: &Material<'_>, quotation: &str) -> bool {
     // A single character occurs anywhere.
     let long_enough = quotation.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
     long_enough
-        && matter
+        && material
             .seen
             .iter()
-            .chain([matter.now])
+            .chain([material.now])
             .any(|view| says(view, quotation))
 }
 

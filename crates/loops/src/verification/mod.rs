@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub use self::check::{BadCheck, Check};
 pub(crate) use self::look::VERIFY;
-use self::{check::Checked, look::Matter};
+use self::{check::Checked, look::Material};
 use crate::{CognitiveConfig, reactive};
 
 /// Maximum number of times that checks and models send the work back.
@@ -172,20 +172,20 @@ impl Verified {
             }
         };
         let seen = run.views(look::VIEWS).await?;
-        let matter = Matter {
+        let material = Material {
             claim,
             now: &now,
             seen: &seen,
             acted: self.state.acted,
         };
-        let opinion = match look::perform(run, &matter).await {
+        let opinion = match look::perform(run, &material).await {
             Ok(opinion) => opinion,
             Err(error) => {
                 let why = error.handled()?;
-                let guess = self.guess(run, &matter);
+                let guess = self.guess(run, &material);
                 let fact = json!({ "by": "comparison", "because": why, "guess": guess });
                 run.note("verification.look", 1, &fact)?;
-                return Ok(self.compare(run, &matter));
+                return Ok(self.compare(run, &material));
             }
         };
         let fact = json!({ "by": "model", "passes": look::PASSES, "opinion": opinion });
@@ -214,15 +214,15 @@ impl Verified {
         })
     }
 
-    fn guess(&self, run: &Run, matter: &Matter<'_>) -> Option<heuristic::Guess> {
-        let before: &View = matter.seen.first().filter(|_| matter.acted)?;
+    fn guess(&self, run: &Run, material: &Material<'_>) -> Option<heuristic::Guess> {
+        let before: &View = material.seen.first().filter(|_| material.acted)?;
         let goal = run.goal();
         let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
-        Some(heuristic::guess(&words.join(" "), before, matter.now))
+        Some(heuristic::guess(&words.join(" "), before, material.now))
     }
 
-    fn compare(&self, run: &Run, matter: &Matter<'_>) -> Look {
-        match self.guess(run, matter) {
+    fn compare(&self, run: &Run, material: &Material<'_>) -> Look {
+        match self.guess(run, material) {
             Some(guess) if guess.score < look::PASSES => Look::Differs(format!(
                 "The screen does not look as if the goal were reached ({} of 100: picture {} of \
                  30, elements {} of 30, words of the goal {} of 40). If it is reached, show where \

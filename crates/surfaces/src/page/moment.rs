@@ -7,7 +7,7 @@ use maud::{Markup, html};
 /// The time relative to which times are shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
-    /// When the run that the page is about began, in UTC milliseconds.
+    /// Time at which the run of the page began, in UTC milliseconds.
     pub(super) at_ms: i64,
 }
 

@@ -66,7 +66,7 @@ enum Shown {
     Here(Picture, Anchor),
     /// It stands there already.
     Before(Anchor),
-    /// Why it is not shown.
+    /// The reason why it is not shown.
     Not(String),
 }
 

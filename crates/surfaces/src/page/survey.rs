@@ -31,7 +31,7 @@ pub(super) struct Survey {
     pub(super) settings: Option<Settings>,
     /// Standing of the run.
     pub(super) standing: Standing,
-    /// When the first and the last entry were appended, in UTC milliseconds.
+    /// Times at which the first and the last entry were appended, in UTC milliseconds.
     pub(super) began_ms: i64,
     pub(super) ended_ms: i64,
     /// The number of the last entry that was read.
@@ -46,9 +46,9 @@ pub(super) struct Survey {
     pub(super) calls: u64,
     pub(super) questions: u64,
     pub(super) failed_attempts: u64,
-    /// By step, in order.
+    /// Figures of the steps, in order.
     pub(super) steps: Vec<Figures>,
-    /// Why nothing after `last_seq` can be read.
+    /// The reason why nothing after `last_seq` can be read.
     pub(super) damage: Option<Error>,
 }
 

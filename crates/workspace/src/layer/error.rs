@@ -1,4 +1,4 @@
-//! Why a layer cannot be used.
+//! The errors of layers.
 
 use std::{io, path::PathBuf};
 

@@ -62,8 +62,8 @@ pub(super) fn posts(sight: &Sight<'_>) -> Option<Deed> {
     ]))
 }
 
-/// Which posts are meant is read from the words of all; how their signs are counted is seen on
-/// the first two.
+/// Finds the posts that are meant by the words of all; how their signs are counted is seen on the
+/// first two.
 fn begun(sight: &Sight<'_>, user: &str) -> Option<Deed> {
     let Some(words) = sight.read().and(sight.words()) else {
         return Some(Deed::Do(vec![extract()]));

@@ -1,4 +1,4 @@
-//! From what a program asks for to the addresses that are connected to.
+//! Resolution of a program's request to the addresses that are connected to.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -19,7 +19,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Addresses of a name that are tried.
 const ADDRESSES: usize = 4;
 
-/// Why a request goes nowhere.
+/// The reason why a request goes nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The policy does not let it.

@@ -1,4 +1,4 @@
-//! Which blobs of a run belong to its history, and which to snapshots of its folder.
+//! Blobs of a run: which belong to its history, and which to snapshots of its folder.
 
 use std::collections::BTreeSet;
 

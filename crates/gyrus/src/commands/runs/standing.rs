@@ -48,7 +48,7 @@ impl Standing {
         })
     }
 
-    /// In a few words.
+    /// Returns the standing in a few words.
     pub(super) fn words(&self) -> String {
         match self {
             Standing::Running { pid, asks: false } => format!("running in process {pid}"),
