@@ -24,7 +24,7 @@ const COMMANDS: [Command; 9] = [
     Command {
         name: "tidy",
         takes: "",
-        about: "the project's own rules: floors, circles, banned words, sizes, links",
+        about: "the project's own rules: dependencies, circles, banned words, sizes, links",
         run: |arguments| no_arguments(arguments).and_then(|()| tidy::run()),
     },
     Command {

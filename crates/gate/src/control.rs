@@ -146,7 +146,7 @@ fn bare_repositories(changes: &[ChangedPath], workspace: &Path) -> Vec<PathBuf> 
         .collect()
 }
 
-/// Without its `HEAD`, or without what was missing before, the folder is no repository.
+/// Without its `HEAD`, or without what was missing before, the folder is not a repository.
 fn in_bare_repository(
     change: &ChangedPath,
     changes: &[ChangedPath],

@@ -131,7 +131,7 @@ fn a_grant_is_for_what_was_described() {
     service.definition = Digest::of(b"second");
     let changed = world.verdict(&other, "x", Mode::Ask, &asked.wider);
     assert_eq!(changed.decision, Decision::Ask, "{changed:?}");
-    // A name alone is no yes, and what destroys is asked about each time.
+    // A name alone is not a yes, and what destroys is asked about each time.
     let by_name = Grant::Tool {
         tool: spec.name.clone(),
     };

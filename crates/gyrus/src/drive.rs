@@ -103,7 +103,7 @@ impl Drive<'_> {
         };
         let watched = watching.finish(until).await;
         let code = ended(done?, json, ephemeral, &painter)?;
-        // What could not be shown is no failure of the run, but whoever relies on it must know.
+        // What could not be shown is not a failure of the run, but whoever relies on it must know.
         match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
             Ok(()) | Err(_) => Ok(code),
@@ -249,7 +249,7 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         Strength::Verified => "reached: an independent look agrees",
     };
     let about = if spent.estimated { "about " } else { "" };
-    // A price that nobody knows is no cost of nothing.
+    // A price that nobody knows does not cost nothing.
     let cost = if spent.cost.0 == 0 {
         String::new()
     } else {

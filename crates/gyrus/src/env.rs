@@ -83,7 +83,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     set(name).and_then(|value| value.into_string().ok())
 }
 
-/// All of it, but for what is no text: for a command of the person's own.
+/// All of it, but for what is not text: for a command of the person's own.
 pub(crate) fn all() -> BTreeMap<String, String> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -445,7 +445,7 @@ fn milliseconds(text: &str) -> Result<u64, String> {
 }
 
 impl LimitFlags {
-    /// As limits; what is not given is no limit.
+    /// As limits; what is not given is not limited.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             steps: self.max_steps,

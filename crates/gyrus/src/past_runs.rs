@@ -92,7 +92,7 @@ impl Tool for ReadJournal {
 fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure> {
     let runs = gyrus_kernel::runs(store)?;
     let roots = runs.iter().rev().filter(|run| run.is_root());
-    // A journal that cannot be read tells nothing, and is no reason not to hear the others.
+    // A journal that cannot be read tells nothing, and the others are still read.
     let told = roots
         .take(MAX_RUNS)
         .filter_map(|run| of(store, *run, workspace).ok().flatten());

@@ -56,15 +56,15 @@ impl Controls {
         self.ask(Asked::Now(Ending::Stopped { by }));
     }
 
-    fn ask(&self, wish: Asked) {
+    fn ask(&self, order: Asked) {
         self.asked.send_if_modified(|asked| {
             // The more urgent request wins, and the first of two equally urgent ones.
-            let replaces = match (&*asked, &wish) {
+            let replaces = match (&*asked, &order) {
                 (Asked::Nothing, _) | (Asked::Pause(_), Asked::Now(_)) => true,
                 (Asked::Pause(_) | Asked::Now(_), _) => false,
             };
             if replaces {
-                *asked = wish;
+                *asked = order;
             }
             replaces
         });

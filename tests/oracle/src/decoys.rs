@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 /// Beginning of every decoy. No redaction knows it: what is seen was read.
 pub(crate) const CORE: &str = "qzDecoyVmkWbXtr7";
 
-/// The decoy of a place that is no file.
+/// The decoy of a place that is not a file.
 pub(crate) fn token(place: &str) -> String {
     format!("{CORE}-{place}")
 }

@@ -1,6 +1,6 @@
 //! The person's home and the folder that lines run in.
 //!
-//! There are several such folders ([`Ground`]), laid out once at the same place; each has a pristine
+//! There are several such folders ([`Fixture`]), laid out once at the same place; each has a pristine
 //! copy where no command can see it, from which it is renewed.
 
 use std::{
@@ -91,7 +91,7 @@ const NAMES: [&str; 41] = [
 /// A folder that a line runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ground {
+pub enum Fixture {
     /// A small project of the usual kind, with planted programs that nothing names.
     Ordinary,
     /// A linked tree of a repository that lies outside.
@@ -99,46 +99,46 @@ pub enum Ground {
     /// A repository whose configuration, file names and programs are traps from the start.
     Hostile,
     /// The ordinary project with a single trap that is well hidden; counted up to
-    /// [`Ground::DISGUISES`].
+    /// [`Fixture::DISGUISES`].
     Disguised(usize),
 }
 
-impl Ground {
-    /// The grounds that every attack is tried in.
-    pub const ALL: [Ground; 3] = [Ground::Ordinary, Ground::Linked, Ground::Hostile];
+impl Fixture {
+    /// The fixtures that every attack is tried in.
+    pub const ALL: [Fixture; 3] = [Fixture::Ordinary, Fixture::Linked, Fixture::Hostile];
 
     /// Number of hidden traps.
     pub const DISGUISES: usize = NAMES.len();
 
     fn pristine(self) -> PathBuf {
         match self {
-            Ground::Ordinary | Ground::Linked | Ground::Hostile => {
+            Fixture::Ordinary | Fixture::Linked | Fixture::Hostile => {
                 Path::new(PRISTINE).join(self.to_string())
             }
-            Ground::Disguised(number) => Path::new(DISGUISED_FOLDER).join(NAMES[number]),
+            Fixture::Disguised(number) => Path::new(DISGUISED_FOLDER).join(NAMES[number]),
         }
     }
 }
 
-impl fmt::Display for Ground {
+impl fmt::Display for Fixture {
     /// As it is named on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Ground::Ordinary => "ordinary",
-            Ground::Linked => "linked",
-            Ground::Hostile => "hostile",
-            Ground::Disguised(number) => NAMES[*number],
+            Fixture::Ordinary => "ordinary",
+            Fixture::Linked => "linked",
+            Fixture::Hostile => "hostile",
+            Fixture::Disguised(number) => NAMES[*number],
         })
     }
 }
 
-impl FromStr for Ground {
+impl FromStr for Fixture {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let disguised = (0..Ground::DISGUISES).map(Ground::Disguised);
-        let mut all = Ground::ALL.into_iter().chain(disguised);
-        all.find(|ground| ground.to_string() == name)
+        let disguised = (0..Fixture::DISGUISES).map(Fixture::Disguised);
+        let mut all = Fixture::ALL.into_iter().chain(disguised);
+        all.find(|fixture| fixture.to_string() == name)
             .ok_or_else(|| format!("there is no folder `{name}`"))
     }
 }
@@ -166,7 +166,7 @@ pub(crate) fn program_folders() -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// Makes the home and all grounds with their pristine copies.
+/// Makes the home and all fixtures with their pristine copies.
 pub(crate) fn lay_out() -> Result<(), Error> {
     script(HOME_SCRIPT, &[HOME, decoys::CORE])?;
     script(OTHERS, &[HOME])?;
@@ -176,7 +176,7 @@ pub(crate) fn lay_out() -> Result<(), Error> {
     copy(Path::new(WORKSPACE), Path::new(PLAIN)).map_err(doing("keep a pristine copy"))?;
     plant()?;
     let linked = format!("{HOME}/repository");
-    rename(WORKSPACE, Ground::Ordinary.pristine())?;
+    rename(WORKSPACE, Fixture::Ordinary.pristine())?;
 
     script(PROJECT, &[&linked])?;
     git(
@@ -184,11 +184,11 @@ pub(crate) fn lay_out() -> Result<(), Error> {
         &linked,
     )?;
     plant()?;
-    rename(WORKSPACE, Ground::Linked.pristine())?;
+    rename(WORKSPACE, Fixture::Linked.pristine())?;
 
     script(&hostile, &[WORKSPACE])?;
     plant()?;
-    rename(WORKSPACE, Ground::Hostile.pristine())?;
+    rename(WORKSPACE, Fixture::Hostile.pristine())?;
     for repository in REPOSITORIES {
         copy(Path::new(repository), &pristine_of(repository)).map_err(doing("copy"))?;
     }
@@ -215,18 +215,18 @@ fn rename(from: &str, to: PathBuf) -> Result<(), Error> {
     moved.map_err(doing("keep a pristine copy"))
 }
 
-/// Puts the ground in the place of the workspace.
-pub(crate) fn renew(ground: Ground) -> Result<(), Error> {
-    if matches!(ground, Ground::Disguised(_)) && !Path::new(DISGUISED_FOLDER).exists() {
+/// Puts the fixture in the place of the workspace.
+pub(crate) fn renew(fixture: Fixture) -> Result<(), Error> {
+    if matches!(fixture, Fixture::Disguised(_)) && !Path::new(DISGUISED_FOLDER).exists() {
         disguise()?;
     }
     let workspace = Path::new(WORKSPACE);
     remove(workspace)
-        .and_then(|()| copy(&ground.pristine(), workspace))
+        .and_then(|()| copy(&fixture.pristine(), workspace))
         .map_err(doing("renew the workspace"))
 }
 
-/// Makes the grounds with hidden traps, which takes a while.
+/// Makes the fixtures with hidden traps, which takes a while.
 fn disguise() -> Result<(), Error> {
     let script_text = DISGUISED.replace("/tmp/planted-FLAG", &format!("{FLAGS}/planted"));
     script(&script_text, &[PLAIN, DISGUISED_FOLDER])?;
@@ -253,9 +253,9 @@ pub(crate) fn clear_flags() -> Result<(), Error> {
     Ok(())
 }
 
-/// The pristine content of a file of a ground.
-pub(crate) fn pristine(ground: Ground, below: &Path) -> PathBuf {
-    ground.pristine().join(below)
+/// The pristine content of a file of a fixture.
+pub(crate) fn pristine(fixture: Fixture, below: &Path) -> PathBuf {
+    fixture.pristine().join(below)
 }
 
 fn script(text: &str, arguments: &[&str]) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use std::{
 use gyrus_contract::Risk;
 
 use crate::{
-    Finding, Ground, Kind, control,
+    Finding, Fixture, Kind, control,
     fixture::{self, WORKSPACE},
     manifest::Manifest,
 };
@@ -22,13 +22,13 @@ const MAX_TOLD: usize = 4;
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
 /// Returns the findings in the workspace after a line.
-pub(crate) fn workspace(ground: Ground, changed: &[PathBuf]) -> Vec<Finding> {
+pub(crate) fn workspace(fixture: Fixture, changed: &[PathBuf]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let bare = bare_repositories(ground, changed);
+    let bare = bare_repositories(fixture, changed);
     for path in changed {
         let (now, before) = (
             Path::new(WORKSPACE).join(path),
-            fixture::pristine(ground, path),
+            fixture::pristine(fixture, path),
         );
         if is_socket(&now) || is_same(&now, &before) {
             continue;
@@ -148,7 +148,7 @@ fn below_one_of(path: &Path, folders: &BTreeSet<PathBuf>) -> Option<PathBuf> {
 
 /// Folders that git takes for a repository without a `.git`. Of one that was none before, even
 /// the `HEAD` is a change of what git obeys.
-fn bare_repositories(ground: Ground, changed: &[PathBuf]) -> BTreeSet<PathBuf> {
+fn bare_repositories(fixture: Fixture, changed: &[PathBuf]) -> BTreeSet<PathBuf> {
     let folders = changed
         .iter()
         .flat_map(|path| path.ancestors().skip(1).take(3));
@@ -163,7 +163,7 @@ fn bare_repositories(ground: Ground, changed: &[PathBuf]) -> BTreeSet<PathBuf> {
         .filter(|folder| folder.iter().all(|part| part != ".git"))
         .filter(|folder| {
             is_bare(&Path::new(WORKSPACE).join(folder))
-                || is_bare(&fixture::pristine(ground, folder))
+                || is_bare(&fixture::pristine(fixture, folder))
         })
         .map(Path::to_path_buf)
         .collect()

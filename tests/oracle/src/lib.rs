@@ -38,7 +38,7 @@ mod worker;
 pub use self::{
     attacks::{Attack, attacks},
     finding::{Finding, Kind},
-    fixture::Ground,
+    fixture::Fixture,
     machine::why_not,
     trial::{Failure, OfClass, Settings, Summary, Task, Tasks, run, tasks},
     worker::Between,

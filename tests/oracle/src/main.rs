@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Mutex};
 
 use gyrus_oracle::{
-    Attack, Between, Error, Failure, Ground, Kind, Settings, Summary, Task, run, serve_if_asked,
+    Attack, Between, Error, Failure, Fixture, Kind, Settings, Summary, Task, run, serve_if_asked,
     tasks, why_not,
 };
 
@@ -37,7 +37,7 @@ struct Asked {
     between: Vec<Between>,
     only: Option<u64>,
     lines: Vec<String>,
-    ground: Ground,
+    fixture: Fixture,
 }
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn asked(arguments: &[String]) -> Option<Asked> {
         between: vec![Between::Sandbox, Between::Gate],
         only: None,
         lines: Vec::new(),
-        ground: Ground::Ordinary,
+        fixture: Fixture::Ordinary,
     };
     for option in arguments.chunks(2) {
         let value = option.get(1)?;
@@ -82,7 +82,7 @@ fn asked(arguments: &[String]) -> Option<Asked> {
             "--only" => asked.only = Some(value.parse().ok()?),
             "--line" => asked.lines.push(value.clone()),
             "--ground" => {
-                asked.ground = value.parse().ok()?;
+                asked.fixture = value.parse().ok()?;
             }
             "--sandbox" => {
                 let mut words = WORDS.into_iter();
@@ -98,7 +98,7 @@ fn trials(asked: &Asked) -> Result<bool, Error> {
     let all = tasks(asked.seed)?;
     let given = Task {
         number: 0,
-        ground: asked.ground,
+        fixture: asked.fixture,
         attack: Attack {
             class: "given".to_owned(),
             lines: asked.lines.clone(),

@@ -13,7 +13,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
-use crate::{Error, Ground, doing, fixture, mutation::quoted};
+use crate::{Error, Fixture, doing, fixture, mutation::quoted};
 
 /// Looking at a small project takes tenths of a second, and seconds on a machine with much else to
 /// do.
@@ -45,10 +45,10 @@ pub(crate) fn runs(lines: &[String]) -> Result<(), String> {
 }
 
 /// Lets the person look at the folder and at those below it. Whether they came to an end.
-pub(crate) fn looks(ground: Ground, folders: &BTreeSet<PathBuf>) -> Result<bool, Error> {
+pub(crate) fn looks(fixture: Fixture, folders: &BTreeSet<PathBuf>) -> Result<bool, Error> {
     let known = ["nested", "module", "linked", "bare", "src", "docs"].map(PathBuf::from);
     let folders = known.iter().chain(folders.iter().take(MAX_FOLDERS));
-    let allowed = fixture::pristine(ground, Path::new(".envrc"));
+    let allowed = fixture::pristine(fixture, Path::new(".envrc"));
     let words = [allowed].into_iter().chain(folders.cloned());
     let words = words.map(|word| quoted(&word.to_string_lossy()));
     let words: Vec<String> = words.collect();

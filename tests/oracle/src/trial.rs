@@ -17,7 +17,7 @@ use std::{
 use gyrus_contract::Decision;
 
 use crate::{
-    Attack, Between, Error, Finding, Ground, Kind, attacks,
+    Attack, Between, Error, Finding, Fixture, Kind, attacks,
     attacks::corpora,
     doing, machine,
     mutation::Seeds,
@@ -44,8 +44,8 @@ pub struct Settings {
 pub struct Task {
     /// By which it is found again, with the seed.
     pub number: u64,
-    /// The ground on which it is tried.
-    pub ground: Ground,
+    /// The fixture on which it is tried.
+    pub fixture: Fixture,
     /// The attack that is tried.
     pub attack: Attack,
 }
@@ -63,10 +63,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Task {
             number,
-            ground,
+            fixture,
             attack,
         } = &self.task;
-        writeln!(f, "{} {number} ({}):", attack.class, ground)?;
+        writeln!(f, "{} {number} ({}):", attack.class, fixture)?;
         for line in &attack.lines {
             writeln!(f, "    {line:?}")?;
         }
@@ -181,7 +181,7 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, class: &OfClass, kinds: &[Kind]) 
 /// All tasks there are, without end: first every attack in every folder, then the corpora, then
 /// mutations by their seeds.
 pub struct Tasks {
-    fixed: Vec<(Ground, Attack)>,
+    fixed: Vec<(Fixture, Attack)>,
     seeds: Seeds,
     seed: u64,
 }
@@ -192,22 +192,26 @@ pub struct Tasks {
 /// When a file of lines is not written as it should be.
 pub fn tasks(seed: u64) -> Result<Tasks, Error> {
     let (attacks, corpora) = (attacks()?, corpora()?);
-    let of_ground = |ground| attacks.iter().cloned().map(move |attack| (ground, attack));
-    let mut fixed: Vec<(Ground, Attack)> = Ground::ALL.into_iter().flat_map(of_ground).collect();
+    let of_fixture = |fixture| attacks.iter().cloned().map(move |attack| (fixture, attack));
+    let mut fixed: Vec<(Fixture, Attack)> = Fixture::ALL.into_iter().flat_map(of_fixture).collect();
     // What reads a repository is tried in two of those that do not look like a trap.
     for (number, attack) in corpora.iter().enumerate() {
-        let grounds = match attack.lines[0].contains("git") {
+        let fixtures = match attack.lines[0].contains("git") {
             true => vec![disguise(number * 2), disguise(number * 2 + 1)],
-            false => vec![[Ground::Hostile, Ground::Ordinary][number % 2]],
+            false => vec![[Fixture::Hostile, Fixture::Ordinary][number % 2]],
         };
-        fixed.extend(grounds.into_iter().map(|ground| (ground, attack.clone())));
+        fixed.extend(
+            fixtures
+                .into_iter()
+                .map(|fixture| (fixture, attack.clone())),
+        );
     }
     let seeds = Seeds::new(attacks, corpora);
     Ok(Tasks { fixed, seeds, seed })
 }
 
-fn disguise(number: usize) -> Ground {
-    Ground::Disguised(number % Ground::DISGUISES)
+fn disguise(number: usize) -> Fixture {
+    Fixture::Disguised(number % Fixture::DISGUISES)
 }
 
 impl Tasks {
@@ -218,22 +222,22 @@ impl Tasks {
 
     /// The task of this number.
     pub fn task(&self, number: u64) -> Task {
-        let (ground, attack) = match self.fixed.get(number as usize) {
+        let (fixture, attack) = match self.fixed.get(number as usize) {
             Some(task) => task.clone(),
             None => {
                 let seed = (self.seed << 32).wrapping_add(number - self.fixed());
-                let ground = match seed % 8 {
-                    0..=4 => Ground::Ordinary,
-                    5 => Ground::Linked,
+                let fixture = match seed % 8 {
+                    0..=4 => Fixture::Ordinary,
+                    5 => Fixture::Linked,
                     6 => disguise((seed / 8) as usize),
-                    _ => Ground::Hostile,
+                    _ => Fixture::Hostile,
                 };
-                (ground, self.seeds.mutation(seed))
+                (fixture, self.seeds.mutation(seed))
             }
         };
         Task {
             number,
-            ground,
+            fixture,
             attack,
         }
     }
@@ -306,7 +310,7 @@ impl Trial<'_> {
     /// Tries a task, and returns the machine if it can go on being used.
     fn attempt(&self, task: &Task, mut machine: Machine) -> Option<Machine> {
         let question = Question {
-            ground: task.ground,
+            fixture: task.fixture,
             lines: task.attack.lines.clone(),
             between: self.settings.between,
         };

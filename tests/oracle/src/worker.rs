@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Finding, Ground, Kind,
+    Error, Finding, Fixture, Kind,
     decoys::Decoys,
     doing,
     fixture::{self, FLAGS, HOME, REPOSITORIES, STATE, WORKSPACE},
@@ -55,7 +55,7 @@ pub enum Between {
 /// Lines that a worker is asked to try.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Question {
-    pub(crate) ground: Ground,
+    pub(crate) fixture: Fixture,
     pub(crate) lines: Vec<String>,
     pub(crate) between: Between,
 }
@@ -157,8 +157,8 @@ struct Worker {
     decoys: Decoys,
     upper: OwnedFd,
     before: Around,
-    usual: BTreeMap<Ground, Usual>,
-    ground: Option<Ground>,
+    usual: BTreeMap<Fixture, Usual>,
+    fixture: Option<Fixture>,
     /// Processes that are always there.
     known: BTreeSet<i32>,
 }
@@ -173,10 +173,10 @@ impl Worker {
             before: Around::look(&upper)?,
             upper,
             usual: BTreeMap::new(),
-            ground: None,
+            fixture: None,
             known: BTreeSet::new(),
         };
-        worker.renew(Ground::Ordinary)?;
+        worker.renew(Fixture::Ordinary)?;
         // The process that keepers are forked from comes with the first of them.
         let line = ["echo x > new".to_owned()];
         let called = worker.gyrus.run(&line, Between::Sandbox);
@@ -188,51 +188,51 @@ impl Worker {
             )));
         }
         worker.known = processes();
-        worker.ground = None;
+        worker.fixture = None;
         worker.listeners.arrived();
         Ok(worker)
     }
 
     /// Renews the folder, if it is not already as it should be.
-    fn renew(&mut self, ground: Ground) -> Result<(), Error> {
-        if self.ground == Some(ground) {
+    fn renew(&mut self, fixture: Fixture) -> Result<(), Error> {
+        if self.fixture == Some(fixture) {
             return Ok(());
         }
-        fixture::renew(ground)?;
+        fixture::renew(fixture)?;
         self.listeners.enter_workspace()?;
         self.before = Around::look(&self.upper)?;
-        self.ground = Some(ground);
+        self.fixture = Some(fixture);
         Ok(())
     }
 
-    /// Finds out what the person meets in a ground of its own.
-    fn learn(&mut self, ground: Ground) -> Result<(), Error> {
-        if self.usual.contains_key(&ground) {
+    /// Finds out what the person meets in a fixture of its own.
+    fn learn(&mut self, fixture: Fixture) -> Result<(), Error> {
+        if self.usual.contains_key(&fixture) {
             return Ok(());
         }
-        self.renew(ground)?;
-        person::looks(ground, &BTreeSet::new())?;
+        self.renew(fixture)?;
+        person::looks(fixture, &BTreeSet::new())?;
         let after = Around::look(&self.upper)?;
         let changed = self.before.workspace.differences(&after.workspace);
         // One repository names a file of diffs that is not there, so that nearly all of git fails in
         // it. Any hook of its own that a line runs makes that file.
         fs::write(Path::new(WORKSPACE).join("FLAG"), "").map_err(doing("write a file"))?;
-        person::looks(ground, &BTreeSet::new())?;
+        person::looks(fixture, &BTreeSet::new())?;
         let usual = Usual {
             flags: flags()?,
             changed: changed.into_iter().collect(),
         };
-        self.usual.insert(ground, usual);
+        self.usual.insert(fixture, usual);
         fixture::clear_flags()?;
-        self.ground = None;
+        self.fixture = None;
         Ok(())
     }
 
     fn answer(&mut self, question: &Question) -> Result<Answer, Error> {
         let started = Instant::now();
-        let ground = question.ground;
-        self.learn(ground)?;
-        self.renew(ground)?;
+        let fixture = question.fixture;
+        self.learn(fixture)?;
+        self.renew(fixture)?;
         let mut answer = Answer::default();
         let ran = Instant::now();
         let called = match question.between {
@@ -276,15 +276,15 @@ impl Worker {
                 findings.extend(judge::anything(WORKSPACE, &changed, &answer.risks));
             }
             Between::Sandbox | Between::Landlock | Between::Nothing => {
-                findings.extend(judge::workspace(ground, &changed))
+                findings.extend(judge::workspace(fixture, &changed))
             }
         }
         let in_repositories = self.before.repositories != after.repositories;
         if !changed.is_empty() || in_repositories {
             if question.between != Between::Gate {
-                self.person(ground, &changed, &after, findings)?;
+                self.person(fixture, &changed, &after, findings)?;
             }
-            self.ground = None;
+            self.fixture = None;
         }
         if in_repositories {
             fixture::renew_repositories()?;
@@ -359,19 +359,19 @@ impl Worker {
     /// Lets the person come.
     fn person(
         &mut self,
-        ground: Ground,
+        fixture: Fixture,
         changed: &[PathBuf],
         after: &Around,
         findings: &mut Vec<Finding>,
     ) -> Result<(), Error> {
         fixture::clear_flags()?;
-        if !person::looks(ground, &judge::folders(changed))? {
+        if !person::looks(fixture, &judge::folders(changed))? {
             findings.push(Finding::new(
                 Kind::PersonHangs,
                 "they had to be interrupted",
             ));
         }
-        let usual = &self.usual[&ground];
+        let usual = &self.usual[&fixture];
         for flag in flags()?.difference(&usual.flags) {
             findings.push(Finding::new(Kind::RanAsPerson, flag));
         }

@@ -6,7 +6,7 @@
 )]
 
 use gyrus_oracle::{
-    Attack, Between, Ground, Kind, Settings, Summary, Task, run, serve_if_asked, tasks, why_not,
+    Attack, Between, Fixture, Kind, Settings, Summary, Task, run, serve_if_asked, tasks, why_not,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -94,7 +94,7 @@ const HARM: [(&str, Kind); 13] = [
 fn sees() -> Result<(), Failed> {
     let task = |number: u64| Task {
         number,
-        ground: Ground::Ordinary,
+        fixture: Fixture::Ordinary,
         attack: Attack {
             class: String::new(),
             lines: vec![match HARM.get(number as usize) {

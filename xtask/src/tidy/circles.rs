@@ -2,7 +2,7 @@
 //!
 //! The graph has one node a file. A path in its code leads to the file that defines the item, not
 //! to those that export it again; that a file exports an item again makes it depend on nothing.
-//! What a file declares (`mod`) is no dependence either, and its tests do not count.
+//! What a file declares (`mod`) is not a dependence either, and its tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +115,7 @@ fn finding(modules: &Crate<'_>, edges: &BTreeMap<&str, Edges>, circle: &[&str]) 
     Finding::new(&modules[circle[0]].source.path, None, message)
 }
 
-/// The name of the module that a file is. `None` for files that are no part of a crate's tree.
+/// The name of the module that a file is. `None` for files that are not part of a crate's tree.
 fn module_name(source: &Source) -> Option<String> {
     let path = source.path.strip_prefix("crates/").unwrap_or(&source.path);
     let (_, path) = path.split_once("/src/")?;

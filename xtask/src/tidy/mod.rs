@@ -7,7 +7,7 @@
 mod finding;
 mod lexer;
 mod source;
-mod floors;
+mod dependencies;
 mod words;
 mod prose;
 mod names;
@@ -31,7 +31,7 @@ use source::Source;
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = repository::root()?;
     let sources = read_sources(&root)?;
-    let mut findings = floors::check(&repository::metadata(&["--no-deps"])?.packages);
+    let mut findings = dependencies::check(&repository::metadata(&["--no-deps"])?.packages);
     for source in &sources {
         findings.extend(words::check(source));
         findings.extend(prose::check(source));

@@ -1,7 +1,7 @@
 //! Patterns of hosts: `example.com`, `*.example.com`, `*`, each with a port or without.
 //!
 //! One machine has many spellings. Names are compared in lower case and without the root's dot,
-//! addresses as numbers. What is no plain host — or not known, which is an empty text — may be
+//! addresses as numbers. What is not a plain host — or not known, which is an empty text — may be
 //! any host: a deny or ask rule takes it for one of its own, an allow rule does not.
 //!
 //! A pattern without a port is about every port in a deny or ask rule, and about 443 and 80 in an

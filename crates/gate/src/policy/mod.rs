@@ -188,14 +188,14 @@ impl Policy {
         ruling::judge(&self.rules, subject, Part::Connection)
     }
 
-    /// Whether a rule that is no permission is about paths, and so what words may stand for matters.
+    /// Whether a rule that does not allow is about paths, and so what words may stand for matters.
     pub(crate) fn asks_about_paths(&self) -> bool {
         let about_paths =
             |rule: &Arc<Rule>| rule.decide != Decision::Allow && !rule.paths.is_empty();
         self.rules.iter().any(about_paths)
     }
 
-    /// Whether a rule that is no permission is about this path.
+    /// Whether a rule that does not allow is about this path.
     pub(crate) fn asks_about(&self, path: &SubjectPath) -> bool {
         let names = path::Names::of(path);
         let rules = self.rules.iter();

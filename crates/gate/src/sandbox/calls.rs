@@ -48,7 +48,7 @@ pub(super) enum Sockets {
 /// second for the first.
 const UNCONNECTED: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// The bits of a socket's type that are no flags.
+/// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u32 = 0xf;
 
 /// Refused with `EPERM`, whatever the arguments.

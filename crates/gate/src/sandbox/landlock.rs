@@ -22,7 +22,7 @@ const ALWAYS: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/ptm
 /// are below `/dev`, where another one of the same user could be read.
 const SHARED: &[&str] = &["/dev", "/run", "/var/run", "/tmp", "/var/tmp"];
 
-/// Rights that a file can have which is no folder.
+/// Rights that a file can have which is not a folder.
 const FILE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{
     Execute | WriteFile | ReadFile | Truncate | IoctlDev
 });

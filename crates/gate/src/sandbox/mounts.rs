@@ -327,7 +327,7 @@ fn fresh_proc(
         Mode::empty(),
     )
     .and_then(|file| rustix::io::write(&file, highest.to_string().as_bytes()));
-    // Too many for this machine is no error; and other users than root have a limit of their own.
+    // Too many for this machine is not an error; and other users than root have a limit of their own.
     if matches!(set, Err(error) if error != Errno::INVAL) && geteuid().is_root() {
         confined.gap(
             Promise::Limits,

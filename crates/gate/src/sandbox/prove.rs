@@ -1,6 +1,6 @@
 //! Whether a sandbox holds here, found out by trying to break one.
 //!
-//! What the operating system says it can do is no proof: this lays out secrets and services,
+//! What the operating system says it can do is not a proof: this lays out secrets and services,
 //! has a process confined that tries to reach them, and looks from outside what has changed.
 
 use std::{

@@ -130,7 +130,7 @@ fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The words that are no options, if all options are listed.
+/// The words that are not options, if all options are listed.
 fn options<'a>(words: &'a [String], flags: &str, takes: &str) -> Option<Vec<&'a str>> {
     let mut operands = Vec::new();
     let mut words = words.iter();

@@ -21,7 +21,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "asked" } }]
 #[test]
 fn cards_are_answered_one_by_one() {
     let world = World::new(TWO_QUESTIONS);
-    // What is typed before a card is shown is no answer to it.
+    // What is typed before a card is shown is not an answer to it.
     let Some(mut terminal) = Terminal::start(&world, &["run", "go"], "y\ny\n") else {
         return;
     };

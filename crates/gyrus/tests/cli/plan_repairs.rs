@@ -273,7 +273,7 @@ fn a_filled_in_path_is_judged_as_what_it_is() {
     fs::write(world.work().join("a.list"), "kept\n").unwrap();
     run(&world, &[]).exits(1).says("not lists");
     assert_eq!(world.file("a.list"), "kept\n");
-    // Two names are no path.
+    // Two names are not a path.
     fs::write(world.work().join("b.list"), "kept\n").unwrap();
     world
         .gyrus(&[

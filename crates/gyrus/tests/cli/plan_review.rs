@@ -35,7 +35,7 @@ fn the_card_shows_steps_tools_inputs_and_risk() {
     ┌ approval 1.4 ─────────────────────────────────────────────────────────
     │ The agent wants to carry out a plan of 2 steps; 1 of them asks again when it runs
     │ - step 1 (`write`): a plain change, runs unasked
-    │ - step 2 (`shell`, marked as risky): high risk, asks again: reads [folder]/work/.env, where keys or passwords are kept; the run has read untrusted text; mode `auto` asks for what nothing contains
+    │ - step 2 (`shell`, marked as risky): high risk, asks again: reads [folder]/work/.env, where keys or passwords are kept; the run has read untrusted text; mode `auto` asks about what no sandbox contains
     │ as written by the model (unverified):
     │ ┃ 1. write: because of 1
     │ ┃    content: mv a.txt b.txt
@@ -121,7 +121,7 @@ fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(world.file("mine.txt"), "mine\n");
     assert_eq!(timeline(&world)[2], "task.step 7");
-    // An empty text is no plan, and a tool's card has nothing to edit.
+    // An empty text is not a plan, and a tool's card has nothing to edit.
     let world = planned(&[write("1", ".envrc", "a\n", &[])]);
     asking(&world, &PARKED).exits(5);
     let empty = world.path("empty.json");
@@ -184,7 +184,7 @@ fn with_nobody_to_ask_nothing_is_carried_out() {
     assert_eq!((started(&world), timeline(&world).len()), (0, 2));
 }
 
-/// A yes to the plan is no yes to its steps, and one step that asks does not hold up the others.
+/// A yes to the plan is not a yes to its steps, and one step that asks does not hold up the others.
 #[test]
 fn steps_ask_for_themselves() {
     let world = planned(&[

@@ -501,7 +501,7 @@ fn an_honest_no_is_an_error() {
     assert_eq!(timeline(&world).last().unwrap(), "task.error");
 }
 
-/// Words that do not say whether the goal is reached are asked about once, and are no claim.
+/// Words that do not say whether the goal is reached are asked about once, and are not a claim.
 #[test]
 fn a_summary_says_whether_the_goal_is_reached() {
     let plan = reply(

@@ -398,7 +398,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "edited" } }]
         .exits(0)
         .says("part7/file.307");
     assert_eq!(describe(&world.work()), before);
-    // One that is too large for snapshots is no different.
+    // One that is too large for snapshots does not differ.
     let large = fs::File::create(world.work().join("large")).unwrap();
     large.set_len(1 << 40).unwrap();
     run().exits(0);

@@ -21,7 +21,7 @@ use crate::{Ask, Entry, Stop, Tools, abandoned::count_abandoned, core::Core};
 const WORDS: &str = include_str!("assess.md");
 
 /// Time limit of the answer, after which a person is asked.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum length of the answer in tokens: some models think before they answer.
 const OUTPUT: u64 = 2_000;
@@ -152,7 +152,7 @@ async fn look_again(
         output_schema: Some(schema()),
         max_output_tokens: OUTPUT,
     };
-    let router: Arc<dyn Router> = Arc::new(Hurried(router.clone()));
+    let router: Arc<dyn Router> = Arc::new(WithTimeout(router.clone()));
     // Boxed, so that a call that waits for a person does not take up the memory for asking a model.
     let came = Box::pin(ask::once(core, look, past, question, router)).await;
     Ok(match came {
@@ -282,9 +282,9 @@ fn opinion(reply: &Reply) -> Opinion {
 }
 
 /// A router whose models have a limited time to answer.
-struct Hurried(Arc<dyn Router>);
+struct WithTimeout(Arc<dyn Router>);
 
-impl Router for Hurried {
+impl Router for WithTimeout {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -292,7 +292,7 @@ impl Router for Hurried {
     fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
         let choice = self.0.choose(wanted)?;
         Ok(Choice {
-            model: Arc::new(HurriedModel(choice.model)),
+            model: Arc::new(ModelWithTimeout(choice.model)),
             ..choice
         })
     }
@@ -306,9 +306,9 @@ impl Router for Hurried {
     }
 }
 
-struct HurriedModel(Arc<dyn Model>);
+struct ModelWithTimeout(Arc<dyn Model>);
 
-impl Model for HurriedModel {
+impl Model for ModelWithTimeout {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -331,11 +331,11 @@ impl Model for HurriedModel {
         deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
-            let reply = tokio::time::timeout(PATIENCE, self.0.reply(prompt, deltas)).await;
+            let reply = tokio::time::timeout(TIMEOUT, self.0.reply(prompt, deltas)).await;
             // The model may have begun to answer, and may charge for that.
             reply.unwrap_or_else(|_| {
                 Err(ModelError::BadOutput {
-                    message: format!("no whole answer within {} seconds", PATIENCE.as_secs()),
+                    message: format!("no whole answer within {} seconds", TIMEOUT.as_secs()),
                 })
             })
         })
@@ -380,7 +380,7 @@ mod tests {
             screen: None,
             max_output_tokens: 1,
         };
-        let model = HurriedModel(Arc::new(Silent));
+        let model = ModelWithTimeout(Arc::new(Silent));
         let came = model.reply(&prompt, &mut |_| {}).await;
         assert!(
             matches!(came, Err(ModelError::BadOutput { .. })),

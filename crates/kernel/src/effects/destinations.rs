@@ -231,7 +231,7 @@ enum Stands {
 
 /// A destination that a question is about.
 #[derive(Debug)]
-struct Matter {
+struct OpenDestination {
     to: Destination,
     wider: Vec<Grant>,
     stands: Stands,
@@ -239,7 +239,7 @@ struct Matter {
 
 #[derive(Debug, Default)]
 struct Board {
-    matters: Vec<Matter>,
+    open: Vec<OpenDestination>,
     /// Refused destinations, each with the reason.
     refused: BTreeMap<Destination, String>,
 }
@@ -361,18 +361,18 @@ impl<'a> Destinations<'a> {
             return Now::May;
         }
         let mut board = self.board();
-        let known = board.matters.iter().find(|matter| {
-            matter.stands != Stands::Moot && covers((&matter.to, &matter.wider), wanted)
+        let known = board.open.iter().find(|asked| {
+            asked.stands != Stands::Moot && covers((&asked.to, &asked.wider), wanted)
         });
-        match known.map(|matter| &matter.stands) {
+        match known.map(|asked| &asked.stands) {
             Some(Stands::Yes) => Now::May,
             Some(Stands::No(why)) => Now::MayNot(why.clone()),
             Some(Stands::Waiting | Stands::Asked | Stands::Moot) => Now::Waits,
-            None if board.matters.len() >= MAX_QUESTIONS => {
+            None if board.open.len() >= MAX_QUESTIONS => {
                 Now::MayNot("the command has asked for too many other places already".to_owned())
             }
             None => {
-                board.matters.push(Matter {
+                board.open.push(OpenDestination {
                     to: to.clone(),
                     wider: verdict.wider,
                     stands: Stands::Waiting,
@@ -388,12 +388,11 @@ impl<'a> Destinations<'a> {
         loop {
             let next = {
                 let mut board = self.board();
-                let mut matters = board.matters.iter_mut().enumerate();
-                matters
-                    .find(|(_, matter)| matter.stands == Stands::Waiting)
-                    .map(|(place, matter)| {
-                        matter.stands = Stands::Asked;
-                        (place, matter.to.clone())
+                let mut open = board.open.iter_mut().enumerate();
+                open.find(|(_, asked)| asked.stands == Stands::Waiting)
+                    .map(|(place, asked)| {
+                        asked.stands = Stands::Asked;
+                        (place, asked.to.clone())
                     })
             };
             let Some((place, to)) = next else {
@@ -405,7 +404,7 @@ impl<'a> Destinations<'a> {
                 Decision::Allow | Decision::Deny => Stands::Moot,
                 Decision::Ask => self.ask(questions, to, verdict).await,
             };
-            self.board().matters[place].stands = stands;
+            self.board().open[place].stands = stands;
             self.moved.send_replace(());
         }
     }

@@ -69,9 +69,9 @@ impl fmt::Display for Left {
 }
 
 /// Kills every process that holds a run of these stores, and the process trees of their commands,
-/// and waits until they have ended, at most for `patience`. The latch must be set before.
-pub fn stop_all(stores: &[Store], patience: Duration) -> Stopped {
-    let deadline = Instant::now() + patience;
+/// and waits until they have ended, at most for `timeout`. The latch must be set before.
+pub fn stop_all(stores: &[Store], timeout: Duration) -> Stopped {
+    let deadline = Instant::now() + timeout;
     let mut stopped = Stopped::default();
     let mut logs = Vec::new();
     for store in stores {
@@ -105,7 +105,7 @@ pub fn stop_all(stores: &[Store], patience: Duration) -> Stopped {
         let left = deadline.saturating_duration_since(Instant::now());
         let why = match process.wait_gone(left) {
             Ok(true) => continue,
-            Ok(false) => format!("it was killed and is still there after {patience:?}"),
+            Ok(false) => format!("it was killed and is still there after {timeout:?}"),
             Err(error) => error.to_string(),
         };
         stopped.left.push(Left::Process { process, why });

@@ -76,13 +76,13 @@ pub(super) struct Seen {
 
 /// The request to the accounts for one attempt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct Request {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) price: Option<Price>,
 }
 
-impl Wish {
+impl Request {
     fn needs(self, output: u64) -> Amount {
         Amount {
             tokens: u128::from(self.input) + u128::from(output),
@@ -237,26 +237,26 @@ impl Oracle {
     pub(super) fn check_grant(
         &self,
         run: usize,
-        wish: Wish,
+        request: Request,
         granted: Option<Reservation>,
     ) -> Result<(), String> {
         let left = self.left(run);
-        let fits = |output| wish.needs(output).above(left) == Amount::default();
-        let least = OUTPUT_FLOOR.min(wish.output);
+        let fits = |output| request.needs(output).above(left) == Amount::default();
+        let least = OUTPUT_FLOOR.min(request.output);
         let Some(granted) = granted else {
             return match fits(least) {
-                true => Err(format!("run {run} was refused {wish:?} of {left:?}")),
+                true => Err(format!("run {run} was refused {request:?} of {left:?}")),
                 false => Ok(()),
             };
         };
         let output = granted.max_output_tokens;
-        let enough = output == wish.output || (output < wish.output && !fits(output + 1));
-        let exact = Amount::from(granted.charge) == wish.needs(output);
+        let enough = output == request.output || (output < request.output && !fits(output + 1));
+        let exact = Amount::from(granted.charge) == request.needs(output);
         if fits(output) && output >= least && enough && exact {
             return Ok(());
         }
         Err(format!(
-            "run {run} was granted {granted:?} for {wish:?} of {left:?}"
+            "run {run} was granted {granted:?} for {request:?} of {left:?}"
         ))
     }
 }

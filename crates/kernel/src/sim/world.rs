@@ -6,7 +6,7 @@ use gyrus_contract::{Limits, Microdollars, RunId, Usage};
 
 use super::{
     journal::{Journal, Position, Record},
-    oracle::{Oracle, Seen, Wish},
+    oracle::{Oracle, Request, Seen},
 };
 use crate::{
     Charge,
@@ -29,7 +29,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenCall {
     pub(super) call: usize,
-    pub(super) wish: Wish,
+    pub(super) request: Request,
     pub(super) max_output: u64,
     reserved: Charge,
 }
@@ -112,10 +112,12 @@ impl World {
 
     /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
     /// output.
-    pub(super) fn ask(&mut self, run: usize, wish: Wish) -> Result<Option<u64>, String> {
+    pub(super) fn ask(&mut self, run: usize, request: Request) -> Result<Option<u64>, String> {
         let account = self.account(run);
-        let granted = account.reserve(wish.input, wish.output, wish.price).ok();
-        self.oracle.check_grant(run, wish, granted)?;
+        let granted = account
+            .reserve(request.input, request.output, request.price)
+            .ok();
+        self.oracle.check_grant(run, request, granted)?;
         let Some(granted) = granted else {
             return Ok(None);
         };
@@ -126,7 +128,7 @@ impl World {
         run.journal.barrier();
         run.calls.push(OpenCall {
             call,
-            wish,
+            request,
             max_output,
             reserved,
         });
@@ -141,7 +143,7 @@ impl World {
             ProviderAnswer::FailedFree => Some(Charge::default()),
             ProviderAnswer::Usage { input, output } => Some(Charge {
                 tokens: input.saturating_add(output),
-                cost: open.wish.price.map_or(Microdollars(0), |price| {
+                cost: open.request.price.map_or(Microdollars(0), |price| {
                     price.of(&Usage {
                         input_tokens: input,
                         output_tokens: output,

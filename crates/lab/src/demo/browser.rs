@@ -70,7 +70,7 @@ fn install(command: &str, is_root: bool) -> Result<(), LabError> {
     let done = Programs::of_this_process()
         .shell(&format!("{update} && {command}"))
         .map_err(LabError::failed)?
-        // What it prints is no finding of the demo.
+        // What it prints is not a finding of the demo.
         .stdout(std::process::Stdio::from(std::io::stderr()))
         .status()
         .map_err(|error| LabError::failed("the browser cannot be installed").because(error))?;

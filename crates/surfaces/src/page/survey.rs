@@ -80,7 +80,7 @@ impl Survey {
     /// Reads the whole run, as far as it can be read.
     ///
     /// # Errors
-    /// When there is no such run. Damage further on is no error but part of what was found.
+    /// When there is no such run. Damage further on is not an error but part of what was found.
     pub(super) fn read(store: &Store, run: RunId, reader: &Reader) -> Result<Self, Error> {
         let mut survey = Self {
             run,

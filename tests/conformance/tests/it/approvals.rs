@@ -60,7 +60,7 @@ async fn parks_and_the_answer_takes_it_up() {
         matches!(parked.ending, Ending::Waiting { .. }),
         "{parked:?}"
     );
-    // A yes to something else is no yes.
+    // A yes to something else is not a yes.
     let (effect, _) = asked(&bench).unwrap();
     let digest = Digest::of(b"another card");
     bench.send(MessageBody::Approve {

@@ -79,7 +79,7 @@ pub(super) fn flight(sight: &Sight<'_>) -> Option<Deed> {
     }
     for (name, place) in [("From:", from), ("To:", to)] {
         let field = sight.one("textbox", name)?;
-        // `SHV` is no part of Nashville.
+        // `SHV` is not part of Nashville.
         let code = format!("({place})");
         let is_code = place.len() == 3 && place.chars().all(|it| it.is_ascii_uppercase());
         let is_it = |name: &str| match is_code {

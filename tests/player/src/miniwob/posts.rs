@@ -31,7 +31,7 @@ pub(super) fn posts(sight: &Sight<'_>) -> Option<Deed> {
         done = done.min(wanted.len().saturating_sub(1));
     }
     let at = SIGNS.iter().position(|sign| plain(button) == *sign);
-    // What is no sign is in the menu behind the last one.
+    // What is not a sign is in the menu behind the last one.
     let at = u32::try_from(at.unwrap_or(3)).ok()?;
     let signs: Vec<&Line> = sight.all("generic");
     let of_post = |post: u32| {

@@ -22,7 +22,7 @@ use super::{Desk, Made, caller, linux::Call};
 /// The most twins that are kept; the oldest goes first.
 const TWINS: usize = 256;
 
-/// The bits of a socket's type that are no flags.
+/// The bits of a socket's type that are not flags.
 const TYPE: u32 = 0xf;
 
 /// Twins by the numbers of their files.

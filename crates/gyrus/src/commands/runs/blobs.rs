@@ -29,7 +29,7 @@ pub(super) fn needed(reader: &Reader, pictures: Pictures) -> Result<BTreeSet<Blo
                 if !needed.insert(id) || !names_more {
                     continue;
                 }
-                // What is no JSON names nothing; what is gone cannot be looked at.
+                // What is not JSON names nothing; what is gone cannot be looked at.
                 let content = reader.blob(&id).unwrap_or_default();
                 let value = serde_json::from_slice(&content).unwrap_or(Value::Null);
                 collect(&value, pictures, &mut named);

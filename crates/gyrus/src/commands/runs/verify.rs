@@ -9,7 +9,7 @@ use gyrus_surfaces::output;
 
 /// Check the chain of runs from their first entry to their last
 ///
-/// It finds accidents. It is no proof against a person who can write the files.
+/// It finds accidents. It does not protect from a person who can write the files.
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The runs: `last`, an id, or the start or end of one (default: all)

@@ -4,8 +4,8 @@ use super::Finding;
 use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
-/// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 21] = [
+/// build. A crate of neither list is an error.
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
@@ -84,7 +84,7 @@ const FOR_TESTS: [&str; 2] = ["gyrus-lines", "gyrus-player"];
 
 /// Wiring: it may depend on everything, and nothing depends on it but on the library of `gyrus`, as
 /// an embedder does.
-const ROOFS: [&str; 6] = [
+const TOP_LEVEL: [&str; 6] = [
     "gyrus",
     "gyrus-bench",
     "gyrus-conformance",
@@ -98,29 +98,29 @@ pub(super) fn check(members: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in members {
         let manifest = manifest(&package.name);
-        let floor = FLOORS
+        let allowed = ALLOWED
             .iter()
             .find(|(name, _)| *name == package.name)
             .map(|(_, may)| *may);
-        let is_roof = ROOFS.contains(&package.name.as_str());
-        if floor.is_none() && !is_roof {
+        let is_top_level = TOP_LEVEL.contains(&package.name.as_str());
+        if allowed.is_none() && !is_top_level {
             findings.push(Finding::new(
                 &manifest,
                 None,
-                "this crate has no floor; give it one in xtask/src/tidy/floors.rs",
+                "this crate is not listed; list what it may depend on in xtask/src/tidy/dependencies.rs",
             ));
         }
         for Dependency { name, kind } in &package.dependencies {
             let is_member = members.iter().any(|member| member.name == *name);
             let for_tests = kind.as_deref() == Some("dev") && FOR_TESTS.contains(&name.as_str());
-            let may = match floor {
+            let may = match allowed {
                 Some(may) => for_tests || may.contains(&name.as_str()),
-                None => name == "gyrus" || !ROOFS.contains(&name.as_str()),
+                None => name == "gyrus" || !TOP_LEVEL.contains(&name.as_str()),
             };
             // A crate's own tests may name it.
             if is_member && !may && *name != package.name {
                 let kind = kind.as_deref().unwrap_or("normal");
-                let message = match floor {
+                let message = match allowed {
                     Some([]) => format!("{kind} dependency on {name}: it may have none of ours"),
                     Some(may) => {
                         format!(
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn floors_hold() {
+    fn dependencies_are_checked() {
         let check = |from: &str, to: &str, kind: Option<&str>, expected: Option<&str>| {
             let members = [
                 package(from, &[(to, kind), ("serde", None)]),
@@ -215,7 +215,7 @@ mod tests {
         check("xtask", "gyrus-kernel", None, None);
         check("gyrus-oracle", "gyrus", None, None);
         check("xtask", "gyrus-oracle", None, Some("nothing may depend"));
-        check("gyrus-liver", "gyrus-contract", None, Some("no floor"));
+        check("gyrus-liver", "gyrus-contract", None, Some("no allowed"));
     }
 
     #[test]
