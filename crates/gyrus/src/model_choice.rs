@@ -259,7 +259,7 @@ fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {
     }
 }
 
-/// Nobody: for reading and replaying, where no model may be asked.
+/// A router without models: for reading and replaying, where no model may be asked.
 pub(crate) struct NoModel;
 
 impl Model for NoModel {

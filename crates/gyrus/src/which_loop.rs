@@ -15,8 +15,8 @@ struct Asked {
     chooses: bool,
     /// The flag's effect, in words that follow its name.
     does: &'static str,
-    /// The reason for another loop to refuse the flag, in words that stand after the flag and before that loop's name; `None` where
-    /// every loop takes it.
+    /// The reason why another loop refuses the flag, after the flag and before that loop's name;
+    /// `None` where every loop takes it.
     refused: Option<(&'static str, &'static str)>,
     /// The flags that would choose this loop.
     remedy: &'static str,

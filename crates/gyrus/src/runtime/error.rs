@@ -1,4 +1,4 @@
-//! The errors of setting runs up.
+//! Errors of setting runs up.
 
 use std::{io, path::PathBuf};
 

@@ -34,9 +34,7 @@ pub(super) fn surroundings(mode: Mode, tools: &[Arc<ToolSpec>]) -> String {
             "plain changes in the folder, and what runs confined, happen unasked; a person is \
              asked about everything else, step by step"
         }
-        Mode::Auto => {
-            "a person is asked only about what runs outside the sandbox, and what is critical"
-        }
+        Mode::Auto => "a person is asked only about what is unsandboxed or critical",
         Mode::Never => "nobody is asked; a step that would have to ask fails",
     };
     let mut text = format!("Trust level: `{mode}`: {means}.\n\nThe tools:\n");
