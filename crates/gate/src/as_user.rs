@@ -14,9 +14,8 @@ use serde_json::Value;
 
 use crate::{
     own_paths::OwnPaths,
-    reading_verbs, resolve,
-    risk::{Weight, uses_secret},
-    shell,
+    reading_verbs, resolve, shell,
+    weight::{Weight, uses_secret},
 };
 
 /// Programs that run whatever their arguments or the files of a folder say.

@@ -180,6 +180,11 @@ fn special(change: &ChangedPath) -> Option<String> {
     (change.change == PathChange::Special).then(|| "it is a pipe, a socket or a device".to_owned())
 }
 
+/// Whether git reads its configuration or hooks below this path, in any letter case.
+pub(crate) fn has_git_part(path: &Path) -> bool {
+    path.iter().any(|part| part.eq_ignore_ascii_case(".git"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,9 +30,10 @@ use crate::{
     page,
     policy::{MayName, PathUse, Policy, PolicySubject, Ruling, SubjectPath, Trust},
     protected, resolve,
-    risk::{Scales, Weight},
+    risk::Scales,
     second_look,
     shell::{self, names::Names},
+    weight::Weight,
 };
 
 /// Returns the containment of the commands of a run in this folder; in words why nothing confines

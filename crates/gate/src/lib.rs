@@ -16,6 +16,7 @@ mod own_paths;
 mod paths;
 mod workspace;
 pub mod shell;
+mod weight;
 mod risk;
 mod as_user;
 mod reading_verbs;

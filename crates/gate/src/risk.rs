@@ -8,99 +8,13 @@ use gyrus_contract::{
 };
 
 use gyrus_text::counted;
-use serde_json::Value;
 
-use crate::{as_user, control, destinations, own_paths::OwnPaths, shell};
-
-/// The weight that one touch adds to a verdict.
-#[derive(Debug)]
-pub(crate) struct Weight {
-    pub(crate) risk: Risk,
-    pub(crate) reason: String,
-    /// Its damage stays within the workspace.
-    pub(crate) contained: bool,
-    /// Nothing but the workspace being one that may be lost bounds its damage.
-    pub(crate) within: bool,
-    /// It changes something that has to be undone.
-    pub(crate) changes: bool,
-    /// Whether no approval can allow it.
-    pub(crate) forbidden: bool,
-    /// The grant with which it would pass.
-    pub(crate) grant: Option<Grant>,
-    /// No grant reaches it: it is asked about each time.
-    pub(crate) each_time: bool,
-}
-
-impl Weight {
-    pub(crate) fn new(risk: Risk, reason: impl Into<String>) -> Self {
-        Self {
-            risk,
-            reason: reason.into(),
-            contained: false,
-            within: false,
-            changes: false,
-            forbidden: false,
-            grant: None,
-            each_time: false,
-        }
-    }
-
-    pub(crate) fn critical(reason: impl Into<String>) -> Self {
-        Self::new(Risk::Critical, reason)
-    }
-
-    pub(crate) fn safe(reason: impl Into<String>) -> Self {
-        Self::new(Risk::Safe, reason).contained()
-    }
-
-    pub(crate) fn contained(self) -> Self {
-        Self {
-            contained: true,
-            ..self
-        }
-    }
-
-    fn within(self) -> Self {
-        Self {
-            within: true,
-            ..self
-        }
-    }
-
-    fn changes(self) -> Self {
-        Self {
-            changes: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn forbidden(self) -> Self {
-        Self {
-            forbidden: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn each_time(self) -> Self {
-        Self {
-            each_time: true,
-            ..self
-        }
-    }
-
-    /// The grant of exact words that it would pass with; no other grant reaches what is critical.
-    pub(crate) fn by_words(&self) -> Option<&Grant> {
-        let grant = self.grant.as_ref();
-        grant.filter(|grant| matches!(grant, Grant::Program { .. }))
-    }
-
-    pub(crate) fn unless(self, grant: Grant) -> Self {
-        Self {
-            grant: Some(grant),
-            ..self
-        }
-    }
-}
+use crate::{
+    as_user, control, destinations,
+    own_paths::OwnPaths,
+    shell,
+    weight::{Weight, uses_secret},
+};
 
 /// Weighs the touches of one call.
 pub(crate) struct Scales<'a> {
@@ -314,7 +228,7 @@ impl Scales<'_> {
             let what = format!("changes {shown}, which holds this folder's rules for runs");
             return Weight::new(Risk::Critical, what).changes();
         }
-        if has_git_part(below) {
+        if control::has_git_part(below) {
             // That a folder may be lost says nothing of what git runs there as the person.
             let what = format!("writes {shown}, and git runs programs that such files name");
             return Weight::new(Risk::High, what).changes().each_time();
@@ -350,7 +264,7 @@ impl Scales<'_> {
                 ),
             )
             .changes(),
-            Ok(below) if has_git_part(below) => Weight::new(
+            Ok(below) if control::has_git_part(below) => Weight::new(
                 Risk::High,
                 format!(
                     "removes {}, a part of the repository's history",
@@ -552,26 +466,11 @@ fn told(fact: &CommandFact) -> String {
     }
 }
 
-/// Whether an argument names a secret, to be put in its place.
-pub(crate) fn uses_secret(arguments: &Value) -> bool {
-    match arguments {
-        Value::String(text) => text.contains("⟦secret:"),
-        Value::Array(all) => all.iter().any(uses_secret),
-        Value::Object(all) => all.values().any(uses_secret),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
 fn not_looked_up(argument: &str) -> Weight {
     Weight::new(
         Risk::High,
         format!("touches `{argument}`, which was not looked up"),
     )
-}
-
-/// Whether git reads its configuration or hooks below this path, in any letter case.
-pub(crate) fn has_git_part(path: &Path) -> bool {
-    path.iter().any(|part| part.eq_ignore_ascii_case(".git"))
 }
 
 /// Whether a path below the workspace is where a project keeps its rules.

@@ -10,8 +10,9 @@ use serde_json::json;
 
 use crate::{
     Endpoint, Launch, LaunchError, Profile,
-    browser::{Running, Session, turn_away, unavailable},
+    browser::{Session, turn_away, unavailable},
     cdp::CdpError,
+    launch::Running,
     socket,
     state::{State, Whose},
 };

@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     Endpoint, Launch, LaunchError, Profile, RunCommand, WORLD,
     cdp::{Cdp, CdpError, Event, FromPipe, Hears, Sends, ToPipe},
-    launch,
+    launch::{self, Running},
     page::SOURCE,
     state::{KINDS, Order, State, Stopped, Whose},
     view::Memory,
@@ -205,9 +205,6 @@ impl Screen for Browser {
         })
     }
 }
-
-/// Future that runs a browser.
-pub(crate) type Running = Boxed<'static, Result<CommandOutcome, KeeperError>>;
 
 /// A change of the state that becomes known after its event.
 type Change = Box<dyn FnOnce(&mut State) + Send>;

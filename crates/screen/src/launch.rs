@@ -21,10 +21,7 @@ use rustix::{
 };
 use tokio::net::unix::pipe;
 
-use crate::{
-    browser::Running,
-    profile::{Profile, ProfileError},
-};
+use crate::profile::{NOBODY, Profile, ProfileError};
 
 /// Runs a command whose whole process tree ends with this process, or when the future is dropped.
 pub type RunCommand =
@@ -42,10 +39,6 @@ const PROGRAMS: [&str; 6] = [
 
 /// Environment variable that names another program.
 pub const PROGRAM_VARIABLE: &str = "GYRUS_BROWSER";
-
-/// User `nobody`, as which root's browser runs: it has none of root's rights, and its own sandbox
-/// works.
-const NOBODY: u32 = 65_534;
 
 /// Maximum bytes kept of the browser's error output.
 const OUTPUT_BYTES: usize = 4 * 1024;
@@ -169,6 +162,9 @@ fn is_program(path: &Path) -> bool {
             .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
+/// Future that runs a browser.
+pub(crate) type Running = Boxed<'static, Result<CommandOutcome, KeeperError>>;
+
 /// A browser that is starting: its pipes, and the future that runs it.
 pub(crate) struct Started {
     pub(crate) to: pipe::Sender,
@@ -255,14 +251,6 @@ pub(crate) fn start(
         from: ends.1,
         running: run(spec),
     })
-}
-
-/// Returns the user that browsers run as.
-pub(crate) fn browser_user() -> u32 {
-    match geteuid() {
-        user if user.is_root() => NOBODY,
-        user => user.as_raw(),
-    }
 }
 
 /// Gives one of root's folders to the browser's user, with its contents.

@@ -17,7 +17,9 @@ use rustix::{
 };
 use tempfile::TempDir;
 
-use crate::launch::browser_user;
+/// User `nobody`, as which root's browser runs: it has none of root's rights, and its own sandbox
+/// works.
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// A folder that a browser may use.
 #[derive(Debug)]
@@ -179,6 +181,14 @@ impl Profile {
     /// Whether the profile is deleted afterwards.
     pub fn is_ephemeral(&self) -> bool {
         self.temporary.is_some()
+    }
+}
+
+/// Returns the user that browsers run as.
+fn browser_user() -> u32 {
+    match geteuid() {
+        user if user.is_root() => NOBODY,
+        user => user.as_raw(),
     }
 }
 

@@ -2,11 +2,13 @@
 //! dialogs, downloads. Kept up to date by events alone, in their order.
 
 mod events;
+mod held;
 mod holding;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
-use holding::Holdings;
-pub(crate) use holding::{Holding, KINDS, Wake};
+use held::Holdings;
+pub(crate) use held::{Holding, Stopped, Wake};
+pub(crate) use holding::KINDS;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -17,7 +19,7 @@ use gyrus_contract::{Dialog, Download, DownloadState};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::takeover::Frame as CastFrame;
+use crate::takeover::CastFrame;
 
 /// Maximum number of downloads that are remembered.
 const MAX_REMEMBERED: usize = 20;
@@ -83,15 +85,6 @@ pub(crate) enum Whose {
     Ours,
     /// A person's browser: only tabs that the run opened belong to it.
     Theirs,
-}
-
-/// A request that the browser paused for us.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stopped {
-    /// The session that reported it, which gets the answer.
-    pub(crate) session: String,
-    /// Id in the Fetch domain.
-    pub(crate) id: String,
 }
 
 /// The page, frame or worker of a session.

@@ -5,30 +5,25 @@
 //! the run does nothing meanwhile.
 
 mod cast;
+mod cast_frame;
+mod desk;
 mod hand_over;
 mod hands;
 mod serve;
 
-use std::{fmt::Write, io, net::Ipv4Addr, sync::Arc};
+use std::{io, net::Ipv4Addr, sync::Arc};
 
 use gyrus_contract::ScreenError;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use self::serve::Desk;
+use self::desk::{Desk, random};
 use crate::{
     browser::{Browser, Session},
     view::Memory,
 };
 
-pub use self::hand_over::HAND_OVER;
-pub(crate) use self::{cast::Frame, hand_over::HandOver};
-
-/// Result of a takeover that a person ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenBack {
-    /// The person's message to the run.
-    pub words: Option<String>,
-}
+pub(crate) use self::{cast_frame::CastFrame, hand_over::HandOver};
+pub use self::{desk::GivenBack, hand_over::HAND_OVER};
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
@@ -69,18 +64,6 @@ fn no_page(error: impl std::fmt::Display) -> ScreenError {
     ScreenError::Unavailable {
         reason: format!("the page for taking over cannot be served: {error}"),
     }
-}
-
-/// Returns 128 random bits, in hexadecimal digits.
-fn random() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let mut text = String::with_capacity(32);
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
 }
 
 /// Waits until the browser has gone, and returns the reason.

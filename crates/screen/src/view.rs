@@ -2,12 +2,13 @@
 
 mod join;
 mod listeners;
+mod memory;
 mod picture;
 mod pierce;
 mod pixels;
 mod remote;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gyrus_contract::{
     Bounds, Element, ElementState, Look, Rest, ScreenError, Scroll, Seen, Tab, View,
@@ -17,7 +18,7 @@ use serde_json::json;
 
 use self::{
     join::{Area, Join, Walked, distance},
-    picture::{Frame as Shot, Last, Scaling},
+    memory::{Scaling, Shot},
 };
 use crate::{
     browser::Session,
@@ -26,10 +27,10 @@ use crate::{
     state::{Frame, TabState},
 };
 
-pub(crate) use self::join::Place;
-
-/// Maximum width of a picture, in pixels.
-pub(crate) const MAX_WIDTH: u32 = 1280;
+pub(crate) use self::{
+    join::Place,
+    memory::{MAX_WIDTH, Memory},
+};
 
 /// Script that reads a document at once.
 pub(crate) const AT_ONCE: &str = "gyrus.walk()";
@@ -40,20 +41,6 @@ const ONCE_PAINTED: &str = "gyrus.walkOncePainted()";
 
 /// Maximum number of rounds per look in which nested closed shadow roots are opened.
 const MAX_ROUNDS: usize = 4;
-
-/// Data that one look keeps for the next.
-#[derive(Default)]
-pub(crate) struct Memory {
-    /// Frames whose elements are known to the document around them, each with that document.
-    owned: BTreeSet<(u32, String)>,
-    /// Known listeners, by document.
-    heard: BTreeMap<u32, listeners::Heard>,
-    /// Scaling of the last page.
-    scaling: Option<Scaling>,
-    picture: Option<Last>,
-    /// Whether the last look found secrets, or fields for them.
-    had_secrets: bool,
-}
 
 /// A reading of all frames of a tab.
 pub(crate) struct Reading {

@@ -17,8 +17,8 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 4_540),
-    ("gate", 15_870),
-    ("gyrus", 10_871),
+    ("gate", 15_910),
+    ("gyrus", 10_880),
     ("journal", 7_100),
     ("kernel", 18_509),
     ("lab", 4_570),
@@ -27,7 +27,7 @@ const CRATE_LINES: [(&str, usize); 16] = [
     ("models", 9_960),
     ("net", 700),
     ("process", 2_700),
-    ("screen", 9_610),
+    ("screen", 9_660),
     ("surfaces", 5_790),
     ("text", 660),
     ("tools", 7_390),

@@ -15,8 +15,8 @@ use crate::{
     destinations::{self, LOOPBACK},
     modes::{Bounds, decide},
     policy::{MayName, PolicySubject, Ruling},
-    risk::Weight,
     sandbox::serving,
+    weight::Weight,
 };
 
 /// Ports of loopback that are looked at, at most: those that a person names are few.

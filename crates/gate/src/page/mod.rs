@@ -17,8 +17,9 @@ use self::{
 };
 use crate::{
     destinations,
-    risk::{Scales, Weight, uses_secret},
+    risk::Scales,
     shell,
+    weight::{Weight, uses_secret},
 };
 
 /// Longest quotation from a page, in characters.

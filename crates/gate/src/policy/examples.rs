@@ -14,7 +14,7 @@ use super::{
     error::{Problems, shortened},
     keys::{Keys, list, text},
     rule::{Part, Rule},
-    ruling::judge,
+    ruling::{Ruling, judge},
 };
 
 /// Examples of one rule.
@@ -222,7 +222,7 @@ fn check_one(
     }
 }
 
-fn hint(rule: &Rule, ruling: &super::Ruling) -> Option<String> {
+fn hint(rule: &Rule, ruling: &Ruling) -> Option<String> {
     if let Some(short) = &ruling.short_of_allow {
         return Some(short.clone());
     }

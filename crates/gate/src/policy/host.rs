@@ -9,7 +9,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::Reach;
+use super::subject::Reach;
 use crate::destinations::USUAL_PORTS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use toml::{
 };
 
 use super::{
-    LineReader, Policy, PolicyError, PolicyOrigin, Reach,
+    LineReader, PolicyError, PolicyOrigin,
     command::{CommandPattern, MAX_ELEMENTS},
     error::Problems,
     examples::{self, Expected},
@@ -17,6 +17,7 @@ use super::{
     keys::{Keys, Text, list, text, word},
     path::PathPattern,
     rule::{ArgumentPattern, Place, Rule},
+    subject::Reach,
     text::TextPattern,
     trust::AgentTrust,
 };
@@ -56,18 +57,25 @@ struct Loader<'a, 't> {
     problems: Problems<'t>,
 }
 
+/// The content of a file.
+#[derive(Default)]
+pub(super) struct Loaded {
+    pub(super) rules: Vec<Arc<Rule>>,
+    pub(super) agents: Vec<Arc<AgentTrust>>,
+}
+
 pub(super) fn load(
     text: &str,
     origin: &PolicyOrigin,
     lines: LineReader<'_>,
-) -> Result<Policy, PolicyError> {
+) -> Result<Loaded, PolicyError> {
     let mut problems = Problems::of(if text.len() > MAX_BYTES { "" } else { text });
     if text.len() > MAX_BYTES {
         let what = format!("has {} bytes; at most {MAX_BYTES} fit", text.len());
         problems.add(&(0..0), "", what);
         return problems
             .into_result(&origin.file)
-            .map(|()| Policy::default());
+            .map(|()| Loaded::default());
     }
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -84,7 +92,7 @@ pub(super) fn load(
         return loader
             .problems
             .into_result(&origin.file)
-            .map(|()| Policy::default());
+            .map(|()| Loaded::default());
     }
     let root = Keys {
         span: document.span(),
@@ -100,10 +108,8 @@ pub(super) fn load(
         examples::check(&mut problems, &rules, origin, lines);
     }
     problems.into_result(&origin.file)?;
-    Ok(Policy {
-        rules: Arc::new(rules.into_iter().map(|(rule, _)| rule).collect()),
-        agents: Arc::new(agents),
-    })
+    let rules = rules.into_iter().map(|(rule, _)| rule).collect();
+    Ok(Loaded { rules, agents })
 }
 
 fn shown_name(origin: &PolicyOrigin) -> Arc<str> {

@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{PathUse, Reach, SubjectPath};
+use super::subject::{PathUse, Reach, SubjectPath};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathPattern {

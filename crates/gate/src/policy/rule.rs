@@ -10,9 +10,10 @@ use super::{
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{Names, PathPattern},
+    subject::Reach,
     text::TextPattern,
 };
-use crate::{control, risk::has_git_part};
+use crate::control;
 
 /// Maximum depth to which values of arguments are looked into.
 const MAX_DEPTH: usize = 16;
@@ -122,7 +123,7 @@ impl Rule {
                 .map(|pattern| commands.clone().any(|command| pattern.may_match(command))),
             any_of(&self.paths, &call.paths, PathPattern::matches),
             any_of(&self.hosts, &call.hosts, |pattern, host| {
-                pattern.matches(host, super::Reach::Wide)
+                pattern.matches(host, Reach::Wide)
             }),
         ];
         if !parts.contains(&Some(false)) {
@@ -205,7 +206,7 @@ impl Rule {
             let path = &call.subject.paths[index];
             self.paths.is_empty()
                 && path.used == PathUse::Changes
-                && (has_git_part(&path.real) || control::obeyed_by(&path.real).is_some())
+                && (control::has_git_part(&path.real) || control::obeyed_by(&path.real).is_some())
         };
         let outside = |(index, path): (usize, &Names)| {
             !patterns.iter().any(|pattern| pattern.matches(path)) || unsaid(index)
@@ -238,7 +239,7 @@ impl Rule {
     }
 
     pub(super) fn allows_host(&self, host: &Host) -> bool {
-        let allows = |pattern: &HostPattern| pattern.matches(host, super::Reach::Narrow);
+        let allows = |pattern: &HostPattern| pattern.matches(host, Reach::Narrow);
         self.hosts.iter().any(allows)
     }
 

@@ -3,7 +3,11 @@
 
 use gyrus_contract::Does;
 
-use super::{reader::Reader, words::Word};
+use super::{
+    read::OF_OTHERS,
+    reader::Reader,
+    words::{Word, host},
+};
 
 /// Subcommands that read.
 const READS: &str = "status log diff show blame annotate ls-files ls-tree cat-file rev-parse \
@@ -127,7 +131,7 @@ fn subcommand(reader: &mut Reader<'_>, name: &str, words: &[Word], has_settings:
     );
     if listed(CONNECTS, name) {
         let addresses = words.iter().filter(|word| word.text.contains([':', '@']));
-        let hosts = addresses.filter_map(|word| super::programs::host(&word.text));
+        let hosts = addresses.filter_map(|word| host(&word.text));
         let hosts = hosts.collect();
         reader.fact(Does::Connects { hosts }, part, "it connects to a remote");
         reader.fact(Does::UsesCredentials, part, "it may log in at the remote");
@@ -138,7 +142,7 @@ fn subcommand(reader: &mut Reader<'_>, name: &str, words: &[Word], has_settings:
         let forces =
             |word: &Word| word.text.starts_with(['+', ':']) || word.text.starts_with("--force");
         if has(overwrites) || words.iter().any(forces) {
-            reader.fact(Does::Destroys, part, super::OF_OTHERS);
+            reader.fact(Does::Destroys, part, OF_OTHERS);
         }
     }
     let mut destroys = DESTROYS.into_iter().filter(|(known, ..)| *known == name);

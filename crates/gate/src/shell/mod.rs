@@ -13,40 +13,20 @@ pub(crate) mod names;
 mod paths;
 mod plain;
 mod programs;
+mod read;
 mod reader;
 mod scan;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gyrus_contract::{CommandFact, CommandReading, Does, NamedPaths};
 
-use self::names::Names;
+pub use self::read::ShellPlace;
+pub(crate) use self::read::{OF_OTHERS, Read, SOME};
 
 /// Longer lines are not read.
 const MAX_LINE_BYTES: usize = 64 * 1024;
-
-/// The folder and environment in which a command line would run, as far as reading it may look at
-/// them.
-#[derive(Debug, Clone)]
-pub struct ShellPlace {
-    /// The folder it starts in, absolute and real.
-    pub folder: PathBuf,
-    /// The person's home folder, which `~` and `$HOME` mean.
-    pub home: Option<PathBuf>,
-}
-
-/// A reading, with what the words of the line may stand for.
-pub(crate) struct Read {
-    pub(crate) reading: CommandReading,
-    pub(crate) names: Names,
-}
-
-/// Reason of a line that removes some of what a folder holds, which undo gives back.
-pub(crate) const SOME: &str = "it takes away or moves files in this folder";
-
-/// Reason of a line that destroys what others have; for that it needs the person's rights.
-pub(crate) const OF_OTHERS: &str = "it overwrites or deletes what others have";
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
 pub fn read(line: &str, place: &ShellPlace) -> CommandReading {

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 
-use super::ShellPlace;
+use super::read::ShellPlace;
 use crate::paths::real_path;
 
 /// Folders in which the program is looked for: nothing that a run could have planted stands before

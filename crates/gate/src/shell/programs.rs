@@ -8,7 +8,7 @@ use gyrus_contract::Does;
 use super::{
     git,
     reader::Reader,
-    words::{Kind, Word},
+    words::{Kind, Word, host},
 };
 
 /// Purpose of a program.
@@ -144,35 +144,37 @@ fn is_in(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// Reads a simple command.
-pub(super) fn read(reader: &mut Reader<'_>, words: &[Word], part: &str) {
-    let Some((program, arguments)) = words.split_first() else {
-        return;
-    };
-    let Some(written) = program.literal() else {
-        return reader.hides(part, "which program it runs is known only when it runs");
-    };
-    let name = match written.rsplit_once('/') {
-        None => written,
-        Some((folder, name)) if SYSTEM_FOLDERS.contains(&folder) => name,
-        Some(_) => return reader.fact(Does::RunsCode, part, "it runs a program by its path"),
-    };
-    addresses(reader, arguments, part);
-    let says_what_it_is =
-        matches!(arguments, [only] if ["--version", "--help", "-V"].contains(&&*only.text));
-    if shell(reader, name, arguments, part) || says_what_it_is {
-        return;
+impl Reader<'_> {
+    /// Reads a simple command.
+    pub(super) fn program(&mut self, words: &[Word], part: &str) {
+        let Some((program, arguments)) = words.split_first() else {
+            return;
+        };
+        let Some(written) = program.literal() else {
+            return self.hides(part, "which program it runs is known only when it runs");
+        };
+        let name = match written.rsplit_once('/') {
+            None => written,
+            Some((folder, name)) if SYSTEM_FOLDERS.contains(&folder) => name,
+            Some(_) => return self.fact(Does::RunsCode, part, "it runs a program by its path"),
+        };
+        addresses(self, arguments, part);
+        let says_what_it_is =
+            matches!(arguments, [only] if ["--version", "--help", "-V"].contains(&&*only.text));
+        if shell(self, name, arguments, part) || says_what_it_is {
+            return;
+        }
+        if self.starting == MAX_STARTING {
+            return self.hides(part, "it is nested too deeply");
+        }
+        self.starting += 1;
+        let mut known = PROGRAMS.into_iter();
+        match known.find(|(_, names)| is_in(names, name)) {
+            Some((what, _)) => does(self, what, name, arguments, part),
+            None => runs(self, name, arguments, part),
+        }
+        self.starting -= 1;
     }
-    if reader.starting == MAX_STARTING {
-        return reader.hides(part, "it is nested too deeply");
-    }
-    reader.starting += 1;
-    let mut known = PROGRAMS.into_iter();
-    match known.find(|(_, names)| is_in(names, name)) {
-        Some((what, _)) => does(reader, what, name, arguments, part),
-        None => runs(reader, name, arguments, part),
-    }
-    reader.starting -= 1;
 }
 
 /// Notes the facts of a known program and its words.
@@ -328,7 +330,7 @@ fn find(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
     } else if started.is_empty() {
         reader.fact(Does::RunsCode, part, "it writes what it finds");
     } else {
-        read(reader, &started, part);
+        reader.program(&started, part);
     }
 }
 
@@ -370,7 +372,7 @@ fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
         }
         _ => {}
     }
-    read(reader, &words, part);
+    reader.program(&words, part);
 }
 
 /// A shell: the text that follows `-c`, or a script.
@@ -414,17 +416,4 @@ fn hosts(arguments: &[Word]) -> Vec<String> {
     });
     let hosts: Option<Vec<String>> = named.map(|word| word.literal().and_then(host)).collect();
     hosts.unwrap_or_default()
-}
-
-/// The host of an address or of `user@host:path`, in lower case.
-pub(super) fn host(text: &str) -> Option<String> {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let rest = rest.split(['/', '?', '#', '\\']).next()?;
-    let rest = rest.rsplit('@').next()?;
-    let name = match rest.strip_prefix('[') {
-        Some(six) => six.split(']').next()?,
-        None => rest.split(':').next()?,
-    };
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    (!name.is_empty() && name.chars().all(plain)).then(|| name.to_lowercase())
 }

@@ -9,7 +9,8 @@ use std::{
 use gyrus_contract::{CommandFact, CommandReading, Does, SimpleCommand};
 
 use super::{
-    Read, ShellPlace, paths, programs,
+    paths,
+    read::{Read, SOME, ShellPlace},
     scan::{self, Piece, Why},
     words::{self, Kind, Word},
 };
@@ -317,7 +318,7 @@ impl<'a> Reader<'a> {
         self.reading
             .commands
             .push(SimpleCommand { words: words_told });
-        programs::read(self, &words, &part);
+        self.program(&words, &part);
     }
 
     pub(super) fn fact(&mut self, does: Does, part: &str, why: &str) {
@@ -361,7 +362,7 @@ impl<'a> Reader<'a> {
     /// It removes some of what the folder holds.
     pub(super) fn removes_some(&mut self, part: &str) {
         if let Some(path) = self.folder.clone() {
-            self.fact(Does::Removes { path }, part, super::SOME);
+            self.fact(Does::Removes { path }, part, SOME);
         }
     }
 
@@ -373,7 +374,7 @@ impl<'a> Reader<'a> {
             Kind::Pattern if name.chars().all(|c| "*.?".contains(c)) => {
                 (self.absolute(folder), why)
             }
-            Kind::Pattern => (self.absolute(folder), super::SOME),
+            Kind::Pattern => (self.absolute(folder), SOME),
             Kind::Open => (Err("which path it means is known only when it runs"), why),
         };
         match path {

@@ -277,6 +277,19 @@ fn is_list(text: &str) -> bool {
     text[..end].contains(',') || text[..end].contains("..")
 }
 
+/// The host of an address or of `user@host:path`, in lower case.
+pub(super) fn host(text: &str) -> Option<String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.split(['/', '?', '#', '\\']).next()?;
+    let rest = rest.rsplit('@').next()?;
+    let name = match rest.strip_prefix('[') {
+        Some(six) => six.split(']').next()?,
+        None => rest.split(':').next()?,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+    (!name.is_empty() && name.chars().all(plain)).then(|| name.to_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

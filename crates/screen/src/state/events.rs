@@ -453,7 +453,7 @@ impl State {
             "Page.screencastFrame" => {
                 let cast = self.cast.as_ref()?;
                 // The receiver may be gone.
-                let _ = cast.send(crate::takeover::Frame::of(&event)?);
+                let _ = cast.send(crate::takeover::CastFrame::of(&event)?);
             }
             "Page.fileChooserOpened" => {
                 let opened: ChooserOpened = event.params()?;

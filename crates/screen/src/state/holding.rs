@@ -10,7 +10,10 @@ use std::mem;
 use gyrus_contract::HeldRequest;
 use serde::Deserialize;
 
-use super::{Order, State, Stopped, TabState};
+use super::{
+    Order, State, TabState,
+    held::{Holding, Stopped},
+};
 use crate::cdp::Event;
 
 /// Maximum number of requests held at once; more are blocked.
@@ -34,43 +37,6 @@ pub(crate) const KINDS: [&str; 6] = [
 
 /// Kinds of requests whose answer no script needs: they are blocked without a question.
 const NOISE: [&str; 2] = ["Ping", "CSPViolationReport"];
-
-/// The time between an input and the next look.
-#[derive(Debug)]
-pub(crate) struct Wake {
-    /// Origins to which a page may send.
-    pub(crate) allowed: Vec<String>,
-    /// The last document whose requests are held; `None`: those of later documents are held too.
-    pub(crate) up_to: Option<u32>,
-    /// Name of the tool that caused it.
-    pub(crate) by: String,
-}
-
-/// A request that is held.
-#[derive(Debug, Clone)]
-pub(crate) struct Holding {
-    pub(crate) shown: HeldRequest,
-    pub(crate) id: Stopped,
-    /// Its id in the Network domain.
-    network: Option<String>,
-    pub(crate) frame: String,
-    turns: u32,
-    /// Whether it was blocked because no answer came in time.
-    is_over: bool,
-}
-
-/// The held requests, and their results.
-#[derive(Debug, Default)]
-pub(crate) struct Holdings {
-    pub(crate) wake: Option<Wake>,
-    all: Vec<Holding>,
-    /// Number of requests held so far.
-    pub(crate) counted: u32,
-    /// Number of requests blocked since the last look: noise, and those beyond the maximum.
-    turned_away: u32,
-    /// Requests to block with the browser's next event.
-    doomed: Vec<Stopped>,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -315,17 +281,6 @@ impl State {
             )),
         }
         notes
-    }
-}
-
-impl Holdings {
-    fn end(&mut self, of: impl Fn(&Holding) -> bool) {
-        for one in &mut self.all {
-            if !one.is_over && of(one) {
-                one.is_over = true;
-                self.doomed.push(one.id.clone());
-            }
-        }
     }
 }
 

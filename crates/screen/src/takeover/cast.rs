@@ -13,10 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::serve::Desk;
+use super::{
+    cast_frame::{CastFrame, Shot},
+    desk::Desk,
+};
 use crate::{
     browser::Session,
-    cdp::Event,
     state::{State, TabState},
 };
 
@@ -37,39 +39,6 @@ const QUICK: u32 = 60;
 
 /// Maximum characters of a title.
 const MAX_TITLE: usize = 200;
-
-/// A picture of the page.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    session: String,
-    shot: Shot,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Shot {
-    data: String,
-    metadata: Metadata,
-    #[serde(rename = "sessionId")]
-    number: i64,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    device_width: f64,
-    device_height: f64,
-}
-
-impl Frame {
-    /// Returns the picture of an event.
-    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
-        Some(Self {
-            session: event.session.to_owned(),
-            shot: event.params()?,
-        })
-    }
-}
 
 /// Sends pictures and data until the receiver is gone.
 pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
@@ -233,7 +202,7 @@ impl Showing {
     }
 
     /// Returns `false` if the receiver is gone.
-    async fn send(&mut self, desk: &Desk, frame: Frame, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn send(&mut self, desk: &Desk, frame: CastFrame, out: &mpsc::Sender<Bytes>) -> bool {
         let Shot {
             data,
             metadata,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-use super::serve::Desk;
+use super::desk::Desk;
 use crate::{
     browser::Session,
     cdp::CdpError,

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::remote::{Evaluated, Resolved};
+use super::{
+    memory::Heard,
+    remote::{Evaluated, Resolved},
+};
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
 /// Maximum number of new elements per look; the others follow with the next one.
@@ -45,15 +48,6 @@ struct Described {
 #[serde(rename_all = "camelCase")]
 struct Node {
     backend_node_id: i64,
-}
-
-/// Known listeners of a document.
-pub(super) struct Heard {
-    /// The document as an object of the page's own. It belongs to no group: then the browser
-    /// reports listeners without creating an object for each of their functions.
-    document: String,
-    /// Elements that listen, by the browser's numbers.
-    known: BTreeSet<i64>,
 }
 
 /// Returns the group of our handles on elements of a document, released together.

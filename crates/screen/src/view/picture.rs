@@ -8,33 +8,11 @@ use gyrus_contract::{Bounds, Picture};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{MAX_WIDTH, pixels::Pixels};
+use super::{
+    memory::{Last, MAX_WIDTH, Scaling, Shot},
+    pixels::Pixels,
+};
 use crate::{browser::Session, cdp::CdpError, state::TabState};
-
-/// A picture with its hash.
-#[derive(Clone)]
-pub(super) struct Frame {
-    pub(super) picture: Picture,
-    pub(super) hash: u64,
-}
-
-/// The last picture: the browser's data, the covered areas, and the result.
-pub(crate) struct Last {
-    data: String,
-    covered: Vec<Bounds>,
-    frame: Frame,
-}
-
-/// Scaling of a page in the picture.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scaling {
-    /// Size of the viewport, in CSS pixels.
-    pub(super) width: f64,
-    /// Device pixels per CSS pixel.
-    pub(super) density: f64,
-    /// Pinch zoom: magnification of the visible part of the viewport.
-    pub(super) zoom: f64,
-}
 
 /// Picture as the browser sent it.
 #[derive(Deserialize)]
@@ -93,11 +71,7 @@ impl Session {
     }
 
     /// Returns the picture with secrets covered. An unchanged picture is not made again.
-    pub(super) fn develop(
-        &self,
-        captured: Captured,
-        covered: Vec<Bounds>,
-    ) -> Result<Frame, String> {
+    pub(super) fn develop(&self, captured: Captured, covered: Vec<Bounds>) -> Result<Shot, String> {
         if let Some(last) = &self.memory().picture
             && last.data == captured.data
             && last.covered == covered
@@ -114,7 +88,7 @@ impl Session {
             }
             bytes = pixels.encode()?;
         }
-        let frame = Frame {
+        let frame = Shot {
             hash: pixels.average_hash(),
             picture: Picture {
                 bytes,

@@ -1,0 +1,104 @@
+//! The weight of one thing that a call does.
+
+use gyrus_contract::{Grant, Risk};
+use serde_json::Value;
+
+/// The weight that one touch adds to a verdict.
+#[derive(Debug)]
+pub(crate) struct Weight {
+    pub(crate) risk: Risk,
+    pub(crate) reason: String,
+    /// Its damage stays within the workspace.
+    pub(crate) contained: bool,
+    /// Nothing but the workspace being one that may be lost bounds its damage.
+    pub(crate) within: bool,
+    /// It changes something that has to be undone.
+    pub(crate) changes: bool,
+    /// Whether no approval can allow it.
+    pub(crate) forbidden: bool,
+    /// The grant with which it would pass.
+    pub(crate) grant: Option<Grant>,
+    /// No grant reaches it: it is asked about each time.
+    pub(crate) each_time: bool,
+}
+
+impl Weight {
+    pub(crate) fn new(risk: Risk, reason: impl Into<String>) -> Self {
+        Self {
+            risk,
+            reason: reason.into(),
+            contained: false,
+            within: false,
+            changes: false,
+            forbidden: false,
+            grant: None,
+            each_time: false,
+        }
+    }
+
+    pub(crate) fn critical(reason: impl Into<String>) -> Self {
+        Self::new(Risk::Critical, reason)
+    }
+
+    pub(crate) fn safe(reason: impl Into<String>) -> Self {
+        Self::new(Risk::Safe, reason).contained()
+    }
+
+    pub(crate) fn contained(self) -> Self {
+        Self {
+            contained: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn within(self) -> Self {
+        Self {
+            within: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn changes(self) -> Self {
+        Self {
+            changes: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn forbidden(self) -> Self {
+        Self {
+            forbidden: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn each_time(self) -> Self {
+        Self {
+            each_time: true,
+            ..self
+        }
+    }
+
+    /// The grant of exact words that it would pass with; no other grant reaches what is critical.
+    pub(crate) fn by_words(&self) -> Option<&Grant> {
+        let grant = self.grant.as_ref();
+        grant.filter(|grant| matches!(grant, Grant::Program { .. }))
+    }
+
+    pub(crate) fn unless(self, grant: Grant) -> Self {
+        Self {
+            grant: Some(grant),
+            ..self
+        }
+    }
+}
+
+/// Whether an argument names a secret, to be put in its place.
+pub(crate) fn uses_secret(arguments: &Value) -> bool {
+    match arguments {
+        Value::String(text) => text.contains("⟦secret:"),
+        Value::Array(all) => all.iter().any(uses_secret),
+        Value::Object(all) => all.values().any(uses_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,38 @@
+//! A picture of the page, as the browser sends it while a person has the screen.
+
+use serde::Deserialize;
+
+use crate::cdp::Event;
+
+/// A picture of the page.
+#[derive(Debug)]
+pub(crate) struct CastFrame {
+    pub(super) session: String,
+    pub(super) shot: Shot,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Shot {
+    pub(super) data: String,
+    pub(super) metadata: Metadata,
+    #[serde(rename = "sessionId")]
+    pub(super) number: i64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata {
+    pub(super) device_width: f64,
+    pub(super) device_height: f64,
+}
+
+impl CastFrame {
+    /// Returns the picture of an event.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
+        Some(Self {
+            session: event.session.to_owned(),
+            shot: event.params()?,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! A person at the screen: their token and key, and what the page and the session share.
+
+use std::{
+    fmt::Write,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use axum::{
+    extract::Request,
+    http::{
+        HeaderMap, HeaderValue, Method,
+        header::{HOST, ORIGIN},
+    },
+};
+use tokio::sync::oneshot;
+
+use crate::browser::Session;
+
+/// Header with the key of a request.
+const KEY: &str = "x-gyrus-key";
+
+/// Result of a takeover that a person ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenBack {
+    /// The person's message to the run.
+    pub words: Option<String>,
+}
+
+/// State of one page.
+pub(super) struct Desk {
+    pub(super) session: Arc<Session>,
+    port: u16,
+    /// Digest of the token; digests are compared in constant time. `None` once it was used.
+    token: Mutex<Option<blake3::Hash>>,
+    key: OnceLock<blake3::Hash>,
+    /// Size of the page as shown last, in CSS pixels.
+    shown: Mutex<(f64, f64)>,
+    dragging: AtomicBool,
+    /// Keeps inputs in their order.
+    pub(super) inputs: tokio::sync::Mutex<()>,
+    give_back: Mutex<Option<oneshot::Sender<GivenBack>>>,
+    closed: AtomicBool,
+}
+
+impl Desk {
+    /// Creates a desk for the holder of `token`, and the receiver of their giving back.
+    pub(super) fn new(
+        session: Arc<Session>,
+        port: u16,
+        token: &str,
+    ) -> (Arc<Self>, oneshot::Receiver<GivenBack>) {
+        let (give_back, given_back) = oneshot::channel();
+        let shown = (
+            f64::from(session.launch.width),
+            f64::from(session.launch.height),
+        );
+        let desk = Self {
+            session,
+            port,
+            token: Mutex::new(Some(blake3::hash(token.as_bytes()))),
+            key: OnceLock::new(),
+            shown: Mutex::new(shown),
+            dragging: AtomicBool::new(false),
+            inputs: tokio::sync::Mutex::default(),
+            give_back: Mutex::new(Some(give_back)),
+            closed: AtomicBool::new(false),
+        };
+        (Arc::new(desk), given_back)
+    }
+
+    /// Records the size of the page.
+    pub(super) fn is_shown(&self, width: f64, height: f64) {
+        *lock(&self.shown) = (width, height);
+    }
+
+    /// Converts fractions of the picture to a point on the page.
+    pub(super) fn place(&self, x: f64, y: f64) -> (f64, f64) {
+        let (width, height) = *lock(&self.shown);
+        (x.clamp(0.0, 1.0) * width, y.clamp(0.0, 1.0) * height)
+    }
+
+    /// Sets whether a drag is in progress, and returns the previous value.
+    pub(super) fn is_dragging(&self, now: bool) -> bool {
+        self.dragging.swap(now, Ordering::Relaxed)
+    }
+
+    /// Denies all further access, on open connections too.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all access is denied.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Ends the takeover, once.
+    pub(super) fn give_back(&self, given: GivenBack) {
+        if let Some(give_back) = lock(&self.give_back).take() {
+            self.close();
+            // The receiver is gone if the run ended at this moment.
+            let _ = give_back.send(given);
+        }
+    }
+
+    /// Exchanges the token for a key.
+    pub(super) fn exchange(&self, token: &[u8]) -> Option<String> {
+        let mut wanted = lock(&self.token);
+        if *wanted != Some(blake3::hash(token)) {
+            return None;
+        }
+        let key = random().ok()?;
+        *wanted = None;
+        self.key.set(blake3::hash(key.as_bytes())).ok()?;
+        Some(key)
+    }
+
+    pub(super) fn has_key(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(KEY).map(|key| blake3::hash(key.as_bytes()));
+        given.is_some() && given.as_ref() == self.key.get()
+    }
+
+    /// Whether a request comes from this page, or from a person who opens it.
+    pub(super) fn is_ours(&self, request: &Request) -> bool {
+        let own = |value: &HeaderValue, start: &str| {
+            let value = value.to_str().unwrap_or_default();
+            let port = value.strip_prefix(start).and_then(|rest| {
+                rest.strip_prefix("127.0.0.1:")
+                    .or(rest.strip_prefix("localhost:"))
+            });
+            port == Some(&self.port.to_string())
+        };
+        let headers = request.headers();
+        let host = headers.get(HOST).is_some_and(|host| own(host, ""));
+        let origin = match headers.get(ORIGIN) {
+            Some(origin) => own(origin, "http://"),
+            None => request.method() == Method::GET,
+        };
+        let says = |name| headers.get(name).map(HeaderValue::as_bytes);
+        // A person may come from anywhere: to the empty page, in a tab of its own.
+        let arrives = request.uri().path() == "/" && says("sec-fetch-dest") == Some(b"document");
+        let site = says("sec-fetch-site")
+            .is_none_or(|site| site == b"same-origin" || site == b"none" || arrives);
+        host && origin && site
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns 128 random bits, in hexadecimal digits.
+pub(super) fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let mut text = String::with_capacity(32);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

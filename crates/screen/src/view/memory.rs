@@ -1,0 +1,56 @@
+//! The data that one look keeps for the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gyrus_contract::{Bounds, Picture};
+
+/// Maximum width of a picture, in pixels.
+pub(crate) const MAX_WIDTH: u32 = 1280;
+
+/// Data that one look keeps for the next.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Frames whose elements are known to the document around them, each with that document.
+    pub(super) owned: BTreeSet<(u32, String)>,
+    /// Known listeners, by document.
+    pub(super) heard: BTreeMap<u32, Heard>,
+    /// Scaling of the last page.
+    pub(super) scaling: Option<Scaling>,
+    pub(super) picture: Option<Last>,
+    /// Whether the last look found secrets, or fields for them.
+    pub(super) had_secrets: bool,
+}
+
+/// Known listeners of a document.
+pub(crate) struct Heard {
+    /// The document as an object of the page's own. It belongs to no group: then the browser
+    /// reports listeners without creating an object for each of their functions.
+    pub(super) document: String,
+    /// Elements that listen, by the browser's numbers.
+    pub(super) known: BTreeSet<i64>,
+}
+
+/// A picture with its hash.
+#[derive(Clone)]
+pub(crate) struct Shot {
+    pub(super) picture: Picture,
+    pub(super) hash: u64,
+}
+
+/// The last picture: the browser's data, the covered areas, and the result.
+pub(crate) struct Last {
+    pub(super) data: String,
+    pub(super) covered: Vec<Bounds>,
+    pub(super) frame: Shot,
+}
+
+/// Scaling of a page in the picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scaling {
+    /// Size of the viewport, in CSS pixels.
+    pub(super) width: f64,
+    /// Device pixels per CSS pixel.
+    pub(super) density: f64,
+    /// Pinch zoom: magnification of the visible part of the viewport.
+    pub(super) zoom: f64,
+}
