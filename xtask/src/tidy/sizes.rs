@@ -17,10 +17,10 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 4_540),
-    ("gate", 15_910),
+    ("gate", 15_911),
     ("gyrus", 10_880),
     ("journal", 7_100),
-    ("kernel", 18_509),
+    ("kernel", 18_510),
     ("lab", 4_570),
     ("loops", 9_612),
     ("mcp", 1_805),

@@ -43,7 +43,7 @@ pub struct PolicySubject<'a> {
     pub unread: bool,
     /// The run has read untrusted text.
     pub exposed: bool,
-    /// Which agent makes the call.
+    /// Name of the agent that makes the call.
     pub agent: &'a str,
     /// Paths that the call's words may stand for, beside `paths`.
     pub may_name: MayName<'a>,

@@ -22,9 +22,9 @@ pub(crate) struct Read {
     pub(crate) names: Names,
 }
 
-/// Why a line removes a folder, where it removes some of what the folder holds, which undo gives
+/// The reason of a line that removes some of what the folder holds, which undo gives
 /// back.
 pub(crate) const SOME: &str = "it takes away or moves files in this folder";
 
-/// Why a line destroys, where it destroys what others have; for that it needs the person's rights.
+/// The reason of a line that destroys what others have; for that it needs the person's rights.
 pub(crate) const OF_OTHERS: &str = "it overwrites or deletes what others have";
