@@ -18,6 +18,7 @@ mod touch;
 mod schema;
 mod typed_tool;
 mod calls;
+mod screen_calls;
 mod proposal;
 mod process;
 mod containment;
@@ -69,12 +70,19 @@ pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
     Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
 };
+pub use screen_calls::{
+    AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DragCall, DragEnd,
+    ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall, OpenUrlCall, PressKeyCall,
+    ReloadCall, ScreenAction, ScreenEffect, ScrollCall, ScrollDirection, ScrollToCall,
+    SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall, TypeTextCall,
+    UploadFileCall, WaitCall, screen_actions,
+};
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret};
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
-pub use typing::{TYPE_TEXT, TypedInto, typed_text};
+pub use typing::{TypedInto, typed_text};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move
 /// between threads.

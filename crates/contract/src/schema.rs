@@ -7,7 +7,7 @@
 //! from a server and take forever.
 
 use schemars::{
-    JsonSchema, Schema,
+    JsonSchema, Schema, SchemaGenerator,
     generate::SchemaSettings,
     transform::{RecursiveTransform, Transform as _},
 };
@@ -32,6 +32,13 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         }
     }
     schema.to_value()
+}
+
+/// Returns the doc comment of a type of arguments, for a tool that is described there.
+pub(crate) fn description_of<T: JsonSchema>() -> String {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let words = schema.get("description").and_then(Value::as_str);
+    words.unwrap_or_default().replace('\n', " ")
 }
 
 /// Removes what tells a model nothing from one part of a schema.

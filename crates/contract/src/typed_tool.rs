@@ -4,12 +4,12 @@
 use std::future::Future;
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{Deserialize as _, DeserializeOwned};
+use serde_json::{Map, Value};
 
 use crate::{
     Aim, Boxed, Cleared, Probe, Repeat, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
-    Touch, Unresolvable, schema_of,
+    Touch, Unresolvable, schema::description_of, schema_of,
 };
 
 /// The arguments of a tool. Their doc comments are the descriptions that models see; they deny
@@ -21,19 +21,35 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send {
     /// Valid arguments as JSON, which are shown with errors.
     const EXAMPLE: &'static str;
 
-    /// Parses arguments. Some models send the object as a string that contains it: that is taken
-    /// as meant.
+    /// Checks what the type does not express.
+    ///
+    /// # Errors
+    /// Returns the reason, worded for the model, why they are wrong.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Parses arguments. Some models send the object as a string that contains it, or `null` for an
+    /// argument that they leave out: both are taken as meant.
     ///
     /// # Errors
     /// Returns an error, worded for the model, when they do not fit the type.
     fn parse(given: &Value) -> Result<Self, WrongArguments> {
-        let parsed = match given {
+        let given = match given {
             Value::String(text) => serde_json::from_str(text),
-            other => Self::deserialize(other),
+            other => Map::deserialize(other),
         };
-        parsed.map_err(|error| WrongArguments {
+        let parsed = given.and_then(|mut given: Map<String, Value>| {
+            given.retain(|_, value| !value.is_null());
+            Self::deserialize(Value::Object(given))
+        });
+        let checked = match parsed {
+            Ok(parsed) => parsed.check().map(|()| parsed),
+            Err(error) => Err(error.to_string().replacen(" field", " argument", 1)),
+        };
+        checked.map_err(|reason| WrongArguments {
             tool: Self::TOOL,
-            error,
+            reason,
             example: Self::EXAMPLE,
         })
     }
@@ -41,11 +57,18 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send {
 
 /// The error for arguments that do not fit their tool; the message is for a model.
 #[derive(Debug, thiserror::Error)]
-#[error("the arguments of `{tool}` are wrong: {error}. Expected an object like {example}")]
+#[error("the arguments of `{tool}` are wrong: {reason}. Expected an object like {example}")]
 pub struct WrongArguments {
     tool: &'static str,
-    error: serde_json::Error,
+    /// The mistake.
+    pub reason: String,
     example: &'static str,
+}
+
+impl From<WrongArguments> for ToolOutput {
+    fn from(wrong: WrongArguments) -> Self {
+        Self::error(wrong.to_string())
+    }
 }
 
 /// A tool over typed arguments; [`BuiltIn`] makes a [`Tool`] of it. A tool is one such type, and
@@ -60,8 +83,11 @@ pub trait TypedTool: Send + Sync + 'static {
     /// The handling of a call that a crash interrupted.
     const REPEAT: Repeat;
 
-    /// Returns the text for the model: what the tool does and when to use it.
-    fn description(&self) -> String;
+    /// Returns the text for the model: what the tool does and when to use it. By default it is the
+    /// doc comment of the arguments.
+    fn description(&self) -> String {
+        description_of::<Self::Arguments>()
+    }
 
     /// Returns the things that a call may read, change or start.
     fn touches(&self) -> Vec<Touch>;

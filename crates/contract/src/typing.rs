@@ -5,9 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::ElementId;
 
-/// The tool that types.
-pub const TYPE_TEXT: &str = "type_text";
-
 /// The target of a text that is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TypedInto {
@@ -37,7 +34,7 @@ impl TypedInto {
     }
 }
 
-/// Returns the argument of [`TYPE_TEXT`] that is typed.
+/// Returns the argument of a [`TypeTextCall`](crate::TypeTextCall) that is typed.
 pub fn typed_text(arguments: &mut Map<String, Value>) -> Option<&mut String> {
     match arguments.get_mut("text") {
         Some(Value::String(text)) => Some(text),

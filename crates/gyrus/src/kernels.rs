@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus::runtime::{self, Confinement, Home, Parts};
-use gyrus_contract::{RunId, Tool};
+use gyrus_contract::{BuiltIn, RunId, Tool};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
 use gyrus_screen::Browser;
@@ -23,7 +23,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     let cognitive_loop = StandingRun::read(&store, run)?.started.cognitive_loop;
     let mut tools = runtime::built_in_tools(&cognitive_loop).all();
     tools.extend(mcp::recorded(&store, run)?);
-    tools.push(Arc::new(ReadJournal::new(store.clone())));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::BrowserOptions::default().browser(home);
     let parts = Parts {
@@ -74,7 +74,7 @@ pub(crate) fn kernel(
     )?;
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
     tools.extend(run_context.served.iter().cloned());
-    tools.push(Arc::new(ReadJournal::new(store.clone())));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
     let parts = Parts {
         router: models.router,
         assessor: models.assessor,

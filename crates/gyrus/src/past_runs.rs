@@ -4,14 +4,13 @@
 use std::{fmt::Write as _, path::Path};
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, RunId, Site, Tool, ToolOutput, ToolSpec,
+    ReadJournalCall, Repeat, ResolvedCall, RunId, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
 use gyrus_loops::{REFLECTION, WENT_RIGHT};
 use gyrus_text::{counted, shorten};
 use gyrus_tools::Ranking;
-use serde_json::json;
 
 use crate::failure::Failure;
 
@@ -32,59 +31,38 @@ const LEARNED: [(&str, &str, &str); 3] = [
 ];
 
 /// Reads the journals of past runs.
-pub(crate) struct ReadJournal {
-    spec: ToolSpec,
-    store: Store,
-}
+pub(crate) struct ReadJournal(pub(crate) Store);
 
-impl ReadJournal {
-    /// The tool, over these journals.
-    pub(crate) fn new(store: Store) -> Self {
-        let spec = ToolSpec {
-            name: "read_journal".to_owned(),
-            description: format!(
-                "Tells of earlier runs in this folder: their goals, how they ended, and what was \
-                 learned in them. At most {SHOWN}, those most about the query first; without a \
-                 query the newest."
-            ),
-            parameters: json!({
-                "type": "object",
-                "properties": {"query": {
-                    "type": "string",
-                    "description": "A few words of what you are about to do.",
-                }},
-                "required": [],
-                "additionalProperties": false,
-            }),
-            touches: Vec::new(),
-            repeat: Repeat::Freely,
-        };
-        Self { spec, store }
-    }
-}
+impl TypedTool for ReadJournal {
+    type Arguments = ReadJournalCall;
+    type Failure = ToolOutput;
+    const REPEAT: Repeat = Repeat::Freely;
 
-impl Tool for ReadJournal {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> String {
+        format!(
+            "Tells of earlier runs in this folder: their goals, how they ended, and what was \
+             learned in them. At most {SHOWN}, those most about the query first; without a \
+             query the newest."
+        )
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        let query = call.arguments["query"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        let (store, workspace) = (self.store.clone(), site.workspace().to_owned());
-        Box::pin(async move {
-            let told = tokio::task::spawn_blocking(move || tell(&store, &workspace, &query));
-            match told.await {
-                Ok(Ok(text)) => ToolOutput::read(text),
-                Ok(Err(failure)) => ToolOutput::error(failure.message),
-                Err(error) => ToolOutput::error(format!("the journals were not read: {error}")),
-            }
+    fn touches(&self) -> Vec<Touch> {
+        Vec::new()
+    }
+
+    async fn run(
+        &self,
+        arguments: ReadJournalCall,
+        _: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, ToolOutput> {
+        let query = arguments.query.unwrap_or_default();
+        let (store, workspace) = (self.0.clone(), site.workspace().to_owned());
+        let told = tokio::task::spawn_blocking(move || tell(&store, &workspace, &query));
+        Ok(match told.await {
+            Ok(Ok(text)) => ToolOutput::read(text),
+            Ok(Err(failure)) => ToolOutput::error(failure.message),
+            Err(error) => ToolOutput::error(format!("the journals were not read: {error}")),
         })
     }
 }

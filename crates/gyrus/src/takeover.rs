@@ -14,7 +14,7 @@ use std::{
 };
 
 use gyrus::runtime::Home;
-use gyrus_contract::{Principal, RunId};
+use gyrus_contract::{Arguments as _, HandOverCall, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Entry, Takeovers,
@@ -229,7 +229,7 @@ fn asks_to_take_over(store: &Store, open: &OpenQuestion) -> Result<bool, Failure
         if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
             && called.effect == open.id.effect
         {
-            return Ok(called.call.tool == gyrus_screen::HAND_OVER);
+            return Ok(called.call.tool == HandOverCall::TOOL);
         }
     }
     Ok(false)

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{
-    Bounds, ElementId, ElementState, Part, Reply, TYPE_TEXT, TypedInto, View, typed_text,
+    Arguments as _, Bounds, ElementId, ElementState, Part, Reply, TypeTextCall, TypedInto, View,
+    typed_text,
 };
 use serde_json::{Deserializer, Map, Value};
 
@@ -143,7 +144,7 @@ impl SecretFields {
         let is_secret = match TypedInto::of(arguments) {
             TypedInto::Element(id) => self.fields.contains_key(&id),
             TypedInto::Point(x, y) => self.is_at(x as i32, y as i32),
-            TypedInto::Focused if action == TYPE_TEXT => match focus {
+            TypedInto::Focused if action == TypeTextCall::TOOL => match focus {
                 Focus::Secret | Focus::Unknown => true,
                 Focus::Other => false,
             },
@@ -156,7 +157,7 @@ impl SecretFields {
             true => Focus::Secret,
             false => Focus::Other,
         };
-        if let (true, TYPE_TEXT, Some(text)) = (is_secret, action, typed_text(arguments)) {
+        if let (true, TypeTextCall::TOOL, Some(text)) = (is_secret, action, typed_text(arguments)) {
             found(text);
         }
     }

@@ -5,16 +5,41 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Arguments as _, EffectId, GlobCall, Limits, Observation, Origin, ReadCall,
-    ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec,
+    ActionVerdict, Arguments, EffectId, GlobCall, Limits, Observation, Origin, ReadCall,
+    ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec, schema_of,
 };
 use gyrus_kernel::{Delegation, Ending, Run, Stop, Tools};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{CognitiveConfig, reactive};
 
 /// The name of the call.
-pub(crate) const BROWSE: &str = "browse";
+pub(crate) const BROWSE: &str = BrowseCall::TOOL;
+
+/// The arguments of the call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BrowseCall {
+    /// The thing that is to be reached or found out.
+    goal: String,
+    /// The address to begin at; without it, where the browser is.
+    url: Option<String>,
+}
+
+impl Arguments for BrowseCall {
+    const TOOL: &'static str = "browse";
+    const EXAMPLE: &'static str =
+        r#"{"goal": "find the price of the copper kettle", "url": "https://shop.example/"}"#;
+
+    fn check(&self) -> Result<(), String> {
+        match self.goal.trim() {
+            "" => Err("`goal` is empty".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// Maximum number of turns of a child, if its parent has that many left.
 const TURNS: u64 = 60;
@@ -70,15 +95,7 @@ fn spec() -> ToolSpec {
                       and types. It knows nothing but the goal, so say in it what to look for, \
                       what to fill in, and what to answer. It stays on the page where it ended."
             .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "goal": {"type": "string", "description": "what is to be reached or found out"},
-                "url": {"type": "string", "description": "where to begin; without it, where the browser is"},
-            },
-            "required": ["goal"],
-            "additionalProperties": false,
-        }),
+        parameters: schema_of::<BrowseCall>(),
         touches: Vec::new(),
         repeat: Repeat::Never,
     }
@@ -94,12 +111,6 @@ pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, 
 
 /// Delegates the goal to a child and waits for its answer.
 async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
-    let text = |name: &str| {
-        call.arguments[name]
-            .as_str()
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-    };
     let effect = EffectId::cycle(run.cycle());
     let observation = |text, is_error, verdict| Observation {
         effect,
@@ -113,13 +124,16 @@ async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
         artifacts: Vec::new(),
         claim: None,
     };
-    let Some(goal) = text("goal") else {
-        let words = "`browse` needs a `goal`, in words";
-        let words = Text::new(words, Origin::Kernel);
-        return Ok(observation(words, true, ActionVerdict::Refused));
+    let BrowseCall { goal, url } = match BrowseCall::parse(&call.arguments) {
+        Ok(arguments) => arguments,
+        Err(wrong) => {
+            let words = Text::new(wrong.to_string(), Origin::Kernel);
+            return Ok(observation(words, true, ActionVerdict::Refused));
+        }
     };
     let mut config = CognitiveConfig::reactive();
-    if let Some(url) = text("url") {
+    let url = url.as_deref().map(str::trim);
+    if let Some(url) = url.filter(|url| !url.is_empty()) {
         config = config.with_start_url(url);
     }
     let loop_config: Value = serde_json::to_value(&config).map_err(|error| {
@@ -127,7 +141,7 @@ async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     })?;
     let delegated = run
         .delegate(Delegation {
-            goal: goal.to_owned(),
+            goal: goal.trim().to_owned(),
             cognitive_loop: config.strategy().loop_name().to_owned(),
             loop_config,
             limits: Limits {

@@ -31,7 +31,7 @@ pub use browser::{Browser, ProfileChoice, Recognises};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError};
 pub use socket::{AttachError, Endpoint};
-pub use takeover::{GivenBack, HAND_OVER};
+pub use takeover::GivenBack;
 pub use tools::tools;
 
 /// Name of our isolated world in every document.

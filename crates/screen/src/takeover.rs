@@ -22,8 +22,8 @@ use crate::{
     view::Memory,
 };
 
+pub use self::desk::GivenBack;
 pub(crate) use self::{cast_frame::CastFrame, hand_over::HandOver};
-pub use self::{desk::GivenBack, hand_over::HAND_OVER};
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.

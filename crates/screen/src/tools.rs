@@ -1,22 +1,24 @@
-//! The tools with which a run uses the screen: one type over one table. Each measures what it
-//! would touch for the gate, and when it is called does it only if that is still so.
+//! The tools with which a run uses the screen: a table of [`Action`]s. Each measures what it would
+//! touch for the gate, and when it is called does it only if that is still so.
 
 mod acts;
-mod arguments;
 mod evaluate;
 mod fields;
 mod files;
 mod pages;
 mod reads;
 
-use std::sync::Arc;
+use std::{marker::PhantomData, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Boxed, Cleared, ElementId, Repeat, ResolvedCall, ScreenError, Site, Starts,
-    Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
+    ActionVerdict, Aim, Aimed, AnswerDialogCall, AnswerRequestCall, Arguments, BuiltIn, ClickCall,
+    CloseTabCall, DragCall, ElementId, ExtractCall, FindCall, GoBackCall, HoverCall, OpenUrlCall,
+    PressKeyCall, ReloadCall, Repeat, ResolvedCall, ScreenError, ScrollCall, ScrollToCall,
+    SelectOptionCall, SelectTextCall, Site, Starts, SwitchTabCall, TakeScreenshotCall, Tool,
+    ToolCall, ToolOutput, Touch, TypeTextCall, TypedTool, Unresolvable, UploadFileCall, WaitCall,
+    WrongArguments,
 };
 
-use self::arguments::{Action, Arguments};
 use crate::{
     browser::{Browser, Session},
     input::{Held, Missed, Spot, Target},
@@ -26,39 +28,78 @@ use crate::{
 
 /// Returns the tools of a browser.
 pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
-    let tool = |(action, name, description): (Action, &str, &str)| -> Arc<dyn Tool> {
-        let touches = match action {
-            action if action.only_reads() => Vec::new(),
-            Action::UploadFile => vec![Touch::Screen, Touch::Reads("path".to_owned())],
-            _ => vec![Touch::Screen],
-        };
-        Arc::new(Hand {
-            browser: browser.clone(),
-            action,
-            spec: ToolSpec {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                parameters: action.schema(),
-                touches,
-                repeat: if action.only_reads() {
-                    Repeat::Freely
-                } else {
-                    Repeat::Never
-                },
-            },
-        })
-    };
-    let mut tools: Vec<_> = arguments::TABLE.into_iter().map(tool).collect();
-    tools.push(Arc::new(HandOver::new()));
-    tools.push(Arc::new(evaluate::Evaluate::new(browser.clone())));
-    tools
+    vec![
+        tool::<OpenUrlCall>(browser),
+        tool::<GoBackCall>(browser),
+        tool::<ReloadCall>(browser),
+        tool::<ClickCall>(browser),
+        tool::<HoverCall>(browser),
+        tool::<TypeTextCall>(browser),
+        tool::<PressKeyCall>(browser),
+        tool::<SelectTextCall>(browser),
+        tool::<ScrollCall>(browser),
+        tool::<ScrollToCall>(browser),
+        tool::<DragCall>(browser),
+        tool::<SelectOptionCall>(browser),
+        tool::<UploadFileCall>(browser),
+        tool::<AnswerDialogCall>(browser),
+        tool::<AnswerRequestCall>(browser),
+        tool::<SwitchTabCall>(browser),
+        tool::<CloseTabCall>(browser),
+        tool::<FindCall>(browser),
+        tool::<ExtractCall>(browser),
+        tool::<WaitCall>(browser),
+        tool::<TakeScreenshotCall>(browser),
+        Arc::new(BuiltIn::new(HandOver)),
+        Arc::new(BuiltIn::new(evaluate::Evaluate(browser.clone()))),
+    ]
 }
 
-/// One tool.
-struct Hand {
+fn tool<A: Action>(browser: &Arc<Browser>) -> Arc<dyn Tool> {
+    Arc::new(BuiltIn::new(Hand::<A> {
+        browser: browser.clone(),
+        action: PhantomData,
+    }))
+}
+
+/// An action on the screen, by the arguments of its tool.
+pub(crate) trait Action: Arguments + Sync + 'static {
+    /// Whether it only reads the page. Such an action is not measured.
+    const ONLY_READS: bool = false;
+
+    /// The argument with the path of a file that it reads.
+    const READS: Option<&'static str> = None;
+
+    /// Returns the target of the input with its purpose, in the words of `page/aim.js`; `None` if
+    /// it acts on the page as a whole.
+    fn target(&self) -> Option<(Target, &'static str)> {
+        None
+    }
+
+    /// Measures what it would touch.
+    fn aim(
+        &self,
+        session: &Session,
+        tab: &TabState,
+    ) -> impl Future<Output = Result<Aim, Failure>> + Send {
+        async {
+            match self.target() {
+                Some((target, purpose)) => {
+                    Ok(session.locate(tab, target, purpose, "").await?.aim())
+                }
+                None => whole_page(session, tab, Starts::Looking),
+            }
+        }
+    }
+
+    /// Does it.
+    fn act(&self, doing: &Doing<'_>) -> impl Future<Output = Result<ToolOutput, Failure>> + Send;
+}
+
+/// The tool of an action.
+struct Hand<A> {
     browser: Arc<Browser>,
-    action: Action,
-    spec: ToolSpec,
+    action: PhantomData<fn() -> A>,
 }
 
 /// Reason why a call failed; the message is for the model.
@@ -68,6 +109,12 @@ pub(crate) enum Failure {
     Refused(String),
     /// The action was begun and failed.
     Broke(String),
+}
+
+impl From<WrongArguments> for Failure {
+    fn from(wrong: WrongArguments) -> Self {
+        Failure::Refused(wrong.to_string())
+    }
 }
 
 impl From<Missed> for Failure {
@@ -104,77 +151,52 @@ impl From<Failure> for ToolOutput {
     }
 }
 
+impl From<Failure> for Unresolvable {
+    fn from(failure: Failure) -> Self {
+        let (Failure::Refused(reason) | Failure::Broke(reason)) = failure;
+        Unresolvable { reason }
+    }
+}
+
 /// A call in progress.
 pub(crate) struct Doing<'a> {
+    browser: &'a Browser,
     session: &'a Session,
     tab: TabState,
-    arguments: Arguments,
-    aim: Option<&'a Aim>,
     call: &'a ResolvedCall,
     site: &'a dyn Site,
 }
 
-impl Tool for Hand {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl<A: Action> TypedTool for Hand<A> {
+    type Arguments = A;
+    type Failure = Failure;
+    const REPEAT: Repeat = match A::ONLY_READS {
+        true => Repeat::Freely,
+        false => Repeat::Never,
+    };
+
+    fn touches(&self) -> Vec<Touch> {
+        let screen = (!A::ONLY_READS).then_some(Touch::Screen);
+        let reads = A::READS.map(|argument| Touch::Reads(argument.to_owned()));
+        screen.into_iter().chain(reads).collect()
     }
 
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move { self.run(&call, site).await.unwrap_or_else(ToolOutput::from) })
-    }
-
-    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
-        Box::pin(async move {
-            if self.action.only_reads() {
-                return Ok(None);
-            }
-            let aim = self.measure(call).await;
-            aim.map(Some).map_err(|failure| Unresolvable {
-                reason: match failure {
-                    Failure::Refused(reason) | Failure::Broke(reason) => reason,
-                },
-            })
-        })
-    }
-}
-
-impl Hand {
-    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
+    async fn run(
+        &self,
+        action: A,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
         let session = self.browser.session(0).await?;
-        let held = self.wake(&session, call, site);
+        let held = Self::wake(&session, call, site);
         let doing = Doing {
+            browser: &self.browser,
             session: &session,
             tab: session.tab()?,
-            arguments,
-            aim: call.aim.as_ref(),
             call,
             site,
         };
-        let done = match self.action {
-            Action::OpenUrl | Action::GoBack | Action::Reload => doing.go(self.action).await,
-            Action::Click => doing.click().await,
-            Action::Hover => doing.hover().await,
-            Action::TypeText => doing.type_text().await,
-            Action::PressKey => doing.press_key().await,
-            Action::SelectText => doing.select_text().await,
-            Action::Scroll => doing.scroll().await,
-            Action::ScrollTo => doing.scroll_to().await,
-            Action::Drag => doing.drag().await,
-            Action::SelectOption => doing.select_option().await,
-            Action::UploadFile => doing.upload_file().await,
-            Action::AnswerDialog => doing.answer_dialog().await,
-            Action::AnswerRequest => doing.answer_request().await,
-            Action::SwitchTab | Action::CloseTab => doing.change_tab(self.action).await,
-            Action::Find => doing.find().await,
-            Action::Extract => doing.extract().await,
-            Action::Wait => doing.wait().await,
-            Action::TakeScreenshot => doing.take_screenshot(&self.browser).await,
-        };
+        let done = action.act(&doing).await;
         let lost = session.lost();
         let mut output = match (done, lost) {
             (Ok(output), _) => output,
@@ -193,11 +215,26 @@ impl Hand {
         Ok(output)
     }
 
+    async fn aim(&self, call: &ToolCall) -> Result<Option<Aim>, Unresolvable> {
+        if A::ONLY_READS {
+            return Ok(None);
+        }
+        let measured = async {
+            let action = A::parse(&call.arguments)?;
+            let session = self.browser.session(0).await?;
+            let tab = session.tab()?;
+            action.aim(&session, &tab).await
+        };
+        Ok(Some(measured.await?))
+    }
+}
+
+impl<A: Action> Hand<A> {
     /// Holds requests to other sites from now until the next look, and returns the number of
     /// requests held so far. Where the gate allows a call only to look or to follow a link, only
     /// those of the present documents are held: later ones have received no data.
-    fn wake(&self, session: &Session, call: &ResolvedCall, site: &dyn Site) -> u32 {
-        if !self.action.only_reads() {
+    fn wake(session: &Session, call: &ResolvedCall, site: &dyn Site) -> u32 {
+        if !A::ONLY_READS {
             session.turn();
             let starts = call.aim.iter().flat_map(|aim| &aim.starts);
             let goes = |starts: &Starts| {
@@ -212,93 +249,11 @@ impl Hand {
             state.holdings.wake = Some(Wake {
                 allowed: site.sends_to().to_vec(),
                 up_to: only_goes.then_some(documents),
-                by: self.spec.name.clone(),
+                by: A::TOOL.to_owned(),
             });
         }
         session.state().holdings.counted
     }
-
-    /// Returns the aim of the call for the gate.
-    async fn measure(&self, call: &ToolCall) -> Result<Aim, Failure> {
-        let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
-        let session = self.browser.session(0).await?;
-        let tab = session.tab()?;
-        let key = arguments.key().map_err(Failure::Refused)?;
-        if let Some(target) = arguments.target(self.action) {
-            if self.action == Action::UploadFile {
-                let mut aim = files::locate_upload(&session, &tab, target).await?.aim();
-                let path = arguments.path.unwrap_or_default();
-                let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-                aim.starts = vec![Starts::Uploads { names: vec![name] }];
-                return Ok(aim);
-            }
-            let purpose = self.action.purpose(&arguments);
-            let aim = session.locate(&tab, target, purpose, &key).await?.aim();
-            return Ok(aim);
-        }
-        if self.action == Action::CloseTab {
-            return closing(&session, &tab, &arguments).await;
-        }
-        if self.action == Action::AnswerRequest {
-            return answer(&session, &tab, &arguments);
-        }
-        let starts = match self.action {
-            Action::OpenUrl => {
-                let address = arguments.url.clone().unwrap_or_default();
-                crate::navigate::allowed(&address)
-                    .map_err(|error| Failure::Refused(error.to_string()))?;
-                Starts::Opens { address }
-            }
-            Action::GoBack => {
-                let earlier = session.earlier(&tab).await;
-                let (_, address) = earlier.map_err(|error| Failure::Refused(error.to_string()))?;
-                Starts::Follows { address }
-            }
-            Action::Reload => Starts::Follows {
-                address: tab.address.clone(),
-            },
-            Action::AnswerDialog => Starts::Answers {
-                accepts: arguments.accept.unwrap_or_default(),
-            },
-            _ => Starts::Looking,
-        };
-        whole_page(&session, &tab, starts)
-    }
-}
-
-/// Returns the aim of closing a tab: text typed there is lost with it.
-async fn closing(
-    session: &Session,
-    looked_at: &TabState,
-    arguments: &Arguments,
-) -> Result<Aim, Failure> {
-    let number = arguments.tab.unwrap_or(looked_at.number);
-    let tab = session.numbered_tab(number);
-    let tab = tab.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
-    let frames = session.state().frames_of(&tab);
-    let asking = frames
-        .iter()
-        .map(|(_, frame)| session.ask::<u32>(frame, "gyrus.typed()"));
-    let asked = session.unless_held(&tab, futures_util::future::join_all(asking));
-    // A page that does not answer may contain anything; one that crashed contains nothing more.
-    let is_typed = match asked.await {
-        Ok(all) => all
-            .into_iter()
-            .any(|count| count.is_ok_and(|count| count > 0)),
-        Err(Held::Crashed | Held::Closed) => false,
-        Err(Held::Dialog { .. } | Held::Request { .. } | Held::Lost { .. }) => true,
-    };
-    let mut aim = whole_page(session, &tab, Starts::Looking)?;
-    if is_typed {
-        aim.starts = vec![Starts::Answers { accepts: true }];
-        aim.element = Some(gyrus_contract::Aimed {
-            id: document_of(session, &tab),
-            role: "beforeunload".to_owned(),
-            name: format!("tab {number}"),
-            states: std::collections::BTreeSet::new(),
-        });
-    }
-    Ok(aim)
 }
 
 /// Returns the aim of a page as if it were an element.
@@ -311,21 +266,6 @@ fn document_of(session: &Session, tab: &TabState) -> ElementId {
     }
 }
 
-/// Returns the aim of an answer to a held request: the page that sends it, and its destination.
-fn answer(session: &Session, tab: &TabState, arguments: &Arguments) -> Result<Aim, Failure> {
-    let held = pages::held(session, arguments.request.unwrap_or_default())?;
-    let starts = match arguments.accept.unwrap_or_default() {
-        true => pages::sends(&held),
-        false => Starts::Looking,
-    };
-    let mut aim = whole_page(session, tab, starts)?;
-    if let Some(frame) = session.state().frames.get(&held.frame) {
-        aim.address.clone_from(&frame.address);
-        aim.origin.clone_from(&frame.origin);
-    }
-    Ok(aim)
-}
-
 /// Returns the aim of an action on a page and not on an element of it.
 fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, Failure> {
     let id = document_of(session, tab);
@@ -334,7 +274,7 @@ fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, 
     let dialog = matches!(starts, Starts::Answers { .. });
     let element = match (dialog, &tab.dialog) {
         (false, _) => None,
-        (true, Some(dialog)) => Some(gyrus_contract::Aimed {
+        (true, Some(dialog)) => Some(Aimed {
             id,
             role: dialog.kind.clone(),
             name: dialog.message.clone(),
@@ -355,7 +295,7 @@ impl Doing<'_> {
     /// Finds the judged element again; another one is refused.
     async fn judged(&self, target: Target, purpose: &str, key: &str) -> Result<Spot, Failure> {
         let spot = self.session.locate(&self.tab, target, purpose, key).await?;
-        let judged = self.aim.ok_or_else(|| {
+        let judged = self.call.aim.as_ref().ok_or_else(|| {
             Failure::Refused(
                 "refused: what this would touch was not measured and judged".to_owned(),
             )

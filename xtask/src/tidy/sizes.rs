@@ -16,18 +16,18 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 4_540),
+    ("contract", 4_960),
     ("gate", 15_911),
     ("gyrus", 10_880),
     ("journal", 7_100),
     ("kernel", 18_510),
     ("lab", 4_570),
-    ("loops", 9_612),
+    ("loops", 9_430),
     ("mcp", 1_805),
     ("models", 9_960),
     ("net", 700),
     ("process", 2_700),
-    ("screen", 9_660),
+    ("screen", 9_410),
     ("surfaces", 5_790),
     ("text", 660),
     ("tools", 7_390),

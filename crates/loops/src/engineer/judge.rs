@@ -5,10 +5,12 @@
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::{
-    EffectId, FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS, Observation, Origin,
-    ReadCall, Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
+    Arguments, EffectId, FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS,
+    Observation, Origin, ReadCall, Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
+    schema_of,
 };
 use gyrus_kernel::{Run, Stop};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,6 +18,35 @@ use crate::{goal, json::the_object};
 
 /// The tool that a model calls to submit, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
+
+/// A submission to a judge that sees the workspace.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SubmitCall {
+    /// For the person: what was done, and how you saw that it holds.
+    #[expect(dead_code, reason = "it is read in the journal")]
+    summary: String,
+}
+
+impl Arguments for SubmitCall {
+    const TOOL: &'static str = SUBMIT;
+    const EXAMPLE: &'static str = r#"{"summary": "Uploads are retried; the tests pass."}"#;
+}
+
+/// A submission to a judge that sees nothing else.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SubmitTextCall {
+    /// The thing to be judged, whole, in the form that the judge takes.
+    submission: String,
+    /// For the person: what was done, and how you saw that it holds.
+    summary: String,
+}
+
+impl Arguments for SubmitTextCall {
+    const TOOL: &'static str = SUBMIT;
+    const EXAMPLE: &'static str = r#"{"submission": "42", "summary": "The sum, checked by hand."}"#;
+}
 
 /// Maximum number of pictures of one judgement that are shown.
 const MAX_IMAGES: usize = 4;
@@ -120,36 +151,21 @@ impl Judge {
 
     /// Returns the tool that submits, unless the judge is itself a tool.
     pub(super) fn spec(&self) -> Option<ToolSpec> {
-        let (description, properties, required) = match self {
+        let (description, parameters) = match self {
             Judge::Tool(_) => return None,
             Judge::Command(_) => (
                 "Submits the work, as it stands in the workspace, to the judge.",
-                json!({}),
-                vec!["summary"],
+                schema_of::<SubmitCall>(),
             ),
             Judge::Http(_) => (
                 "Submits the work to the judge, which sees only what is in this call.",
-                json!({"submission": {
-                    "type": "string",
-                    "description": "what is to be judged, whole, in the form that the judge takes",
-                }}),
-                vec!["summary", "submission"],
+                schema_of::<SubmitTextCall>(),
             ),
         };
-        let mut properties = properties;
-        properties["summary"] = json!({
-            "type": "string",
-            "description": "for the person: what was done, and how you saw that it holds",
-        });
         Some(ToolSpec {
             name: SUBMIT.to_owned(),
             description: description.to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": false,
-            }),
+            parameters,
             touches: Vec::new(),
             repeat: Repeat::Never,
         })
@@ -189,13 +205,12 @@ impl Judge {
         call: &ToolCall,
         images: Option<&str>,
     ) -> Result<Observation, Stop> {
+        let cycle = EffectId::cycle(run.cycle());
+        let refused = |words: String| Ok(Observation::refused(cycle, call, words));
         if call.tool == FINISH {
             let name = self.name();
-            let words = format!("only the judge says that the goal is reached; call `{name}`");
-            return Ok(Observation::refused(
-                EffectId::cycle(run.cycle()),
-                call,
-                words,
+            return refused(format!(
+                "only the judge says that the goal is reached; call `{name}`"
             ));
         }
         let judging = match self {
@@ -204,26 +219,26 @@ impl Judge {
                 seen.is_error |= accepts(&seen) != Some(true);
                 return Ok(seen);
             }
-            Judge::Command(line) => ShellCall {
-                command: line.clone(),
-                // Tests may have to be built first.
-                timeout_seconds: Some(MAX_TIMEOUT_SECONDS),
-            }
-            .to_call(),
-            Judge::Http(address) => {
-                let Some(submission) = call.arguments["submission"].as_str() else {
-                    let words = format!("`{SUBMIT}` needs a `submission`, as text");
-                    return Ok(Observation::refused(
-                        EffectId::cycle(run.cycle()),
-                        call,
-                        words,
-                    ));
+            Judge::Command(line) => {
+                if let Err(wrong) = SubmitCall::parse(&call.arguments) {
+                    return refused(wrong.to_string());
+                }
+                let command = ShellCall {
+                    command: line.clone(),
+                    // Tests may have to be built first.
+                    timeout_seconds: Some(MAX_TIMEOUT_SECONDS),
                 };
-                let goal = goal::goal_in_words(run);
+                command.to_call()
+            }
+            Judge::Http(address) => {
+                let given = match SubmitTextCall::parse(&call.arguments) {
+                    Ok(given) => given,
+                    Err(wrong) => return refused(wrong.to_string()),
+                };
                 let submission = [
-                    ("goal", json!(goal)),
-                    ("summary", call.arguments["summary"].clone()),
-                    ("submission", json!(submission)),
+                    ("goal", json!(goal::goal_in_words(run))),
+                    ("summary", json!(given.summary)),
+                    ("submission", json!(given.submission)),
                 ];
                 let submission = submission.map(|(name, value)| (name.to_owned(), value));
                 JudgeCall {

@@ -22,18 +22,20 @@ mod stuck;
 pub(crate) mod words;
 
 use gyrus_contract::{
-    Action, ActionVerdict, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Observation,
-    Origin, Perception, Plan, Purpose, Shown, StopReason, Text, ThoughtStep, ToolCall, View,
+    Action, ActionVerdict, Arguments as _, Claim, DragCall, Evidence, ExecutionResult, FINISH,
+    MemoryBuffer, Message, Observation, OpenUrlCall, Origin, Perception, Plan, Purpose,
+    ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall, Text,
+    ThoughtStep, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
 use gyrus_text::shorten;
 use serde_json::json;
 
 use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal};
-use actions::{DRAG, OPEN_URL, SCROLL, SECONDS, TAKE_SCREENSHOT, WAIT};
+use actions::Finish;
 pub use prompt::FRESH;
 use prompt::Sight;
-use reply::{Deeds, Finish, Offered, Reply};
+use reply::{Deeds, Offered, Reply};
 pub use state::ReactiveState;
 use state::{LastTurn, Line, Output};
 use stuck::{Advice, Done};
@@ -51,25 +53,16 @@ pub(crate) const KIND: LoopKind = LoopKind {
 };
 
 /// The tool by which a run with a screen is recognised.
-pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
+pub(crate) const OPENS_A_SCREEN: &str = OpenUrlCall::TOOL;
 
 /// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
 pub(crate) fn is_of_screen(tool: &str) -> bool {
-    tool != actions::FINISH && actions::named(tool).is_some()
+    tool != FINISH && actions::named(tool).is_some()
 }
 
 /// Whether a tool only changes which page is looked at.
 pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
-    let goes = [
-        OPEN_URL,
-        "go_back",
-        "reload",
-        "switch_tab",
-        SCROLL,
-        "scroll_to",
-        "hover",
-    ];
-    goes.contains(&tool) || stuck::only_looks(tool)
+    actions::named(tool).is_some_and(|action| action.effect != ScreenEffect::Acts)
 }
 
 /// Formats a view as a model sees it, with at most `tokens` tokens for elements that are not
@@ -135,7 +128,7 @@ impl Reactive {
         let Some(url) = self.config.start_url().filter(|_| !self.state.opened) else {
             return Ok(());
         };
-        let call = ToolCall::new(OPEN_URL, json!({ "url": url }));
+        let call = ToolCall::new(OpenUrlCall::TOOL, json!({ "url": url }));
         let seen = run.call(&call).await?;
         self.state.opened = true;
         self.log(
@@ -183,12 +176,12 @@ impl Reactive {
         view.is_ok_and(|view| prompt::sends_picture(mode, &self.state, view))
     }
 
-    fn offered(&self, run: &Run) -> Vec<&'static actions::Action> {
+    fn offered(&self, run: &Run) -> Vec<&'static ScreenAction> {
         let tools = run.tools().iter().map(|spec| spec.name.as_str());
         let mut offered = reply::offered_by(tools);
         let view = self.sight.as_ref();
         if view.is_ok_and(|view| view.frame.is_none()) {
-            offered.retain(|action| action.name != TAKE_SCREENSHOT);
+            offered.retain(|action| action.name != TakeScreenshotCall::TOOL);
         }
         offered
     }
@@ -358,12 +351,14 @@ impl Reactive {
             let changed = observation.verdict == ActionVerdict::Changed;
             let last = &mut self.state.last;
             // The tree shows where the page ends.
-            let at_the_end = call.tool == SCROLL && observation.verdict == ActionVerdict::NoEffect;
+            let at_the_end =
+                call.tool == ScrollCall::TOOL && observation.verdict == ActionVerdict::NoEffect;
             last.had_no_effect |= !changed && !at_the_end && !stuck::only_looks(&call.tool);
             let points = ["at", "from", "to"]
                 .iter()
                 .any(|name| call.arguments[name].is_array());
-            last.needs_picture |= points || [DRAG, TAKE_SCREENSHOT].contains(&call.tool.as_str());
+            last.needs_picture |=
+                points || [DragCall::TOOL, TakeScreenshotCall::TOOL].contains(&call.tool.as_str());
             self.log(run.cycle(), what, &observation);
             actions.push(Action {
                 call: call.clone(),
@@ -381,7 +376,8 @@ impl Reactive {
                 }
             }
             // A wait for a stated time has served its purpose.
-            let goes_on = changed || call.tool == WAIT && !call.arguments[SECONDS].is_null();
+            let goes_on =
+                changed || call.tool == WaitCall::TOOL && !call.arguments["seconds"].is_null();
             if !goes_on || calls.peek().is_none() || self.is_elsewhere(run).await? {
                 break;
             }
@@ -477,7 +473,7 @@ impl Reactive {
             });
         }
         let call = ToolCall::new(
-            actions::FINISH,
+            FINISH,
             json!({ "reached": finish.reached, "answer": finish.answer }),
         );
         let done = Done {

@@ -5,7 +5,9 @@
 //! inside of the picture, known names. Text beside them is the model's note, or an object with note
 //! and memo; actions in both places are an error.
 
-use gyrus_contract::{Bounds, CONFIRM, Element, ElementState, ToolCall, View};
+use gyrus_contract::{
+    Arguments as _, Bounds, CONFIRM, Element, ElementState, ScrollCall, ToolCall, View,
+};
 use serde_json::{Map, Value, json};
 
 use super::reply::{Offered, Reply, understood};
@@ -53,7 +55,7 @@ fn action(call: &ToolCall, view: Option<&View>) -> Value {
     let Some(mut fields) = call.arguments.as_object().cloned() else {
         return json!({ "do": call.tool });
     };
-    if call.tool == "scroll"
+    if call.tool == ScrollCall::TOOL
         && let Some(at) = fields.remove("at")
         && let Some(element) = view.and_then(|view| scrolls_at(view, &at))
     {
@@ -180,7 +182,7 @@ mod tests {
         error: action 1: `at` lies outside of the picture, which is 1280 by 800 pixels
         error: action 1: there is no action `triple_click`; there are click, type_text, scroll, finish
         error: action 1: `at` must be [x, y] in pixels of the picture, or an id
-        error: action 1: `click` needs `on` or `at`
+        error: action 1: one of `on` and `at` is needed; the syntax is click{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta]}
         error: `actions` has 6 actions; give one to 5
         "" [] [] scroll {"direction":"down","on":"b18"}
         "" [] [] scroll {"direction":"down"}

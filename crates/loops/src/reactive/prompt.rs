@@ -1,10 +1,12 @@
 //! The prompt of one turn. There is no conversation: the same few parts are written anew each time,
 //! the unchanging ones first.
 
-use gyrus_contract::{Image, Message, Origin, Part, Role, SystemPart, Text, View};
+use gyrus_contract::{
+    Arguments as _, ExtractCall, FindCall, Image, Message, Origin, Part, Role, ScreenAction,
+    SystemPart, Text, View,
+};
 
 use super::{
-    actions::{self, Action},
     render::{self, Budget},
     state::{Output, ReactiveState},
     words::{lines_of_data, tokens},
@@ -29,7 +31,7 @@ const SAID: usize = 120;
 /// Returns the loop's instructions, with the parts that depend on the run.
 pub(super) fn system(
     config: &CognitiveConfig,
-    actions: &[&Action],
+    actions: &[&ScreenAction],
     token: &str,
 ) -> Vec<SystemPart> {
     let listed: Vec<_> = actions
@@ -135,8 +137,8 @@ fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text>
 /// Returns the output of the last action, and whether it counts against the budget.
 fn returned(output: &Output) -> (Text, bool) {
     let (most, counts) = match output.tool.as_str() {
-        actions::EXTRACT => (READ, false),
-        actions::FIND => (FOUND, false),
+        ExtractCall::TOOL => (READ, false),
+        FindCall::TOOL => (FOUND, false),
         _ => (SAID, true),
     };
     let lines = lines_of_data(&output.text, most);

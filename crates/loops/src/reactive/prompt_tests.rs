@@ -145,7 +145,7 @@ fn a_picture_is_sent_where_it_helps() {
 
 #[test]
 fn the_token_stands_in_the_instructions_only() {
-    let actions: Vec<_> = actions::ACTIONS.iter().collect();
+    let actions: Vec<_> = super::super::actions::ACTIONS.iter().collect();
     let system = system(&CognitiveConfig::reactive(), &actions, "12ab 34cd");
     let with_token = system.iter().filter(|part| part.text.contains("12ab 34cd"));
     assert_eq!(with_token.count(), 1);

@@ -1,15 +1,15 @@
 //! Parsing a model's reply.
 //!
 //! Mistakes in syntax are tolerated, ambiguity never: prose around the object, a number in
-//! quotation marks or an unknown field do no harm; two objects, an argument with two possible
-//! meanings or a point outside of the frame are asked about again.
+//! quotation marks or an unknown field beside the actions do no harm; two objects, an argument that
+//! the action does not have or a point outside of the frame are asked about again.
 
-use gyrus_contract::{ElementId, ToolCall};
-use gyrus_text::shorten;
+use gyrus_contract::{Arguments as _, ElementId, FINISH, ScreenAction, ToolCall};
+use gyrus_text::{closest_in, shorten};
 use serde_json::{Map, Value, json};
 
 use super::{
-    actions::{self, Action, Argument, FINISH, Kind},
+    actions::{self, Finish},
     words::clean,
 };
 use crate::json::the_object;
@@ -20,20 +20,14 @@ pub(super) const MOST_ACTIONS: usize = 5;
 /// Maximum number of characters of a note, and of an expectation.
 const NOTE: usize = 120;
 
-/// Maximum number of pages of one scroll.
-const MOST_PAGES: f64 = 20.0;
-
-/// Maximum number of seconds of one wait.
-const MOST_SECONDS: f64 = 10.0;
-
-/// Maximum number of points of one drag.
-const MOST_POINTS: usize = 100;
+/// Maximum number of characters of the mistake in an action.
+const MISTAKE: usize = 200;
 
 /// The facts that a reply is checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offered<'a> {
     /// The offered actions.
-    pub(super) actions: &'a [&'static Action],
+    pub(super) actions: &'a [&'static ScreenAction],
     /// Width and height of the frame that was shown; without one, points are invalid.
     pub(super) frame: Option<(u32, u32)>,
 }
@@ -61,14 +55,6 @@ pub(super) enum Deeds {
     Calls(Vec<ToolCall>),
     /// The model claims that the work is over.
     Finish(Finish),
-}
-
-/// A model's claim that the work is over. Its token is not checked yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finish {
-    pub(super) token: String,
-    pub(super) reached: bool,
-    pub(super) answer: String,
 }
 
 /// Parses a reply; the error tells the model the mistake.
@@ -103,7 +89,7 @@ pub(super) fn understood(
                 let why = "`finish` stands alone: act first, look at what came of it, then finish";
                 return Err(wrong(why.to_owned()));
             }
-            true => finish = Some(finished(&call)),
+            true => finish = Finish::parse(&call.arguments).ok(),
             false => calls.push(call),
         }
     }
@@ -146,145 +132,115 @@ fn memo(given: Option<&Value>) -> Result<Vec<(String, String)>, String> {
     }
 }
 
-fn finished(call: &ToolCall) -> Finish {
-    let text = |name: &str| call.arguments[name].as_str().unwrap_or_default().to_owned();
-    Finish {
-        token: text("token"),
-        reached: call.arguments["reached"] == true,
-        answer: text("answer"),
-    }
-}
-
-/// Converts an action to a call. Arguments that the tool does not take are left out.
+/// Converts an action to a call.
 fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
-    let Value::Object(given) = action else {
+    let Value::Object(mut given) = action else {
         return Err("it is not an object".to_owned());
     };
-    let name = given
-        .get("do")
-        .and_then(Value::as_str)
-        .ok_or("it does not say what to `do`")?;
+    let Some(Value::String(name)) = given.remove("do") else {
+        return Err("it does not say what to `do`".to_owned());
+    };
     let known = offered.actions.iter().find(|action| action.name == name);
     let action = known.ok_or_else(|| {
         let names: Vec<_> = offered.actions.iter().map(|action| action.name).collect();
-        let name = shorten(&clean(name), 40).into_owned();
+        let name = shorten(&clean(&name), 40).into_owned();
         format!(
             "there is no action `{name}`; there are {}",
             names.join(", ")
         )
     })?;
+    let required = action.schema["required"].as_array();
     let mut arguments = Map::new();
-    for argument in action.arguments {
-        // Some models fill in every field of a schema.
-        let value = given
-            .get(argument.name)
-            .filter(|value| !is_nothing(value, argument));
-        match value {
-            Some(value) => {
-                let read = argument_of(argument, value, offered)?;
-                arguments.insert(argument.name.to_owned(), read);
-            }
-            None if argument.is_required => {
-                return Err(format!(
-                    "`{name}` needs `{}`: {name}{}",
-                    argument.name, action.usage
-                ));
-            }
-            None => {}
+    for (name, value) in given {
+        let schema = &action.schema["properties"][&name];
+        let is_required = required.is_some_and(|required| required.iter().any(|one| *one == name));
+        // Some models fill in every field of the reply's schema.
+        let is_filler = schema.is_null() && (value == false || value == 0);
+        if !is_filler && !is_nothing(&value, schema, is_required) {
+            let read = argument_of(&name, schema, &value, offered.frame)?;
+            arguments.insert(name, read);
         }
     }
-    let both = arguments.contains_key("on") && arguments.contains_key("at");
-    let neither = !arguments.contains_key("on") && !arguments.contains_key("at");
-    if both {
-        return Err("it has both `on` and `at`; give the one that is meant".to_owned());
+    let arguments = arguments.into();
+    match (action.check)(&arguments) {
+        Ok(()) => Ok(ToolCall::new(name, arguments)),
+        Err(why) => {
+            let meant =
+                closest_in(&why).map(|meant| format!(" (did you mean `{}`?)", clean(meant)));
+            let (why, meant) = (clean(&why), meant.unwrap_or_default());
+            let why = shorten(&why, MISTAKE);
+            Err(format!(
+                "{why}{meant}; the syntax is {name}{}",
+                action.usage
+            ))
+        }
     }
-    if action.is_pointed && neither {
-        return Err(format!("`{name}` needs `on` or `at`"));
-    }
-    Ok(ToolCall::new(name, arguments.into()))
 }
 
-fn is_nothing(value: &Value, argument: &Argument) -> bool {
+/// Whether a value stands for an argument that is left out.
+fn is_nothing(value: &Value, schema: &Value, is_required: bool) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => {
-            text.is_empty() && !(argument.is_required && argument.kind == Kind::Text)
-        }
+        Value::String(text) => text.is_empty() && !(is_required && is_text(schema)),
         Value::Array(items) => items.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     }
 }
 
-fn argument_of(argument: &Argument, value: &Value, offered: Offered<'_>) -> Result<Value, String> {
-    let name = argument.name;
-    let wrong = |what: &str| Err(format!("`{name}` must be {what}"));
-    match argument.kind {
-        Kind::Element => match element(value) {
-            Some(id) => Ok(id),
-            None => wrong("the id of an element, as `b17`"),
-        },
-        Kind::Point => point(name, value, offered.frame),
-        Kind::Place => match element(value) {
-            Some(id) => Ok(id),
-            None => point(name, value, offered.frame),
-        },
-        Kind::Points => {
-            let points = value.as_array().map(|points| {
-                let points = points.iter().take(MOST_POINTS + 1);
-                points.map(|one| point(name, one, offered.frame)).collect()
-            });
-            match points.unwrap_or_else(|| Ok(Vec::new()))? {
-                points if (1..=MOST_POINTS).contains(&points.len()) => Ok(points.into()),
-                _ => wrong(&format!("a list of one to {MOST_POINTS} points [x, y]")),
-            }
-        }
-        Kind::Text => match value {
-            Value::String(_) => Ok(value.clone()),
-            Value::Number(number) => Ok(number.to_string().into()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => wrong("text"),
-        },
-        Kind::Flag => match value {
-            Value::Bool(_) => Ok(value.clone()),
-            Value::String(word) if word == "true" => Ok(true.into()),
-            Value::String(word) if word == "false" => Ok(false.into()),
-            _ => wrong("true or false"),
-        },
-        Kind::Amount => match number(value) {
-            Some(pages) if pages > 0.0 && pages <= MOST_PAGES => Ok(pages.into()),
-            _ => wrong("a number above 0 and at most 20"),
-        },
-        Kind::Seconds => match number(value) {
-            Some(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds.into()),
-            _ => wrong("a number above 0 and at most 10"),
-        },
-        Kind::Number => match number(value) {
-            Some(tab) if (1.0..=1e6).contains(&tab) && tab.fract() == 0.0 => Ok(json!(tab as u32)),
-            _ => wrong("a whole number from 1 on"),
-        },
-        Kind::OneOf(words) => match one_of(words, value) {
-            Some(word) => Ok(word.into()),
-            None => wrong(&format!("one of {}", words.join(", "))),
-        },
-        Kind::SomeOf(words) => {
-            let given = match value {
-                Value::Array(items) => items.iter().collect(),
-                one => vec![one],
-            };
-            let read: Option<Vec<_>> = given.into_iter().map(|one| one_of(words, one)).collect();
-            match read {
-                Some(read) => Ok(read.into()),
-                None => wrong(&format!("a list of {}", words.join(", "))),
-            }
-        }
-    }
+/// Whether any text is valid.
+fn is_text(schema: &Value) -> bool {
+    schema["type"] == "string" && schema["pattern"].is_null() && schema["enum"].is_null()
 }
 
-fn one_of(words: &[&'static str], value: &Value) -> Option<&'static str> {
-    let given = value.as_str()?.trim();
-    words
-        .iter()
-        .find(|word| given.eq_ignore_ascii_case(word))
-        .copied()
+/// Converts an argument to the type in its schema where its meaning is clear. Points must lie in the
+/// frame; the other types are checked with the whole call.
+fn argument_of(
+    name: &str,
+    schema: &Value,
+    value: &Value,
+    frame: Option<(u32, u32)>,
+) -> Result<Value, String> {
+    let items = &schema["items"];
+    let several = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), Vec::as_slice);
+    let meant = match schema["type"].as_str() {
+        Some("boolean") => value
+            .as_str()
+            .and_then(|word| Some(word.parse::<bool>().ok()?.into())),
+        Some("integer") => number(value)
+            .filter(|number| (0.0..=1e6).contains(number) && number.fract() == 0.0)
+            .map(|number| json!(number as u32)),
+        Some("number") => number(value).map(Value::from),
+        Some("string") if is_text(schema) => {
+            value.as_number().map(|number| number.to_string().into())
+        }
+        Some("string") if schema["enum"].is_null() => element(value),
+        Some("string") => Some(one_of(&schema["enum"], value)),
+        Some("array") if items["type"] == "number" => Some(point(name, value, frame)?),
+        Some("array") if items["type"] == "array" => {
+            let points = several.iter().map(|one| point(name, one, frame));
+            Some(points.collect::<Result<_, _>>()?)
+        }
+        Some("array") => Some(
+            several
+                .iter()
+                .map(|one| one_of(&items["enum"], one))
+                .collect(),
+        ),
+        // The check refuses an argument that the action does not have.
+        _ if schema.is_null() => None,
+        _ => Some(element(value).map_or_else(|| point(name, value, frame), Ok)?),
+    };
+    Ok(meant.unwrap_or_else(|| value.clone()))
+}
+
+/// Returns the one of these words that is given in any case, or else what is given.
+fn one_of(words: &Value, value: &Value) -> Value {
+    let given = value.as_str().unwrap_or_default().trim().to_lowercase();
+    let words = words.as_array().into_iter().flatten();
+    let known = words.into_iter().find(|word| **word == given);
+    known.unwrap_or(value).clone()
 }
 
 fn element(value: &Value) -> Option<Value> {
@@ -338,7 +294,9 @@ fn point(name: &str, value: &Value, frame: Option<(u32, u32)>) -> Result<Value, 
 }
 
 /// Returns the actions that are possible with these tools of the run.
-pub(super) fn offered_by<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Vec<&'static Action> {
+pub(super) fn offered_by<'a>(
+    tools: impl Iterator<Item = &'a str> + Clone,
+) -> Vec<&'static ScreenAction> {
     let has = |name: &str| name == FINISH || tools.clone().any(|tool| tool == name);
     actions::ACTIONS
         .iter()

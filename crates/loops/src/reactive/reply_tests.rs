@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn all() -> Vec<&'static Action> {
+fn all() -> Vec<&'static ScreenAction> {
     actions::ACTIONS.iter().collect()
 }
 
@@ -34,7 +34,7 @@ fn syntax_is_tolerated() {
         format!("I will click {{b17}} now.\n```json\n{CLICK}\n```\nDone."),
         format!("Sure! {CLICK} I hope that \"helps\"."),
         r#"{"actions": {"do": "click", "on": " b17 "}, "mood": "good"}"#.to_owned(),
-        r#"{"actions": [{"do": "click", "on": "b17", "at": [], "kind": "", "with": null, "url": "", "why": 1}]}"#.to_owned(),
+        r#"{"actions": [{"do": "click", "on": "b17", "at": [], "kind": "", "with": null, "url": "", "submit": false, "pages": 0}]}"#.to_owned(),
     ] {
         assert_eq!(calls(&text), expected, "{text}");
     }
@@ -101,10 +101,32 @@ fn what_an_action_means_is_never_guessed() {
             r#"{"do": "click", "on": "b1", "at": [1, 2]}"#,
             "both `on` and `at`",
         ),
-        (r#"{"do": "click"}"#, "needs `on` or `at`"),
+        (
+            r#"{"do": "click", "on": "b1", "button": "right"}"#,
+            "unknown argument `button`, expected one of `on`, `at`, `kind`, `with`; the syntax is click{on|at, kind?: double|triple|right|middle",
+        ),
+        (
+            r#"{"do": "click", "on": "b1", "kimd": "right"}"#,
+            "(did you mean `kind`?)",
+        ),
+        (
+            r#"{"do": "click", "on": "b1", "count": 2}"#,
+            "unknown argument `count`",
+        ),
+        (
+            r#"{"do": "click", "on": "b1", "on\u200b": "b2"}"#,
+            "unknown argument",
+        ),
+        (
+            r#"{"do": "click"}"#,
+            "one of `on` and `at` is needed; the syntax is click{on|at,",
+        ),
         (r#"{"do": "cl\u0456ck", "on": "b1"}"#, "no action"),
         (r#"{"do": "click\u200b", "on": "b1"}"#, "no action"),
-        (r#"{"do": "click", "on": "17"}"#, "id of an element"),
+        (
+            r#"{"do": "click", "on": "17"}"#,
+            "an element of the screen, as `b17`",
+        ),
         (r#"{"do": "click", "at": [NaN, 1]}"#, "JSON is wrong"),
         (r#"{"do": "click", "at": [1e999, 1]}"#, "JSON is wrong"),
         (r#"{"do": "click", "at": [9007199254740993, 1]}"#, "outside"),
@@ -117,10 +139,13 @@ fn what_an_action_means_is_never_guessed() {
             r#"{"do": "scroll", "direction": "down", "pages": 1e300}"#,
             "at most 20",
         ),
-        (r#"{"do": "answer_dialog"}"#, "needs `accept`"),
+        (
+            r#"{"do": "answer_dialog"}"#,
+            "missing argument `accept`; the syntax is answer_dialog{accept,",
+        ),
         (
             r#"{"do": "finish", "token": "t", "answer": "a"}"#,
-            "needs `reached`",
+            "missing argument `reached`",
         ),
         (
             r#"{"do": "reload"}, {"do": "finish", "token": "t", "reached": true, "answer": "a"}"#,
@@ -325,11 +350,7 @@ fn the_schema_names_every_argument_once() {
     let optional = action["properties"].as_object().unwrap().len() - 1;
     // One provider accepts at most 24 of them.
     assert!(optional <= 24, "{optional}");
-    for argument in all().iter().flat_map(|action| action.arguments) {
-        assert!(
-            !action["properties"][argument.name].is_null(),
-            "{}",
-            argument.name
-        );
+    for (name, _) in all().iter().flat_map(|action| actions::arguments(action)) {
+        assert!(!action["properties"][name].is_null(), "{name}");
     }
 }

@@ -7,10 +7,13 @@
 //! Actions that only look, and those with an unknown effect, may repeat twice as often; and a page
 //! is never left because of an action that only looks.
 
-use gyrus_contract::{ActionVerdict, Digest, Element, ElementState, ToolCall, View};
+use gyrus_contract::{
+    ActionVerdict, Arguments as _, Digest, Element, ElementState, FINISH, GoBackCall, OpenUrlCall,
+    ReloadCall, ScreenEffect, ToolCall, View,
+};
 use serde::{Deserialize, Serialize};
 
-use super::actions::{self, FINISH, GO_BACK, OPEN_URL, RELOAD};
+use super::actions;
 
 /// Number of actions that are remembered.
 pub(super) const RING: usize = 8;
@@ -170,11 +173,11 @@ fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolC
     while !leaves_no_page(done) && *tried < 3 {
         *tried += 1;
         match (*tried, start) {
-            (1, _) => return Some(ToolCall::new(GO_BACK, empty())),
-            (2, _) => return Some(ToolCall::new(RELOAD, empty())),
+            (1, _) => return Some(ToolCall::new(GoBackCall::TOOL, empty())),
+            (2, _) => return Some(ToolCall::new(ReloadCall::TOOL, empty())),
             (_, Some(url)) => {
                 let there = serde_json::json!({ "url": url });
-                return Some(ToolCall::new(OPEN_URL, there));
+                return Some(ToolCall::new(OpenUrlCall::TOOL, there));
             }
             (_, None) => {}
         }
@@ -289,7 +292,7 @@ fn short(digest: Digest) -> u64 {
 
 /// Whether an action only looks.
 pub(super) fn only_looks(tool: &str) -> bool {
-    actions::named(tool).is_some_and(|action| action.only_looks)
+    actions::named(tool).is_some_and(|action| action.effect == ScreenEffect::Looks)
 }
 
 #[cfg(test)]

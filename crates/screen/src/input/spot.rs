@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Aim, Aimed, ElementId, ElementState, Form, Starts};
+use gyrus_contract::{Aim, Aimed, DragEnd, ElementId, ElementState, Form, Starts};
 use serde::Deserialize;
 
 use super::{Held, Point};
@@ -25,6 +25,26 @@ pub(crate) enum Target {
     Point(f64, f64),
     /// The element with the keyboard focus.
     Keyboard,
+}
+
+impl Target {
+    /// Returns the target of arguments: the element, else the point, else the keyboard's.
+    pub(crate) fn of(on: Option<ElementId>, at: Option<[f64; 2]>) -> Self {
+        match (on, at) {
+            (Some(id), _) => Self::Element(id),
+            (None, Some([x, y])) => Self::Point(x, y),
+            (None, None) => Self::Keyboard,
+        }
+    }
+}
+
+impl From<DragEnd> for Target {
+    fn from(end: DragEnd) -> Self {
+        match end {
+            DragEnd::Element(id) => Self::Element(id),
+            DragEnd::Point([x, y]) => Self::Point(x, y),
+        }
+    }
 }
 
 /// Reason why a target cannot be used.

@@ -4,64 +4,48 @@
 //! of the model's words may be in it.
 
 use gyrus_contract::{
-    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    Arguments as _, HandOverCall, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
+    Unresolvable,
 };
-use serde_json::json;
-
-/// Name of the tool.
-pub const HAND_OVER: &str = "hand_over";
+use serde_json::Value;
 
 /// Maximum bytes of a person's message.
 const MAX_WORDS: usize = 4 * 1024;
 
 /// Asks a person to take the screen over.
-pub(crate) struct HandOver {
-    spec: ToolSpec,
-}
+pub(crate) struct HandOver;
 
-impl HandOver {
-    pub(crate) fn new() -> Self {
-        let spec = ToolSpec {
-            name: HAND_OVER.to_owned(),
-            description: "Asks the person to use the page themselves: to log in, to solve a \
-                          captcha, to enter a code that only they get. Returns what they say when \
-                          they give it back."
-                .to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "reason": {"type": "string", "description": "what they are to do there"},
-                },
-                "required": ["reason"],
-                "additionalProperties": false,
-            }),
-            touches: vec![Touch::HandsOver("reason".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { spec }
-    }
-}
+impl TypedTool for HandOver {
+    type Arguments = HandOverCall;
+    type Failure = ToolOutput;
+    const REPEAT: Repeat = Repeat::Freely;
 
-impl Tool for HandOver {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::HandsOver("reason".to_owned())]
     }
 
-    fn call<'a>(
-        &'a self,
-        _call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let Some(words) = site.answer().map(str::trim) else {
-                return ToolOutput::error(
-                    "nobody took the page over; go on without it, and say what is open",
-                );
-            };
-            ToolOutput::read(match words {
-                "" => "The person gave the page back without a word; look at it.",
-                words => gyrus_text::first_bytes(words, MAX_WORDS),
-            })
+    /// Refuses wrong arguments before a person is asked, because the output counts as theirs.
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        let parsed = HandOverCall::parse(arguments);
+        parsed.map(drop).map_err(|wrong| Unresolvable {
+            reason: wrong.to_string(),
         })
+    }
+
+    async fn run(
+        &self,
+        _: HandOverCall,
+        _: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, ToolOutput> {
+        let Some(words) = site.answer().map(str::trim) else {
+            return Ok(ToolOutput::error(
+                "nobody took the page over; go on without it, and say what is open",
+            ));
+        };
+        Ok(ToolOutput::read(match words {
+            "" => "The person gave the page back without a word; look at it.",
+            words => gyrus_text::first_bytes(words, MAX_WORDS),
+        }))
     }
 }

@@ -2,14 +2,19 @@
 
 use std::time::Instant;
 
-use gyrus_contract::{ActionVerdict, ToolOutput};
+use gyrus_contract::{
+    ActionVerdict, Aim, ClickCall, ClickKind, DragCall, HeldKey, HoverCall, PressKeyCall,
+    ScrollCall, ScrollDirection, ScrollToCall, ToolOutput,
+};
 use serde::Deserialize;
 
-use super::{Doing, Failure};
+use super::{Action, Doing, Failure};
 use crate::{
+    browser::Session,
     cdp::CdpError,
-    input::{Chord, Held, Missed, Point, Press, Spot, Target},
+    input::{Chord, Held, MODIFIERS, Missed, Point, Press, Spot, Target},
     settle::SETTLE_LIMIT,
+    state::TabState,
     verdict::{Effects, Standing},
 };
 
@@ -48,6 +53,232 @@ struct Scrolled {
     down: f64,
     width: f64,
     height: f64,
+}
+
+impl Action for ClickCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((Target::of(self.on, self.at), purpose_of(self.kind)))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (button, count, verb) = match self.kind {
+            Some(ClickKind::Double) => ("left", 2, "Double-clicked"),
+            Some(ClickKind::Triple) => ("left", 3, "Triple-clicked"),
+            Some(ClickKind::Right) => ("right", 1, "Right-clicked"),
+            Some(ClickKind::Middle) => ("middle", 1, "Middle-clicked"),
+            None => ("left", 1, "Clicked"),
+        };
+        let target = Target::of(self.on, self.at);
+        doing.session.state().chooser = None;
+        let press = Press {
+            button,
+            count,
+            modifiers: self.with.iter().fold(0, |held, key| held | bit_of(*key)),
+        };
+        let mut kept_from = None;
+        for _ in 0..MAX_PRESSES {
+            let (spot, standing) = doing
+                .approach(target, purpose_of(self.kind), "pointer")
+                .await?;
+            let input = doing.session.press(&doing.tab, spot.point, press);
+            let effects = doing.send(Some(&spot), &standing, input).await?;
+            if effects.blocked.is_none() {
+                let done = format!("{verb} {} {}", spot.id(), spot.told.words);
+                return Ok(doing.told(&done, &effects));
+            }
+            kept_from = effects.blocked;
+            if effects.reached {
+                break;
+            }
+            // The input did not reach the page, so it may be tried again: after scrolling, the
+            // browser may send an input to the previous position of a frame in another process.
+        }
+        Err(elsewhere(&kept_from.unwrap_or_default()))
+    }
+}
+
+impl Action for HoverCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((Target::of(self.on, self.at), "look"))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let spot = doing
+            .judged(Target::of(self.on, self.at), "look", "")
+            .await?;
+        let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
+        let input = doing.session.point_at(&doing.tab, spot.point);
+        let effects = doing.finish(Some(&spot), &standing, input).await?;
+        Ok(doing.told(
+            &format!("The pointer is on {} {}", spot.id(), spot.told.words),
+            &effects,
+        ))
+    }
+}
+
+impl Action for PressKeyCall {
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
+        let target = Target::of(self.on, None);
+        Ok(session
+            .locate(tab, target, "key", &chord.name())
+            .await?
+            .aim())
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
+        let target = Target::of(self.on, None);
+        let spot = doing.judged(target, "key", &chord.name()).await?;
+        if self.on.is_some() {
+            doing.give_keyboard(&spot).await?;
+        }
+        let standing = doing.session.watch(&doing.tab, Some(&spot), "key").await;
+        let input = doing.session.strike(&doing.tab, &chord);
+        let effects = doing.finish(Some(&spot), &standing, input).await?;
+        Ok(doing.told(
+            &format!(
+                "Pressed {} on {} {}",
+                chord.name(),
+                spot.id(),
+                spot.told.words
+            ),
+            &effects,
+        ))
+    }
+}
+
+impl Action for DragCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((self.from.into(), "drag"))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (from, to) = (Target::from(self.from), Target::from(self.to));
+        // Both at once must be in view: the end first, which may scroll, and then the start.
+        let end = doing.session.locate(&doing.tab, to, "look", "").await?;
+        let (spot, standing) = doing.approach(from, "drag", "loose").await?;
+        let end_now = doing.session.locate(&doing.tab, to, "look", "").await?;
+        let start_now = doing.judged(from, "drag", "").await?;
+        if end_now.id() != end.id() {
+            return Err(Failure::Refused(
+                "refused: moved: where it would be dropped is something else now; look again"
+                    .to_owned(),
+            ));
+        }
+        if start_now.point != spot.point {
+            return Err(Failure::Refused(
+                "refused: start and end do not fit into the window at once; scroll first"
+                    .to_owned(),
+            ));
+        }
+        let mut path = vec![spot.point];
+        for [x, y] in &self.via {
+            let point = Target::Point(*x, *y);
+            let through = doing.session.locate(&doing.tab, point, "look", "").await?;
+            path.push(through.point);
+        }
+        path.push(end_now.point);
+        let input = doing.session.drag(&doing.tab, &path, spot.told.draggable);
+        let effects = doing.finish(Some(&spot), &standing, input).await?;
+        let done = format!(
+            "Dragged {} {} to {} {}",
+            spot.id(),
+            spot.told.words,
+            end.id(),
+            end.told.words
+        );
+        Ok(doing.told(&done, &effects))
+    }
+}
+
+impl Action for ScrollToCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((Target::Element(self.on), "glance"))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let target = Target::Element(self.on);
+        let spot = doing.judged(target, "glance", "").await?;
+        let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
+        let spot = doing.session.locate(&doing.tab, target, "look", "").await?;
+        let effects = doing
+            .finish(Some(&spot), &standing, std::future::ready(Ok(())))
+            .await?;
+        Ok(doing.told(
+            &format!("{} {} is in view", spot.id(), spot.told.words),
+            &effects,
+        ))
+    }
+}
+
+impl Action for ScrollCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        self.on.map(|id| (Target::Element(id), "look"))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (direction, across, down) = match self.direction {
+            ScrollDirection::Up => ("up", 0.0, -1.0),
+            ScrollDirection::Down => ("down", 0.0, 1.0),
+            ScrollDirection::Left => ("left", -1.0, 0.0),
+            ScrollDirection::Right => ("right", 1.0, 0.0),
+        };
+        let frame_of_page = doing.session.state().frames.get(&doing.tab.target).cloned();
+        let (frame, number, point) = match self.on {
+            Some(id) => {
+                let spot = doing.judged(Target::Element(id), "look", "").await?;
+                (spot.frame.clone(), spot.number(), Some(spot.point))
+            }
+            None => (frame_of_page.unwrap_or_default(), 0, None),
+        };
+        let broke = |error: CdpError| Failure::Broke(error.to_string());
+        let place = quoted_place(number, direction);
+        let ask = format!("gyrus.scrollState({place})");
+        let asking = doing.session.ask::<Scrolled>(&frame, &ask);
+        let was = doing
+            .session
+            .unless_held(&doing.tab, asking)
+            .await?
+            .map_err(broke)?;
+        let pages = self.pages.unwrap_or(1.0).clamp(0.05, 20.0);
+        let turn = (
+            across * was.width * PAGE * pages,
+            down * was.height * PAGE * pages,
+        );
+        let point = point.unwrap_or((was.width / 2.0, was.height / 2.0));
+        let standing = doing.session.watch(&doing.tab, None, "").await;
+        let input = async {
+            doing.session.wheel(&doing.tab, point, turn).await?;
+            let over = format!("gyrus.scrolled({place}, {}, {}, {SCROLL_MS})", was.x, was.y);
+            doing.session.ask::<Scrolled>(&frame, &over).await.map(drop)
+        };
+        let mut effects = doing.finish(None, &standing, input).await?;
+        let asking = doing.session.ask::<Scrolled>(&frame, &ask);
+        let now = doing
+            .session
+            .unless_held(&doing.tab, asking)
+            .await?
+            .map_err(broke)?;
+        if (now.x - was.x).abs() >= 1.0 || (now.y - was.y).abs() >= 1.0 {
+            effects.verdict = ActionVerdict::Changed;
+            effects.words.insert(
+                0,
+                format!(
+                    "it scrolled from {:.0},{:.0} to {:.0},{:.0}",
+                    was.x, was.y, now.x, now.y
+                ),
+            );
+        }
+        let ends = match self.direction {
+            ScrollDirection::Up => now.y < 1.0,
+            ScrollDirection::Down => now.y + now.height > now.down - 1.5,
+            ScrollDirection::Left => now.x < 1.0,
+            ScrollDirection::Right => now.x + now.width > now.across - 1.5,
+        };
+        let end = if ends { "; this is the end" } else { "" };
+        Ok(doing.told(&format!("Scrolled {direction}{end}"), &effects))
+    }
 }
 
 impl Doing<'_> {
@@ -145,198 +376,6 @@ impl Doing<'_> {
         )))
     }
 
-    fn pointed(&self) -> Result<Target, Failure> {
-        let on = self.arguments.on.map(Target::Element);
-        let at = self.arguments.at.map(|[x, y]| Target::Point(x, y));
-        on.or(at)
-            .ok_or_else(|| Failure::Refused("one of `on` and `at` is needed".to_owned()))
-    }
-
-    pub(super) async fn click(&self) -> Result<ToolOutput, Failure> {
-        let (button, count, verb) = match self.arguments.kind.as_deref() {
-            Some("double") => ("left", 2, "Double-clicked"),
-            Some("triple") => ("left", 3, "Triple-clicked"),
-            Some("right") => ("right", 1, "Right-clicked"),
-            Some("middle") => ("middle", 1, "Middle-clicked"),
-            _ => ("left", 1, "Clicked"),
-        };
-        let purpose = if button == "right" { "menu" } else { "click" };
-        self.session.state().chooser = None;
-        let press = Press {
-            button,
-            count,
-            modifiers: self.arguments.held(),
-        };
-        let mut kept_from = None;
-        for _ in 0..MAX_PRESSES {
-            let (spot, standing) = self.approach(self.pointed()?, purpose, "pointer").await?;
-            let input = self.session.press(&self.tab, spot.point, press);
-            let effects = self.send(Some(&spot), &standing, input).await?;
-            if effects.blocked.is_none() {
-                let done = format!("{verb} {} {}", spot.id(), spot.told.words);
-                return Ok(self.told(&done, &effects));
-            }
-            kept_from = effects.blocked;
-            if effects.reached {
-                break;
-            }
-            // The input did not reach the page, so it may be tried again: after scrolling, the
-            // browser may send an input to the previous position of a frame in another process.
-        }
-        Err(elsewhere(&kept_from.unwrap_or_default()))
-    }
-
-    pub(super) async fn hover(&self) -> Result<ToolOutput, Failure> {
-        let spot = self.judged(self.pointed()?, "look", "").await?;
-        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
-        let input = self.session.point_at(&self.tab, spot.point);
-        let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(
-            &format!("The pointer is on {} {}", spot.id(), spot.told.words),
-            &effects,
-        ))
-    }
-
-    pub(super) async fn press_key(&self) -> Result<ToolOutput, Failure> {
-        let given = self.arguments.key.as_deref().unwrap_or_default();
-        let chord = Chord::parse(given).map_err(Failure::Refused)?;
-        let target = self.arguments.on.map_or(Target::Keyboard, Target::Element);
-        let spot = self.judged(target, "key", &chord.name()).await?;
-        if self.arguments.on.is_some() {
-            self.give_keyboard(&spot).await?;
-        }
-        let standing = self.session.watch(&self.tab, Some(&spot), "key").await;
-        let input = self.session.strike(&self.tab, &chord);
-        let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(
-            &format!(
-                "Pressed {} on {} {}",
-                chord.name(),
-                spot.id(),
-                spot.told.words
-            ),
-            &effects,
-        ))
-    }
-
-    pub(super) async fn drag(&self) -> Result<ToolOutput, Failure> {
-        let place = |place: Option<super::arguments::Place>| {
-            place
-                .map(Target::from)
-                .ok_or(Failure::Refused("`from` and `to` are needed".to_owned()))
-        };
-        let (from, to) = (place(self.arguments.from)?, place(self.arguments.to)?);
-        // Both at once must be in view: the end first, which may scroll, and then the start.
-        let end = self.session.locate(&self.tab, to, "look", "").await?;
-        let (spot, standing) = self.approach(from, "drag", "loose").await?;
-        let end_now = self.session.locate(&self.tab, to, "look", "").await?;
-        let start_now = self.judged(from, "drag", "").await?;
-        if end_now.id() != end.id() {
-            return Err(Failure::Refused(
-                "refused: moved: where it would be dropped is something else now; look again"
-                    .to_owned(),
-            ));
-        }
-        if start_now.point != spot.point {
-            return Err(Failure::Refused(
-                "refused: start and end do not fit into the window at once; scroll first"
-                    .to_owned(),
-            ));
-        }
-        let mut path = vec![spot.point];
-        for [x, y] in &self.arguments.via {
-            let point = Target::Point(*x, *y);
-            let through = self.session.locate(&self.tab, point, "look", "").await?;
-            path.push(through.point);
-        }
-        path.push(end_now.point);
-        let input = self.session.drag(&self.tab, &path, spot.told.draggable);
-        let effects = self.finish(Some(&spot), &standing, input).await?;
-        let done = format!(
-            "Dragged {} {} to {} {}",
-            spot.id(),
-            spot.told.words,
-            end.id(),
-            end.told.words
-        );
-        Ok(self.told(&done, &effects))
-    }
-
-    pub(super) async fn scroll_to(&self) -> Result<ToolOutput, Failure> {
-        let target = self.pointed()?;
-        let spot = self.judged(target, "glance", "").await?;
-        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
-        let spot = self.session.locate(&self.tab, target, "look", "").await?;
-        let effects = self
-            .finish(Some(&spot), &standing, std::future::ready(Ok(())))
-            .await?;
-        Ok(self.told(
-            &format!("{} {} is in view", spot.id(), spot.told.words),
-            &effects,
-        ))
-    }
-
-    pub(super) async fn scroll(&self) -> Result<ToolOutput, Failure> {
-        let direction = self.arguments.direction.as_deref().unwrap_or("down");
-        let frame_of_page = self.session.state().frames.get(&self.tab.target).cloned();
-        let (frame, number, point) = match self.arguments.on {
-            Some(id) => {
-                let spot = self.judged(Target::Element(id), "look", "").await?;
-                (spot.frame.clone(), spot.number(), Some(spot.point))
-            }
-            None => (frame_of_page.unwrap_or_default(), 0, None),
-        };
-        let broke = |error: CdpError| Failure::Broke(error.to_string());
-        let place = quoted_place(number, direction);
-        let ask = format!("gyrus.scrollState({place})");
-        let asking = self.session.ask::<Scrolled>(&frame, &ask);
-        let was = self
-            .session
-            .unless_held(&self.tab, asking)
-            .await?
-            .map_err(broke)?;
-        let pages = self.arguments.pages.unwrap_or(1.0).clamp(0.05, 20.0);
-        let (across, down) = match direction {
-            "up" => (0.0, -was.height),
-            "left" => (-was.width, 0.0),
-            "right" => (was.width, 0.0),
-            _ => (0.0, was.height),
-        };
-        let turn = (across * PAGE * pages, down * PAGE * pages);
-        let point = point.unwrap_or((was.width / 2.0, was.height / 2.0));
-        let standing = self.session.watch(&self.tab, None, "").await;
-        let input = async {
-            self.session.wheel(&self.tab, point, turn).await?;
-            let over = format!("gyrus.scrolled({place}, {}, {}, {SCROLL_MS})", was.x, was.y);
-            self.session.ask::<Scrolled>(&frame, &over).await.map(drop)
-        };
-        let mut effects = self.finish(None, &standing, input).await?;
-        let asking = self.session.ask::<Scrolled>(&frame, &ask);
-        let now = self
-            .session
-            .unless_held(&self.tab, asking)
-            .await?
-            .map_err(broke)?;
-        if (now.x - was.x).abs() >= 1.0 || (now.y - was.y).abs() >= 1.0 {
-            effects.verdict = ActionVerdict::Changed;
-            effects.words.insert(
-                0,
-                format!(
-                    "it scrolled from {:.0},{:.0} to {:.0},{:.0}",
-                    was.x, was.y, now.x, now.y
-                ),
-            );
-        }
-        let ends = match direction {
-            "up" => now.y < 1.0,
-            "left" => now.x < 1.0,
-            "right" => now.x + now.width > now.across - 1.5,
-            _ => now.y + now.height > now.down - 1.5,
-        };
-        let end = if ends { "; this is the end" } else { "" };
-        Ok(self.told(&format!("Scrolled {direction}{end}"), &effects))
-    }
-
     /// Gives the keyboard focus to an element.
     pub(super) async fn give_keyboard(&self, spot: &Spot) -> Result<Focus, Failure> {
         let ask = format!("gyrus.focus({}, true)", spot.number());
@@ -361,6 +400,26 @@ pub(super) struct Focus {
     pub(super) number: u32,
     pub(super) kind: String,
     pub(super) words: String,
+}
+
+/// Returns the purpose of a click.
+fn purpose_of(kind: Option<ClickKind>) -> &'static str {
+    if kind == Some(ClickKind::Right) {
+        "menu"
+    } else {
+        "click"
+    }
+}
+
+/// Returns the bit of a key that is held.
+fn bit_of(key: HeldKey) -> u32 {
+    let [alt, control, meta, shift] = MODIFIERS.map(|(.., bit)| bit);
+    match key {
+        HeldKey::Shift => shift,
+        HeldKey::Control => control,
+        HeldKey::Alt => alt,
+        HeldKey::Meta => meta,
+    }
 }
 
 fn quoted_place(number: u32, direction: &str) -> String {

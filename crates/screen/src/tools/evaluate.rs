@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+    ActionVerdict, EvaluateCall, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_text::shorten;
 use serde::Deserialize;
@@ -20,30 +20,12 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// Maximum characters of a value that is shown.
 const SHOWN: usize = 400;
 
-pub(super) struct Evaluate {
-    browser: Arc<Browser>,
-    spec: ToolSpec,
-}
+/// Evaluates expressions in the page.
+pub(super) struct Evaluate(pub(super) Arc<Browser>);
 
 impl Evaluate {
-    pub(super) fn new(browser: Arc<Browser>) -> Self {
-        let spec = ToolSpec {
-            name: "evaluate".to_owned(),
-            description: "Evaluates a JavaScript expression in the page, for a check.".to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {"expression": {"type": "string"}},
-                "required": ["expression"],
-                "additionalProperties": false,
-            }),
-            touches: vec![Touch::Evaluates("expression".to_owned())],
-            repeat: Repeat::Freely,
-        };
-        Self { browser, spec }
-    }
-
     async fn evaluate(&self, expression: &str) -> Result<ToolOutput, Failure> {
-        let session = self.browser.session(0).await?;
+        let session = self.0.session(0).await?;
         let tab = session.tab()?;
         // Evaluated in the page's own world: a check may use the page's variables.
         let wanted = json!({
@@ -105,21 +87,25 @@ fn is_truthy(value: &Value) -> bool {
     }
 }
 
-impl Tool for Evaluate {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for Evaluate {
+    type Arguments = EvaluateCall;
+    type Failure = Failure;
+    const REPEAT: Repeat = Repeat::Freely;
+
+    fn touches(&self) -> Vec<Touch> {
+        vec![Touch::Evaluates("expression".to_owned())]
     }
 
-    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, _: &'a dyn Site) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let expression = call.arguments["expression"].as_str().unwrap_or_default();
-            let mut output = self
-                .evaluate(expression)
-                .await
-                .unwrap_or_else(ToolOutput::from);
-            // The effect of the person's expression on the page is unknown.
-            output.verdict = ActionVerdict::CannotTell;
-            output
-        })
+    async fn run(
+        &self,
+        arguments: EvaluateCall,
+        _: &ResolvedCall,
+        _: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let evaluated = self.evaluate(&arguments.expression).await;
+        let mut output = evaluated.unwrap_or_else(ToolOutput::from);
+        // The effect of the person's expression on the page is unknown.
+        output.verdict = ActionVerdict::CannotTell;
+        Ok(output)
     }
 }

@@ -1,10 +1,12 @@
 //! Enters values into fields.
 
-use gyrus_contract::{ActionVerdict, ElementState, ToolOutput};
+use gyrus_contract::{
+    ActionVerdict, ElementState, SelectOptionCall, SelectTextCall, ToolOutput, TypeTextCall,
+};
 use serde::Deserialize;
 
 use super::{
-    Doing, Failure,
+    Action, Doing, Failure,
     acts::{Focus, MAX_PRESSES},
 };
 use crate::{
@@ -47,22 +49,19 @@ struct Selected {
     is: bool,
 }
 
-impl Doing<'_> {
-    pub(super) async fn type_text(&self) -> Result<ToolOutput, Failure> {
-        let given = self.arguments.text.as_deref().unwrap_or_default();
-        let text = self
+impl Action for TypeTextCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((Target::of(self.on, self.at), purpose_of(self)))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let given = self.text.as_str();
+        let text = doing
             .site
             .reveal(given)
             .map_err(|error| Failure::Refused(error.to_string()))?;
-        let purpose = if self.arguments.submit {
-            "submit"
-        } else {
-            "type"
-        };
-        let on = self.arguments.on.map(Target::Element);
-        let at = self.arguments.at.map(|[x, y]| Target::Point(x, y));
-        let target = on.or(at).unwrap_or(Target::Keyboard);
-        let spot = self.judged(target, purpose, "").await?;
+        let (target, purpose) = (Target::of(self.on, self.at), purpose_of(self));
+        let spot = doing.judged(target, purpose, "").await?;
         let refuse = |why: &str| {
             Err(Failure::Refused(format!(
                 "refused: {} {why}",
@@ -75,31 +74,31 @@ impl Doing<'_> {
         match spot.told.kind.as_str() {
             "select" => return refuse("is a list: use select_option"),
             "file" => return refuse("takes files: use upload_file"),
-            "set" => return self.set(&spot, &text, given).await,
+            "set" => return doing.set(&spot, &text, given).await,
             "line" if text.contains(['\n', '\r']) => {
                 return refuse("takes one line only: leave the line breaks out");
             }
             _ => {}
         }
-        let focus = self.focus_for_typing(&spot, target, purpose).await?;
-        let mut effects = self.type_at(&spot, &focus, &text).await?;
+        let focus = doing.focus_for_typing(&spot, target, purpose).await?;
+        let mut effects = doing.type_at(self, &spot, &focus, &text).await?;
         let is_secret = given != text;
         let shown = match is_secret {
             true => "the secret".to_owned(),
             false => format!("“{}”", cut(&text)),
         };
         let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
-        if self.arguments.submit {
-            return Ok(self.told(&format!("{done} and pressed Enter"), &effects));
+        if self.submit {
+            return Ok(doing.told(&format!("{done} and pressed Enter"), &effects));
         }
-        let replace = self.arguments.replace;
         let ask = format!(
-            "gyrus.holds({}, {}, {replace})",
+            "gyrus.holds({}, {}, {})",
             focus.number,
-            quoted(&text)
+            quoted(&text),
+            self.replace
         );
-        let asking = self.session.ask::<Held>(&spot.frame, &ask);
-        if let Ok(Ok(held)) = self.session.unless_held(&self.tab, asking).await
+        let asking = doing.session.ask::<Held>(&spot.frame, &ask);
+        if let Ok(Ok(held)) = doing.session.unless_held(&doing.tab, asking).await
             && !held.holds
         {
             let made = match held.value.filter(|_| !is_secret) {
@@ -111,25 +110,113 @@ impl Doing<'_> {
                 effects.verdict = ActionVerdict::CannotTell;
             }
         }
-        Ok(self.told(&done, &effects))
+        Ok(doing.told(&done, &effects))
+    }
+}
+
+/// Selects text by the document's own selection, which notifies the page's listeners.
+impl Action for SelectTextCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        self.on.map(|id| (Target::Element(id), "glance"))
     }
 
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let text = self.text.as_deref().unwrap_or_default();
+        let main = doing.session.state().frames.get(&doing.tab.target).cloned();
+        let (spot, frame, number) = match self.on {
+            Some(id) => {
+                let spot = doing.judged(Target::Element(id), "glance", "").await?;
+                let (frame, number) = (spot.frame.clone(), spot.number());
+                (Some(spot), frame, number)
+            }
+            None => (None, main.unwrap_or_default(), 0),
+        };
+        let standing = doing.session.watch(&doing.tab, spot.as_ref(), "").await;
+        let ask = format!("gyrus.select({number}, {})", quoted(text));
+        let mut selected = None;
+        let input = async {
+            selected = Some(doing.session.ask::<Selected>(&frame, &ask).await?);
+            Ok(())
+        };
+        let effects = doing.finish(spot.as_ref(), &standing, input).await?;
+        match selected {
+            Some(Selected { is: false }) => Err(Failure::Refused(format!(
+                "refused: “{}” does not stand there as one text; `extract` tells the words",
+                cut(text)
+            ))),
+            _ if text.is_empty() => Ok(doing.told("Selected all of it", &effects)),
+            _ => Ok(doing.told(&format!("Selected “{}”", cut(text)), &effects)),
+        }
+    }
+}
+
+impl Action for SelectOptionCall {
+    fn target(&self) -> Option<(Target, &'static str)> {
+        Some((Target::Element(self.on), "set"))
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let wanted = self.option.as_str();
+        let target = Target::Element(self.on);
+        let spot = doing.judged(target, "set", "").await?;
+        let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
+        let ask = format!("gyrus.choose({}, {})", spot.number(), quoted(wanted));
+        let mut chosen = None;
+        let input = async {
+            chosen = Some(doing.session.ask::<Chosen>(&spot.frame, &ask).await?);
+            Ok(())
+        };
+        let effects = doing.finish(Some(&spot), &standing, input).await?;
+        let words = &spot.told.words;
+        match chosen {
+            Some(Chosen::Now { chosen }) => {
+                let now: Vec<String> = chosen.iter().map(|one| format!("“{}”", cut(one))).collect();
+                let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
+                Ok(doing.told(&done, &effects))
+            }
+            Some(Chosen::Options { options, more }) => {
+                let more = if more { " …" } else { "" };
+                Err(Failure::Refused(format!(
+                    "refused: {words} has no option “{}”; it has: {}{more}",
+                    cut(wanted),
+                    options.join(" | ")
+                )))
+            }
+            Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
+                "refused: {wrong} is not a native list: click it, look, and click the option"
+            ))),
+            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!(
+                "refused: {words}, or that option, is disabled"
+            ))),
+            // The page went away while it was chosen.
+            None => Ok(doing.told(&format!("Chose in {words}"), &effects)),
+        }
+    }
+}
+
+impl Doing<'_> {
     /// Types at the keyboard focus.
-    async fn type_at(&self, spot: &Spot, focus: &Focus, text: &str) -> Result<Effects, Failure> {
-        let prepared = match self.arguments.replace {
+    async fn type_at(
+        &self,
+        call: &TypeTextCall,
+        spot: &Spot,
+        focus: &Focus,
+        text: &str,
+    ) -> Result<Effects, Failure> {
+        let prepared = match call.replace {
             true => "gyrus.selectAll()",
             false => "gyrus.toEnd()",
         };
         let standing = self.session.watch(&self.tab, Some(spot), "key").await;
         let input = async {
             let _: bool = self.session.ask(&spot.frame, prepared).await?;
-            if self.arguments.replace && text.is_empty() {
+            if call.replace && text.is_empty() {
                 let delete = Chord::parse("Delete").expect("Delete is a key");
                 self.session.strike(&self.tab, &delete).await?;
             }
             let lines = focus.kind == "rich";
             self.session.type_in(&self.tab, text, lines).await?;
-            if self.arguments.submit {
+            if call.submit {
                 let enter = Chord::parse("Enter").expect("Enter is a key");
                 self.session.strike(&self.tab, &enter).await?;
             }
@@ -211,75 +298,11 @@ impl Doing<'_> {
             )),
         }
     }
+}
 
-    /// Selects text by the document's own selection, which notifies the page's listeners.
-    pub(super) async fn select_text(&self) -> Result<ToolOutput, Failure> {
-        let text = self.arguments.text.as_deref().unwrap_or_default();
-        let main = self.session.state().frames.get(&self.tab.target).cloned();
-        let (spot, frame, number) = match self.arguments.on {
-            Some(id) => {
-                let spot = self.judged(Target::Element(id), "glance", "").await?;
-                let (frame, number) = (spot.frame.clone(), spot.number());
-                (Some(spot), frame, number)
-            }
-            None => (None, main.unwrap_or_default(), 0),
-        };
-        let standing = self.session.watch(&self.tab, spot.as_ref(), "").await;
-        let ask = format!("gyrus.select({number}, {})", quoted(text));
-        let mut selected = None;
-        let input = async {
-            selected = Some(self.session.ask::<Selected>(&frame, &ask).await?);
-            Ok(())
-        };
-        let effects = self.finish(spot.as_ref(), &standing, input).await?;
-        match selected {
-            Some(Selected { is: false }) => Err(Failure::Refused(format!(
-                "refused: “{}” does not stand there as one text; `extract` tells the words",
-                cut(text)
-            ))),
-            _ if text.is_empty() => Ok(self.told("Selected all of it", &effects)),
-            _ => Ok(self.told(&format!("Selected “{}”", cut(text)), &effects)),
-        }
-    }
-
-    pub(super) async fn select_option(&self) -> Result<ToolOutput, Failure> {
-        let wanted = self.arguments.option.as_deref().unwrap_or_default();
-        let on = self.arguments.on.map(Target::Element);
-        let target = on.ok_or_else(|| Failure::Refused("`on` is needed".to_owned()))?;
-        let spot = self.judged(target, "set", "").await?;
-        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
-        let ask = format!("gyrus.choose({}, {})", spot.number(), quoted(wanted));
-        let mut chosen = None;
-        let input = async {
-            chosen = Some(self.session.ask::<Chosen>(&spot.frame, &ask).await?);
-            Ok(())
-        };
-        let effects = self.finish(Some(&spot), &standing, input).await?;
-        let words = &spot.told.words;
-        match chosen {
-            Some(Chosen::Now { chosen }) => {
-                let now: Vec<String> = chosen.iter().map(|one| format!("“{}”", cut(one))).collect();
-                let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
-                Ok(self.told(&done, &effects))
-            }
-            Some(Chosen::Options { options, more }) => {
-                let more = if more { " …" } else { "" };
-                Err(Failure::Refused(format!(
-                    "refused: {words} has no option “{}”; it has: {}{more}",
-                    cut(wanted),
-                    options.join(" | ")
-                )))
-            }
-            Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
-                "refused: {wrong} is not a native list: click it, look, and click the option"
-            ))),
-            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!(
-                "refused: {words}, or that option, is disabled"
-            ))),
-            // The page went away while it was chosen.
-            None => Ok(self.told(&format!("Chose in {words}"), &effects)),
-        }
-    }
+/// Returns the purpose of typing.
+fn purpose_of(call: &TypeTextCall) -> &'static str {
+    if call.submit { "submit" } else { "type" }
 }
 
 fn cut(text: &str) -> String {

@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Artifact, Digest, DownloadState, Site, ToolOutput};
+use gyrus_contract::{
+    Aim, Artifact, Digest, DownloadState, Site, Starts, ToolOutput, UploadFileCall,
+};
 
-use super::{Doing, Failure};
+use super::{Action, Doing, Failure};
 use crate::{
     browser::Session,
     input::{Missed, Press, Spot, Target},
@@ -31,49 +33,64 @@ const DOWNLOADS: &str = "downloads";
 /// Maximum number of files of one name.
 const MAX_SAME_NAME: u32 = 1_000;
 
-impl Doing<'_> {
-    pub(super) async fn upload_file(&self) -> Result<ToolOutput, Failure> {
+impl Action for UploadFileCall {
+    const READS: Option<&'static str> = Some("path");
+
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let spot = locate_upload(session, tab, Target::Element(self.on)).await?;
+        let name = self.path.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(Aim {
+            starts: vec![Starts::Uploads { names: vec![name] }],
+            ..spot.aim()
+        })
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
         let refused = |why: String| Failure::Refused(format!("refused: {why}"));
-        let path = self.call.paths.get("path").map(|path| path.real.clone());
+        let path = doing.call.paths.get("path").map(|path| path.real.clone());
         let path = path.ok_or_else(|| refused("the path was not looked up".to_owned()))?;
-        let copy = lend(self.session, &path)
+        let copy = lend(doing.session, &path)
             .map_err(|error| refused(format!("`{}`: {error}", path.display())))?;
         let name = copy
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let on = self.arguments.on.map(Target::Element);
-        let target = on.ok_or_else(|| refused("`on` is needed".to_owned()))?;
-        let spot = locate_upload(self.session, &self.tab, target).await?;
-        let judged = self
+        let target = Target::Element(self.on);
+        let spot = locate_upload(doing.session, &doing.tab, target).await?;
+        let judged = doing
+            .call
             .aim
+            .as_ref()
             .ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
         spot.is_as_judged(judged).map_err(Failure::Refused)?;
-        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
+        let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
         let effects = match spot.told.kind.as_str() {
             "file" => {
                 let input = async {
                     let world = spot.frame.world.unwrap_or_default();
                     let expression = format!("gyrus.controlOf({})", spot.number());
-                    let node = self
+                    let node = doing
                         .session
                         .object(&spot.frame.session, world, &expression)
                         .await;
                     let node = node.unwrap_or_default();
-                    self.session
+                    doing
+                        .session
                         .give_files(&spot.frame.session, node, &copy)
                         .await
                 };
-                self.finish(Some(&spot), &standing, input).await?
+                doing.finish(Some(&spot), &standing, input).await?
             }
-            _ => self.upload_by_button(&spot, &copy).await?,
+            _ => doing.upload_by_button(&spot, &copy).await?,
         };
-        Ok(self.told(
+        Ok(doing.told(
             &format!("Gave {name} to {} {}", spot.id(), spot.told.words),
             &effects,
         ))
     }
+}
 
+impl Doing<'_> {
     /// Uploads by a button that asks for a file when it is clicked.
     async fn upload_by_button(
         &self,
@@ -118,11 +135,7 @@ impl Doing<'_> {
 
 /// Finds the target of an upload. A file field need not be visible, because a person may click
 /// another element for it. A button must be.
-pub(super) async fn locate_upload(
-    session: &Session,
-    tab: &TabState,
-    target: Target,
-) -> Result<Spot, Missed> {
+async fn locate_upload(session: &Session, tab: &TabState, target: Target) -> Result<Spot, Missed> {
     let spot = session.locate(tab, target, "set", "").await?;
     match spot.told.kind == "file" {
         true => Ok(spot),

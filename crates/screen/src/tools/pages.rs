@@ -1,19 +1,25 @@
 //! Addresses, dialogs and tabs.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
-use gyrus_contract::{ActionVerdict, Rest, Starts, ToolOutput};
+use gyrus_contract::{
+    ActionVerdict, Aim, Aimed, AnswerDialogCall, AnswerRequestCall, CloseTabCall, GoBackCall,
+    OpenUrlCall, ReloadCall, Rest, Starts, SwitchTabCall, ToolOutput,
+};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::{Doing, Failure, arguments::Action};
+use super::{Action, Doing, Failure, document_of, whole_page};
 use crate::{
     browser::Session,
     cdp::CdpError,
     input::Held,
     navigate::{self, Unreached},
     settle::SETTLE_LIMIT,
-    state::Holding,
+    state::{Holding, TabState},
     verdict::Standing,
 };
 
@@ -33,78 +39,146 @@ impl From<Unreached> for Failure {
     }
 }
 
-impl Doing<'_> {
-    fn check_starts(&self, wanted: impl Fn(&Starts) -> bool) -> Result<(), Failure> {
-        let judged = self.aim.is_some_and(|aim| aim.starts.iter().any(wanted));
-        match judged {
-            true => Ok(()),
-            false => Err(Failure::Refused(
-                "refused: moved: this is no longer what was judged; look again".to_owned(),
-            )),
+impl Action for OpenUrlCall {
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        navigate::allowed(&self.url).map_err(|error| Failure::Refused(error.to_string()))?;
+        let address = self.url.clone();
+        whole_page(session, tab, Starts::Opens { address })
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let standing = Standing::of(&doing.session.state(), &doing.tab);
+        navigate::allowed(&self.url)?;
+        let rest = doing.session.go_to(&doing.tab, &self.url).await;
+        doing.arrived(&standing, rest).await
+    }
+}
+
+impl Action for GoBackCall {
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let earlier = session.earlier(tab).await;
+        let (_, address) = earlier.map_err(|error| Failure::Refused(error.to_string()))?;
+        whole_page(session, tab, Starts::Follows { address })
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let standing = Standing::of(&doing.session.state(), &doing.tab);
+        let (_, earlier) = doing.session.earlier(&doing.tab).await?;
+        doing.check_starts(
+            |starts| matches!(starts, Starts::Follows { address } if *address == earlier),
+        )?;
+        let rest = doing.session.go_back(&doing.tab).await;
+        doing.arrived(&standing, rest).await
+    }
+}
+
+impl Action for ReloadCall {
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let address = tab.address.clone();
+        whole_page(session, tab, Starts::Follows { address })
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let standing = Standing::of(&doing.session.state(), &doing.tab);
+        let rest = doing.session.load_again(&doing.tab).await;
+        doing.arrived(&standing, rest).await
+    }
+}
+
+impl Action for SwitchTabCall {
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let done = doing.session.switch_to(self.tab).await;
+        doing
+            .tab_changed(done, format!("Now at tab {}", self.tab))
+            .await
+    }
+}
+
+impl Action for CloseTabCall {
+    /// Text that was typed there is lost with the tab.
+    async fn aim(&self, session: &Session, looked_at: &TabState) -> Result<Aim, Failure> {
+        let number = self.tab.unwrap_or(looked_at.number);
+        let tab = session.numbered_tab(number);
+        let tab = tab.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
+        let frames = session.state().frames_of(&tab);
+        let asking = frames
+            .iter()
+            .map(|(_, frame)| session.ask::<u32>(frame, "gyrus.typed()"));
+        let asked = session.unless_held(&tab, futures_util::future::join_all(asking));
+        // A page that does not answer may contain anything; one that crashed contains nothing more.
+        let is_typed = match asked.await {
+            Ok(all) => all
+                .into_iter()
+                .any(|count| count.is_ok_and(|count| count > 0)),
+            Err(Held::Crashed | Held::Closed) => false,
+            Err(Held::Dialog { .. } | Held::Request { .. } | Held::Lost { .. }) => true,
+        };
+        let mut aim = whole_page(session, &tab, Starts::Looking)?;
+        if is_typed {
+            aim.starts = vec![Starts::Answers { accepts: true }];
+            aim.element = Some(Aimed {
+                id: document_of(session, &tab),
+                role: "beforeunload".to_owned(),
+                name: format!("tab {number}"),
+                states: BTreeSet::new(),
+            });
         }
+        Ok(aim)
     }
 
-    pub(super) async fn go(&self, action: Action) -> Result<ToolOutput, Failure> {
-        let standing = Standing::of(&self.session.state(), &self.tab);
-        let rest = match action {
-            Action::GoBack => {
-                let (_, earlier) = self.session.earlier(&self.tab).await?;
-                self.check_starts(
-                    |starts| matches!(starts, Starts::Follows { address } if *address == earlier),
-                )?;
-                self.session.go_back(&self.tab).await
-            }
-            Action::Reload => self.session.load_again(&self.tab).await,
-            _ => {
-                let address = self.arguments.url.as_deref().unwrap_or_default();
-                navigate::allowed(address)?;
-                self.session.go_to(&self.tab, address).await
-            }
-        };
-        let rest = match rest {
-            Ok(rest) => rest,
-            // The page asks for confirmation before it is left.
-            Err(Unreached::Held(Held::Dialog { .. })) => Rest::Dialog,
-            Err(error) => return Err(error.into()),
-        };
-        let effects = self.session.effects(&self.tab, None, &standing, rest).await;
-        let now = self.session.tab()?;
-        let title = gyrus_text::shorten(&now.title, 100);
-        Ok(self.told(&format!("At {} “{title}”", now.address), &effects))
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let number = self.tab.unwrap_or(doing.tab.number);
+        let done = doing.session.close(number).await;
+        doing
+            .tab_changed(done, format!("Closed tab {number}"))
+            .await
+    }
+}
+
+impl Action for AnswerDialogCall {
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        whole_page(
+            session,
+            tab,
+            Starts::Answers {
+                accepts: self.accept,
+            },
+        )
     }
 
-    pub(super) async fn answer_dialog(&self) -> Result<ToolOutput, Failure> {
-        let Some(dialog) = self.tab.dialog.clone() else {
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let Some(dialog) = doing.tab.dialog.clone() else {
             return Err(Failure::Refused(
                 "refused: there is no dialog to answer".to_owned(),
             ));
         };
-        let judged = self.aim.and_then(|aim| aim.element.as_ref());
+        let judged = doing.call.aim.as_ref().and_then(|aim| aim.element.as_ref());
         if judged.is_none_or(|judged| judged.role != dialog.kind || judged.name != dialog.message) {
             return Err(Failure::Refused(format!(
                 "refused: moved: the dialog is another one now: “{}”",
                 dialog.message
             )));
         }
-        let accept = self.arguments.accept.unwrap_or_default();
+        let accept = self.accept;
         let mut order = json!({"accept": accept});
-        if let Some(text) = &self.arguments.text {
-            let text = self
+        if let Some(text) = &self.text {
+            let text = doing
                 .site
                 .reveal(text)
                 .map_err(|error| Failure::Refused(error.to_string()))?;
             order["promptText"] = json!(text);
         }
-        let count = self.session.state().dialogs;
-        self.session.state().acted = Some(Instant::now());
-        let answered: Result<IgnoredAny, CdpError> = self
+        let count = doing.session.state().dialogs;
+        doing.session.state().acted = Some(Instant::now());
+        let answered: Result<IgnoredAny, CdpError> = doing
             .session
             .cdp
-            .call(&self.tab.session, "Page.handleJavaScriptDialog", order)
+            .call(&doing.tab.session, "Page.handleJavaScriptDialog", order)
             .await;
         answered.map_err(|error| Failure::Broke(error.to_string()))?;
-        let number = self.tab.number;
-        self.session
+        let number = doing.tab.number;
+        doing
+            .session
             .wait(DIALOG_LIMIT, |state| {
                 let same = state
                     .tabs
@@ -113,9 +187,9 @@ impl Doing<'_> {
                 (!same || state.dialogs > count).then_some(())
             })
             .await;
-        let rest = self.session.settle(SETTLE_LIMIT).await;
+        let rest = doing.session.settle(SETTLE_LIMIT).await;
         let (next, count) = {
-            let state = self.session.state();
+            let state = doing.session.state();
             (
                 state.active_tab().and_then(|tab| tab.dialog.clone()),
                 state.dialogs,
@@ -137,59 +211,110 @@ impl Doing<'_> {
             ..ToolOutput::read(text)
         })
     }
+}
 
-    /// Sends a held request, or blocks it.
-    pub(super) async fn answer_request(&self) -> Result<ToolOutput, Failure> {
-        let number = self.arguments.request.unwrap_or_default();
-        let accept = self.arguments.accept.unwrap_or_default();
-        let held = held(self.session, number)?;
+/// Sends a held request, or blocks it.
+impl Action for AnswerRequestCall {
+    /// Measures the page that sends the request, and the destination.
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let held = held(session, self.request)?;
+        let starts = match self.accept {
+            true => sends(&held),
+            false => Starts::Looking,
+        };
+        let mut aim = whole_page(session, tab, starts)?;
+        if let Some(frame) = session.state().frames.get(&held.frame) {
+            aim.address.clone_from(&frame.address);
+            aim.origin.clone_from(&frame.origin);
+        }
+        Ok(aim)
+    }
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let number = self.request;
+        let accept = self.accept;
+        let held = held(doing.session, number)?;
         if accept {
             let wanted = sends(&held);
-            self.check_starts(|starts| *starts == wanted)?;
+            doing.check_starts(|starts| *starts == wanted)?;
         }
-        let standing = self.session.watch(&self.tab, None, "").await;
+        let standing = doing.session.watch(&doing.tab, None, "").await;
         // Taken out here, so that it is answered only once.
-        let taken = self.session.state().answered(number);
+        let taken = doing.session.state().answered(number);
         let taken = taken.ok_or_else(|| gone(number))?;
         let answered: Result<IgnoredAny, CdpError> = match accept {
             true => {
                 let order = json!({"requestId": taken.id.id});
-                let going = &self.session.cdp;
+                let going = &doing.session.cdp;
                 going
                     .call(&taken.id.session, "Fetch.continueRequest", order)
                     .await
             }
             false => {
-                crate::browser::turn_away(&self.session.cdp, vec![taken.id]);
+                crate::browser::turn_away(&doing.session.cdp, vec![taken.id]);
                 Ok(IgnoredAny)
             }
         };
         answered.map_err(|error| Failure::Broke(format!("{}: {error}", taken.shown)))?;
-        let rest = self.session.settle(SETTLE_LIMIT).await;
-        let effects = self.session.effects(&self.tab, None, &standing, rest).await;
+        let rest = doing.session.settle(SETTLE_LIMIT).await;
+        let effects = doing
+            .session
+            .effects(&doing.tab, None, &standing, rest)
+            .await;
         let done = match accept {
             true => format!("Let {} go", taken.shown),
             false => format!("Turned {} away", taken.shown),
         };
         Ok(ToolOutput {
             verdict: ActionVerdict::Changed,
-            ..self.told(&done, &effects)
+            ..doing.told(&done, &effects)
         })
     }
+}
 
-    pub(super) async fn change_tab(&self, action: Action) -> Result<ToolOutput, Failure> {
-        let number = self.arguments.tab.unwrap_or(self.tab.number);
-        let (done, verb) = match action {
-            Action::CloseTab => (self.session.close(number).await, "Closed"),
-            _ => (self.session.switch_to(number).await, "Now at"),
+impl Doing<'_> {
+    fn check_starts(&self, wanted: impl Fn(&Starts) -> bool) -> Result<(), Failure> {
+        let judged = self
+            .call
+            .aim
+            .as_ref()
+            .is_some_and(|aim| aim.starts.iter().any(wanted));
+        match judged {
+            true => Ok(()),
+            false => Err(Failure::Refused(
+                "refused: moved: this is no longer what was judged; look again".to_owned(),
+            )),
+        }
+    }
+
+    /// Returns the output of going to a page.
+    async fn arrived(
+        &self,
+        standing: &Standing,
+        rest: Result<Rest, Unreached>,
+    ) -> Result<ToolOutput, Failure> {
+        let rest = match rest {
+            Ok(rest) => rest,
+            // The page asks for confirmation before it is left.
+            Err(Unreached::Held(Held::Dialog { .. })) => Rest::Dialog,
+            Err(error) => return Err(error.into()),
         };
+        let effects = self.session.effects(&self.tab, None, standing, rest).await;
+        let now = self.session.tab()?;
+        let title = gyrus_text::shorten(&now.title, 100);
+        Ok(self.told(&format!("At {} “{title}”", now.address), &effects))
+    }
+
+    /// Returns the output of a change of tabs.
+    async fn tab_changed(
+        &self,
+        done: Result<(), String>,
+        text: String,
+    ) -> Result<ToolOutput, Failure> {
         done.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
         let rest = self.session.settle(SETTLE_LIMIT).await;
         let now = self.session.tab()?;
-        let mut text = format!(
-            "{verb} tab {number}. Looked at is tab {}: {}.",
-            now.number, now.address
-        );
+        let mut text = format!("{text}. Looked at is tab {}: {}.", now.number, now.address);
         if let Rest::GaveUp { waiting_for } = rest {
             text.push_str(&format!(" Still waiting for {waiting_for}."));
         }
@@ -201,7 +326,7 @@ impl Doing<'_> {
 }
 
 /// Returns a request that waits for an answer.
-pub(super) fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
+fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
     let state = session.state();
     let mut held = state.held_requests();
     let found = held.find(|one| one.shown.number == number).cloned();
@@ -209,7 +334,7 @@ pub(super) fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
 }
 
 /// Returns the effect of sending a held request.
-pub(super) fn sends(held: &Holding) -> Starts {
+fn sends(held: &Holding) -> Starts {
     Starts::Sends {
         method: held.shown.method.clone(),
         address: held.shown.address.clone(),

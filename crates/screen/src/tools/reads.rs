@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use gyrus_contract::{Element, ElementState, Image, Look, Rest, Screen, ToolOutput};
+use gyrus_contract::{
+    Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen, TakeScreenshotCall,
+    ToolOutput, WaitCall,
+};
 use serde::Deserialize;
 
-use super::{Doing, Failure};
-use crate::{browser::Browser, input::Missed, settle::SETTLE_LIMIT, view::AT_ONCE};
+use super::{Action, Doing, Failure};
+use crate::{input::Missed, settle::SETTLE_LIMIT, view::AT_ONCE};
 
 /// Maximum number of elements that `find` lists.
 const MAX_FOUND: usize = 30;
@@ -23,18 +26,14 @@ struct Text {
     more: bool,
 }
 
-impl Doing<'_> {
-    pub(super) async fn find(&self) -> Result<ToolOutput, Failure> {
-        let wanted = self
-            .arguments
-            .text
-            .as_deref()
-            .unwrap_or_default()
-            .trim()
-            .to_lowercase();
-        let reading = self
+impl Action for FindCall {
+    const ONLY_READS: bool = true;
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let wanted = self.text.trim().to_lowercase();
+        let reading = doing
             .session
-            .unless_held(&self.tab, self.session.read(&self.tab, AT_ONCE))
+            .unless_held(&doing.tab, doing.session.read(&doing.tab, AT_ONCE))
             .await?;
         let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
         let has = |text: &str| text.to_lowercase().contains(&wanted);
@@ -57,11 +56,15 @@ impl Doing<'_> {
         }
         Ok(ToolOutput::read(lines.join("\n")))
     }
+}
 
-    pub(super) async fn extract(&self) -> Result<ToolOutput, Failure> {
-        let (frame, number) = match self.arguments.on {
+impl Action for ExtractCall {
+    const ONLY_READS: bool = true;
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (frame, number) = match self.on {
             Some(id) => {
-                let found = self
+                let found = doing
                     .session
                     .state()
                     .frame_of_document(id.document)
@@ -69,16 +72,16 @@ impl Doing<'_> {
                 (found.ok_or(Missed::Gone { id })?, id.number)
             }
             None => {
-                let main = self.session.state().frames.get(&self.tab.target).cloned();
+                let main = doing.session.state().frames.get(&doing.tab.target).cloned();
                 (main.unwrap_or_default(), 0)
             }
         };
         let ask = format!("gyrus.read({number}, {MAX_TEXT})");
-        let asked = self
+        let asked = doing
             .session
-            .unless_held(&self.tab, self.session.ask::<Text>(&frame, &ask))
+            .unless_held(&doing.tab, doing.session.ask::<Text>(&frame, &ask))
             .await?;
-        match (asked, self.arguments.on) {
+        match (asked, self.on) {
             (Ok(Text { text, more }), _) => {
                 let more = if more {
                     "\n[cut here: extract a part of it]"
@@ -91,22 +94,30 @@ impl Doing<'_> {
             (Err(error), None) => Err(Failure::Broke(error.to_string())),
         }
     }
+}
 
-    /// Waits for a time, or for a change: for timers and for jobs elsewhere, which cause no event.
-    pub(super) async fn wait(&self) -> Result<ToolOutput, Failure> {
-        if let Some(seconds) = self.arguments.seconds {
+/// Waits for a time, or for a change: for timers and for jobs elsewhere, which cause no event.
+impl Action for WaitCall {
+    const ONLY_READS: bool = true;
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        if let Some(seconds) = self.seconds {
             let time = tokio::time::sleep(Duration::from_secs_f64(seconds));
-            self.session.unless_held(&self.tab, time).await?;
+            doing.session.unless_held(&doing.tab, time).await?;
             return Ok(ToolOutput::read(format!("Waited {seconds} seconds.")));
         }
-        let standing = self.session.watch(&self.tab, None, "").await;
-        let frames = self.session.state().frames_of(&self.tab);
+        let standing = doing.session.watch(&doing.tab, None, "").await;
+        let frames = doing.session.state().frames_of(&doing.tab);
         let ask = format!("gyrus.change({})", CHANGE_LIMIT.as_millis());
         let mut changes: futures_util::stream::FuturesUnordered<_> = frames
             .iter()
             .map(|(_, frame)| async {
                 // A document that goes away is a change too, which the state reports.
-                self.session.ask::<bool>(frame, &ask).await.unwrap_or(false)
+                doing
+                    .session
+                    .ask::<bool>(frame, &ask)
+                    .await
+                    .unwrap_or(false)
             })
             .collect();
         let in_a_page = async {
@@ -124,22 +135,25 @@ impl Doing<'_> {
             };
             state.downloads.iter().filter(ended).count()
         };
-        let ended = downloads(&self.session.state());
-        let outside = self.session.wait(CHANGE_LIMIT, |state| {
+        let ended = downloads(&doing.session.state());
+        let outside = doing.session.wait(CHANGE_LIMIT, |state| {
             let document = state
                 .frames
-                .get(&self.tab.target)
+                .get(&doing.tab.target)
                 .map(|frame| frame.document);
-            let held = crate::input::Held::of(state, self.tab.number).is_some();
+            let held = crate::input::Held::of(state, doing.tab.number).is_some();
             let changed = document != standing.document() || downloads(state) > ended;
-            (held || changed || state.active != Some(self.tab.number)).then_some(())
+            (held || changed || state.active != Some(doing.tab.number)).then_some(())
         });
         let happened = tokio::select! {
             () = in_a_page => true,
             outside = outside => outside.is_some(),
         };
-        let rest = self.session.settle(SETTLE_LIMIT).await;
-        let effects = self.session.effects(&self.tab, None, &standing, rest).await;
+        let rest = doing.session.settle(SETTLE_LIMIT).await;
+        let effects = doing
+            .session
+            .effects(&doing.tab, None, &standing, rest)
+            .await;
         let text = match happened {
             true => format!("Waited. {}", effects.say()),
             false => format!(
@@ -149,20 +163,24 @@ impl Doing<'_> {
         };
         Ok(ToolOutput::read(text))
     }
+}
 
-    pub(super) async fn take_screenshot(&self, browser: &Browser) -> Result<ToolOutput, Failure> {
+impl Action for TakeScreenshotCall {
+    const ONLY_READS: bool = true;
+
+    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
         let look = Look {
             frame: true,
             documents: 0,
         };
-        let seen = browser.look(look).await?;
+        let seen = doing.browser.look(look).await?;
         let Some(frame) = seen.frame else {
             return Err(Failure::Broke(format!(
                 "there is no picture: {}",
                 seen.view.unread.join("; ")
             )));
         };
-        let blob = self.site.keep(&frame.bytes).map_err(Failure::Broke)?;
+        let blob = doing.site.keep(&frame.bytes).map_err(Failure::Broke)?;
         let mut output = ToolOutput::read(format!(
             "{} × {} pixels of {}",
             frame.width, frame.height, seen.view.address

@@ -137,7 +137,10 @@ fn refuses_what_is_no_changeset() {
         ),
         (json!([{"path": "a", "content": "x"}]), "`a` exists already"),
         (json!([{"path": "n", "content": "⟦secret:OTHER⟧"}]), "OTHER"),
-        (json!([{"path": "n", "text": "x"}]), "unknown field `text`"),
+        (
+            json!([{"path": "n", "text": "x"}]),
+            "unknown argument `text`",
+        ),
         (
             json!([{"path": "n", "content": "x", "diff": ""}]),
             "`n` has both `content` and `diff`",

@@ -135,7 +135,7 @@ fn says_what_is_missing() {
             "between 1 and 65536 bytes",
         ),
         (json!({"text": "⟦secret:OTHER⟧"}), "`OTHER` is not known"),
-        (json!({"texts": "x"}), "unknown field `texts`"),
+        (json!({"texts": "x"}), "unknown argument `texts`"),
     ] {
         let output = world.call(&desktop, arguments);
         assert!(

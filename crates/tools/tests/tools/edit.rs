@@ -196,7 +196,7 @@ fn wrong_calls_change_nothing() {
     refused(
         "a",
         json!({"path": "f", "old_text": "a"}),
-        "missing field `new_text`",
+        "missing argument `new_text`",
     );
     let missing = json!({"path": "new/g", "old_text": "a", "new_text": "b"});
     refused("a", missing, "`new/g` does not exist");

@@ -62,14 +62,14 @@ fn finish_claims() {
             json!({"reached": true, "answer": " \n"}),
             "`answer` is empty",
         ),
-        (json!({"answer": "42"}), "missing field `reached`"),
+        (json!({"answer": "42"}), "missing argument `reached`"),
         (
             json!({"reached": "yes", "answer": "42"}),
             "expected a boolean",
         ),
         (
             json!({"reached": true, "answer": "42", "proof": 1}),
-            "unknown field `proof`",
+            "unknown argument `proof`",
         ),
         (json!("done"), r#"Expected an object like {"reached": true"#),
         (json!(null), "Expected an object like"),

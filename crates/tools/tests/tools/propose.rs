@@ -321,7 +321,7 @@ fn all_that_is_wrong_is_said_at_once() {
         ),
         (
             json!([{"path": "new", "content": ""}]),
-            "missing field `reason`",
+            "missing argument `reason`",
         ),
         (
             json!([{"path": "lines", "reason": "", "content": "x", "before": Digest::of(b"").to_string()}]),

@@ -62,7 +62,7 @@ fn numbers_lines() {
     refused(
         &world,
         json!({"path": "a.txt", "offset": 1}),
-        "unknown field `offset`",
+        "unknown argument `offset`",
     );
     refused(&world, json!({"path": "b.txt"}), "`b.txt` does not exist");
 }

@@ -70,7 +70,7 @@ fn the_name_of_a_document_counts_and_nothing_is_said_to_be_nothing() {
         (json!({"query": "?!", "path": "docs"}), "has no word"),
         (json!({"query": "x", "path": "docs/clock.md"}), "is a file"),
         (json!({"query": "x", "path": "none"}), "does not exist"),
-        (json!({"path": "docs"}), "missing field `query`"),
+        (json!({"path": "docs"}), "missing argument `query`"),
     ] {
         let output = world.call(&BuiltIn::new(SearchDocs), arguments);
         assert!(

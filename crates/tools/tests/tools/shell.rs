@@ -95,7 +95,7 @@ fn refuses_before_anything_starts() {
         json!({"command": "x", "timeout_seconds": 1.5}),
         "Expected an object like",
     );
-    check(json!({"cmd": "x"}), "unknown field `cmd`");
+    check(json!({"cmd": "x"}), "unknown argument `cmd`");
     check(
         json!({"command": "echo ⟦secret:OTHER⟧"}),
         "`OTHER` is not known",
