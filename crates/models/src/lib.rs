@@ -18,6 +18,7 @@ mod errors;
 mod stream;
 mod arguments;
 mod reading;
+mod blobs;
 mod conversation;
 mod calls;
 mod screen;
@@ -35,11 +36,10 @@ mod measured_file;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 
-use gyrus_contract::BlobId;
-
 pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
+pub use blobs::{Blobs, NoBlobs};
 pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
@@ -54,22 +54,6 @@ pub use probe::{
 pub use prompted::Prompted;
 pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};
-
-/// Source of the bytes of pictures.
-pub trait Blobs: Send + Sync {
-    /// Returns the content with this id, or the reason why there is none.
-    fn load(&self, id: &BlobId) -> Result<Vec<u8>, String>;
-}
-
-/// A store without any content, for runs that show no pictures.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoBlobs;
-
-impl Blobs for NoBlobs {
-    fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
-        Err("this run has no blob store".to_owned())
-    }
-}
 
 /// The streams that [`sim`] breaks.
 #[cfg(any(test, feature = "sim"))]

@@ -17,7 +17,7 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 4_960),
-    ("gate", 15_911),
+    ("gate", 15_962),
     ("gyrus", 10_880),
     ("journal", 7_100),
     ("kernel", 18_511),

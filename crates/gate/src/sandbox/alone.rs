@@ -18,12 +18,13 @@ use std::{
 use gyrus_contract::{Bind, Containment, Listeners, Network};
 
 use super::{
-    Beside, Built, ConfineError, ConfinedProcess, Promise,
-    calls::{Folders, Sockets},
-    landlock, mounts, network,
+    ConfineError, ConfinedProcess, Promise,
+    calls::{Beside, Folders, Sockets},
+    confined::{Built, refused},
+    landlock, network,
     places::Places,
-    refused,
     supervisor::{self, Boundary, Ports, Rules, SignalWall},
+    trees,
 };
 
 /// Promises that are not kept, whatever else there is.
@@ -64,7 +65,7 @@ pub(super) fn build<'a>(
     let sources = containment.binds.iter().map(|bind| bind.source.as_path());
     for place in places.folders().chain(sources) {
         // A command may have put a link there.
-        mounts::open_plain(place).map_err(mounts::at("allowing", place))?;
+        trees::open_plain(place).map_err(trees::at("allowing", place))?;
     }
     let folders = match places.are_mixed() {
         true => Folders::Mixed,
@@ -113,7 +114,7 @@ pub(super) fn build<'a>(
 /// Whether there can be such a sandbox at all; gives the reason back.
 fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, ConfineError> {
     if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
-        return Err(mounts::at("layering", &layer.lower)(reason));
+        return Err(trees::at("layering", &layer.lower)(reason));
     }
     for hidden in containment
         .hidden

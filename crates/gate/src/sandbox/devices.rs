@@ -12,10 +12,9 @@ use rustix::{
 };
 
 use super::{
-    ConfineError,
+    confined::{ConfineError, refused},
     linux::{Attributes, Reach, set_attributes},
-    mounts::{self, Links},
-    refused,
+    trees::{self, Links},
 };
 
 /// Devices without a memory, the same for all.
@@ -46,10 +45,10 @@ pub(super) struct Devices {
 
 /// Takes the devices while they may still be used. `temporary` will stand for shared memory.
 pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
-    let shared_memory = mounts::take(temporary)?;
+    let shared_memory = trees::take(temporary)?;
     let devices = (|| {
         let options = [("size", "64k"), ("nr_inodes", "64"), ("mode", "0755")];
-        let folder = mounts::new_file_system(c"tmpfs", &options)?;
+        let folder = trees::new_file_system(c"tmpfs", &options)?;
         let mut harmless = Vec::new();
         for device in HARMLESS {
             let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -76,7 +75,7 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
             symlinkat(target, &folder, name)?;
         }
         let options = [("ptmxmode", "0666"), ("mode", "0620")];
-        let terminals = mounts::new_file_system(c"devpts", &options)?;
+        let terminals = trees::new_file_system(c"devpts", &options)?;
         io::Result::Ok(Devices {
             folder,
             harmless,
@@ -85,22 +84,22 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
         })
     })()
     .map_err(refused("making devices"))?;
-    mounts::read_only(&devices.folder)?;
+    trees::read_only(&devices.folder)?;
     Ok(devices)
 }
 
 impl Devices {
     /// Puts everything in its place.
     pub(super) fn attach(&self) -> Result<(), ConfineError> {
-        mounts::attach(&self.folder, Path::new("/dev"), Links::Followed)?;
+        trees::attach(&self.folder, Path::new("/dev"), Links::Followed)?;
         for (place, device) in &self.harmless {
-            mounts::attach(device, Path::new(place), Links::Refused)?;
+            trees::attach(device, Path::new(place), Links::Refused)?;
         }
         for (place, tree) in [
             ("/dev/pts", &self.terminals),
             ("/dev/shm", &self.shared_memory),
         ] {
-            mounts::attach(tree, Path::new(place), Links::Refused)?;
+            trees::attach(tree, Path::new(place), Links::Refused)?;
         }
         Ok(())
     }

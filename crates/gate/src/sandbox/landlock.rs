@@ -13,7 +13,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, fstat};
 
-use super::{devices, mounts, places::Places};
+use super::{devices, mounts, places::Places, trees::open_plain};
 
 /// Writable in every place of a confined process, beside its folders.
 const ALWAYS: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/ptmx"];
@@ -133,7 +133,7 @@ fn allow_plain<'a>(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     for place in places {
-        let Ok(opened) = mounts::open_plain(place) else {
+        let Ok(opened) = open_plain(place) else {
             continue;
         };
         let kind = fstat(&opened).map(|data| FileType::from_raw_mode(data.st_mode));

@@ -12,8 +12,10 @@
 
 mod alone;
 mod calls;
+mod confined;
 mod devices;
 mod filter;
+mod finding;
 mod landlock;
 mod linux;
 mod mounts;
@@ -28,156 +30,22 @@ pub mod proxy;
 mod reach;
 pub(crate) mod serving;
 mod supervisor;
+mod trees;
 
-use std::{
-    fs::File,
-    io,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path};
 
 use gyrus_contract::{Containment, Listeners, Network};
-use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
-use serde::{Deserialize, Serialize};
+use rustix::{process::getpid, thread::UnshareFlags};
 
 use calls::Beside;
+use confined::{Built, refused};
 use supervisor::{Boundary, Supervisor};
 
+pub use confined::{ConfineError, ConfinedProcess, Gap, Promise};
+pub use finding::{Finding, Wall};
 pub use plan::{PlanError, Surroundings, plan};
 pub use probe::probe_if_asked;
-pub use prove::{Finding, ProbeCommand, Proof, ProofError, Wall, prove};
-
-/// A promise of the sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Promise {
-    /// Nothing outside the writable, temporary and layered folders changes.
-    Writes,
-    /// Hidden files and the machine's services cannot be reached.
-    Hidden,
-    /// The network is as limited as it was said.
-    Network,
-    /// Other processes cannot be touched, and of their memory and environment nothing is seen.
-    Processes,
-    /// Other processes cannot be seen, nor the arguments with which they were started.
-    Sight,
-    /// No privileges can be gained.
-    Privileges,
-    /// Processes, memory, CPU time and sizes of files are limited.
-    Limits,
-}
-
-impl Promise {
-    /// All of them.
-    pub const ALL: [Promise; 7] = [
-        Promise::Writes,
-        Promise::Hidden,
-        Promise::Network,
-        Promise::Processes,
-        Promise::Sight,
-        Promise::Privileges,
-        Promise::Limits,
-    ];
-}
-
-/// Something that was asked for and does not hold, or not wholly.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
-    /// The promise that is not kept.
-    pub promise: Promise,
-    /// The part that is missing, and why.
-    pub reason: String,
-}
-
-/// A process that is confined. To be kept until what it starts has ended.
-#[derive(Debug, Default)]
-pub struct ConfinedProcess {
-    /// Sockets on which gyrus serves its proxy, if that is the network.
-    pub listeners: Option<Listeners>,
-    /// Variables to be set in the command's environment.
-    pub environment: Vec<(String, String)>,
-    /// Promises that are not kept.
-    pub gaps: Vec<Gap>,
-    /// Layered folders that are read-only instead: the file system cannot do better, or another
-    /// command has them.
-    pub unlayered: Vec<PathBuf>,
-    /// Whether signals of this process reach only itself and what it starts.
-    pub signals_contained: bool,
-    /// Rules of Landlock that the command's process has to enter before its program starts, so that
-    /// it cannot signal this one.
-    pub command_rules: Option<OwnedFd>,
-    /// Whether another command may be run here when nothing of this one is left.
-    pub may_stay: bool,
-    /// Locks on the folders of the layers' changes.
-    locks: Vec<File>,
-}
-
-impl ConfinedProcess {
-    fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
-        let reason = reason.into();
-        self.gaps.push(Gap { promise, reason });
-    }
-
-    fn set(&mut self, name: &str, folder: &Path) {
-        let folder = folder.to_string_lossy().into_owned();
-        self.environment.push((name.to_owned(), folder));
-    }
-}
-
-/// Error: a process could not be confined. It may be confined partly, so it has to end.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfineError {
-    /// A path cannot be used.
-    #[error("`{}` cannot be part of a sandbox: {reason}", path.display())]
-    Path {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// The operating system refused something for a path.
-    #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
-    At {
-        /// The step that failed.
-        doing: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// The operating system refused something.
-    #[error("the sandbox could not be built: {doing}: {source}")]
-    Refused {
-        /// The step that failed.
-        doing: &'static str,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// Nothing here can confine a process.
-    #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
-    Nothing {
-        /// The reason why there are no namespaces.
-        reason: io::Error,
-    },
-}
-
-fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> ConfineError {
-    move |source| ConfineError::Refused {
-        doing,
-        source: source.into(),
-    }
-}
-
-/// The walls around a process before its filter is installed.
-struct Built<'a> {
-    beside: Beside,
-    /// The same, where no supervisor can be had after all.
-    unsupervised: Beside,
-    supervisor: Option<Supervisor>,
-    /// Folder for temporary files.
-    temporary: &'a Path,
-}
+pub use prove::{ProbeCommand, Proof, ProofError, prove};
 
 /// Makes everything that `containment` says hold for this process and all that it starts, for
 /// good. The process must have a single thread. It should be the init process of a PID namespace,
@@ -286,12 +154,4 @@ fn supervisor(network: Network) -> Option<Supervisor> {
         Network::Open => Boundary::of_machine(own_processes).ok()?,
     };
     supervisor::start(boundary).ok()
-}
-
-/// Whether an error says that a thing is not there or cannot be seen.
-fn is_absent(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::NAMETOOLONG
-    )
 }

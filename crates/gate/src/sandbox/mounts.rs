@@ -16,19 +16,19 @@ use std::{
 
 use gyrus_contract::{Containment, ResourceLimits};
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2},
+    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat},
     io::Errno,
-    mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
-        fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
-    },
+    mount::{OpenTreeFlags, open_tree},
     process::{geteuid, getpid},
 };
 
 use super::{
-    ConfineError, ConfinedProcess, Promise, devices, is_absent,
+    ConfineError, ConfinedProcess, Promise,
+    confined::{is_absent, refused},
+    devices,
     linux::{Attributes, Reach, set_attributes},
-    overlay, refused,
+    overlay,
+    trees::{Links, at, attach, new_file_system, open_plain, read_only, take, take_with},
 };
 
 /// Folders for all users that the run's own stands for. `/dev/shm` is one more, see [`devices`].
@@ -241,31 +241,6 @@ fn trees(
     Ok(trees)
 }
 
-/// A file, or a folder with all that is mounted below, attached nowhere.
-pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
-    take_with(folder, Attributes::default())
-}
-
-fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd, ConfineError> {
-    let taken = (|| {
-        let folder = open_plain(folder)?;
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_EMPTY_PATH
-            | OpenTreeFlags::AT_RECURSIVE;
-        let tree = open_tree(&folder, c"", flags)?;
-        set_attributes(tree.as_fd(), c"", Reach::Below, attributes)?;
-        io::Result::Ok(tree)
-    })();
-    taken.map_err(at("taking", folder))
-}
-
-/// Opens a path that has no links in it. A command may have put one there.
-pub(super) fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-}
-
 /// Paths to be hidden, each with its real place.
 fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
     let machine = MACHINE.iter().filter(|_| geteuid().is_root());
@@ -336,58 +311,6 @@ fn fresh_proc(
     }
     read_only(&proc)?;
     Ok(Some(proc))
-}
-
-/// A new file system of this kind, attached nowhere, from which no program can be started.
-pub(super) fn new_file_system(
-    kind: &std::ffi::CStr,
-    options: &[(&str, &str)],
-) -> rustix::io::Result<OwnedFd> {
-    let system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        fsconfig_set_string(&system, *key, *value)?;
-    }
-    fsconfig_create(&system)?;
-    // Devices can be in none of them, but for terminals.
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-}
-
-/// Makes a mount read-only that stays what it is otherwise.
-pub(super) fn read_only(mount: &OwnedFd) -> Result<(), ConfineError> {
-    let attributes = Attributes {
-        read_only: true,
-        ..Attributes::default()
-    };
-    set_attributes(mount.as_fd(), c"", Reach::One, attributes)
-        .map_err(refused("making a mount read-only"))
-}
-
-/// Whether links on the way to a place are followed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
-    Followed,
-    Refused,
-}
-
-pub(super) fn attach(tree: &OwnedFd, place: &Path, links: Links) -> Result<(), ConfineError> {
-    let attached = (|| {
-        let target = match links {
-            Links::Refused => open_plain(place)?,
-            Links::Followed => {
-                let flags = OFlags::PATH | OFlags::CLOEXEC;
-                openat(CWD, place, flags, Mode::empty())?
-            }
-        };
-        move_mount(
-            tree,
-            c"",
-            &target,
-            c"",
-            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH,
-        )
-    })();
-    attached.map_err(at("putting in its place", place))
 }
 
 /// Attaches a tree; where something else stands for the folder around it now, its place is made.
@@ -516,16 +439,4 @@ fn services(folder: &Path) -> Result<OwnedFd, ConfineError> {
         io::Result::Ok(system)
     })();
     copied.map_err(at("emptying", folder))
-}
-
-pub(super) fn at<E: Into<io::Error>>(
-    doing: &'static str,
-    path: &Path,
-) -> impl FnOnce(E) -> ConfineError {
-    let path = path.to_owned();
-    move |source| ConfineError::At {
-        doing,
-        path,
-        source: source.into(),
-    }
 }

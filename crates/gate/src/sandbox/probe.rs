@@ -24,7 +24,9 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Finding, Promise, Wall, linux,
+    Promise,
+    finding::{Attempts, Finding, Wall},
+    linux,
     reach::{Names, try_services},
 };
 
@@ -97,44 +99,6 @@ pub(super) fn start_of(process: u32) -> Option<String> {
     // Its name may hold anything but ends with the last parenthesis.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19).map(str::to_owned)
-}
-
-/// Collects what was tried.
-#[derive(Default)]
-pub(super) struct Attempts(Vec<Finding>);
-
-impl Attempts {
-    /// Something that must fail.
-    pub(super) fn forbidden<T, E: ToString>(
-        &mut self,
-        promise: Promise,
-        what: &str,
-        done: Result<T, E>,
-    ) {
-        let (held, detail) = match done {
-            Ok(_) => (false, "it worked".to_owned()),
-            Err(error) => (true, error.to_string()),
-        };
-        self.add(promise, what, held, detail);
-    }
-
-    /// Something that must work, or the sandbox is of no use.
-    fn needed<T>(&mut self, promise: Promise, what: &str, done: io::Result<T>) {
-        let (held, detail) = match done {
-            Ok(_) => (true, "it worked".to_owned()),
-            Err(error) => (false, error.to_string()),
-        };
-        self.add(promise, what, held, detail);
-    }
-
-    fn add(&mut self, promise: Promise, what: &str, held: bool, detail: String) {
-        self.0.push(Finding {
-            promise,
-            attempt: what.to_owned(),
-            held,
-            detail,
-        });
-    }
 }
 
 /// The probe's answer.

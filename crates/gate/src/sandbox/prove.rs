@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Promise,
+    finding::{Finding, Wall},
     probe::{ARGUMENT, Said, Task, start_of, surroundings},
     reach::Services,
 };
@@ -27,31 +28,6 @@ const LIMITS: ResourceLimits = ResourceLimits {
     cpu_seconds: 5,
     file_bytes: 1 << 20,
 };
-
-/// An attempt, and whether the sandbox held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The promise that was put to the test.
-    pub promise: Promise,
-    /// The attempt.
-    pub attempt: String,
-    /// Whether it went as promised.
-    pub held: bool,
-    /// The operating system's answer.
-    pub detail: String,
-}
-
-/// Kind of sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wall {
-    /// Namespaces, and all else behind them.
-    Namespaces,
-    /// Landlock, a filter of system calls and a supervisor: namespaces are refused here.
-    Landlock,
-    /// There is none.
-    Nothing,
-}
 
 /// Findings about the sandbox of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

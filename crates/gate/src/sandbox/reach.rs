@@ -21,7 +21,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Promise, probe::Attempts};
+use super::{Promise, finding::Attempts};
 
 /// Connections that are made while a thread changes what they lead to. Some milliseconds.
 const RACES: usize = 200;

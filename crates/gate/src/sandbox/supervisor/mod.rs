@@ -21,6 +21,7 @@ mod listen;
 mod origin;
 mod parent;
 mod ports;
+mod sockets;
 mod twins;
 
 use std::{

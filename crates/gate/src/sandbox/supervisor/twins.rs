@@ -11,26 +11,17 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use rustix::{
-    fs::{OFlags, fstat},
-    io::Errno,
-    net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with},
-};
-
-use super::{Desk, Made, caller, linux::Call};
+use rustix::{fs::fstat, io::Errno};
 
 /// The most twins that are kept; the oldest goes first.
 const TWINS: usize = 256;
-
-/// The bits of a socket's type that are not flags.
-const TYPE: u32 = 0xf;
 
 /// Twins by the numbers of their files.
 #[derive(Debug, Default)]
 pub(super) struct Twins(Mutex<VecDeque<(u64, OwnedFd)>>);
 
 impl Twins {
-    fn keep(&self, socket: OwnedFd) -> Result<(), Errno> {
+    pub(super) fn keep(&self, socket: OwnedFd) -> Result<(), Errno> {
         let number = fstat(&socket)?.st_ino;
         let mut twins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if twins.len() >= TWINS {
@@ -40,54 +31,9 @@ impl Twins {
         Ok(())
     }
 
-    fn take(&self, number: u64) -> Option<OwnedFd> {
+    pub(super) fn take(&self, number: u64) -> Option<OwnedFd> {
         let mut twins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = twins.iter().position(|(known, _)| *known == number)?;
         twins.remove(at).map(|(_, socket)| socket)
-    }
-}
-
-impl Desk {
-    /// Makes the call `socket(family, type, protocol)`. What may be made at all is for the filter.
-    pub(super) fn socket(&self, call: &Call) -> Result<Made, Errno> {
-        let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
-        let family = u16::try_from(word(0)).map_err(|_| Errno::AFNOSUPPORT)?;
-        let family = AddressFamily::from_raw(family);
-        if family == AddressFamily::NETLINK {
-            return Ok(Made::Passed);
-        }
-        let kind = SocketType::from_raw(word(1) & TYPE);
-        let flags = SocketFlags::from_bits_retain(word(1) & !TYPE);
-        let protocol = word(2).try_into().ok().map(Protocol::from_raw);
-        let socket = socket_with(family, kind, flags | SocketFlags::CLOEXEC, protocol)?;
-        self.twins
-            .keep(socket.try_clone().map_err(|_| Errno::MFILE)?)?;
-        let closed_on_exec = match flags.contains(SocketFlags::CLOEXEC) {
-            true => OFlags::CLOEXEC,
-            false => OFlags::empty(),
-        };
-        Ok(Made::Opened(socket, closed_on_exec))
-    }
-
-    /// A socket of the caller's, for one call on it.
-    pub(super) fn with_socket<T>(
-        &self,
-        call: &Call,
-        act: impl FnOnce(&OwnedFd) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        let socket = match caller::descriptor(call, 0) {
-            Err(Errno::PERM | Errno::NOSYS) => {
-                let number = caller::socket_number(call, 0).ok_or(Errno::NOTSOCK)?;
-                // Else it was connected, or listens.
-                self.twins.take(number).ok_or(Errno::ISCONN)?
-            }
-            socket => return act(&socket?),
-        };
-        let result = act(&socket);
-        let is_done = result.is_ok() && call.number != libc::SYS_bind;
-        if !is_done && !matches!(result, Err(Errno::INPROGRESS)) {
-            self.twins.keep(socket)?;
-        }
-        result
     }
 }

@@ -1,0 +1,154 @@
+//! A process that is confined: what it is promised, what does not hold, and why it could not be.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Listeners;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::{calls::Beside, supervisor::Supervisor};
+
+/// A promise of the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// Nothing outside the writable, temporary and layered folders changes.
+    Writes,
+    /// Hidden files and the machine's services cannot be reached.
+    Hidden,
+    /// The network is as limited as it was said.
+    Network,
+    /// Other processes cannot be touched, and of their memory and environment nothing is seen.
+    Processes,
+    /// Other processes cannot be seen, nor the arguments with which they were started.
+    Sight,
+    /// No privileges can be gained.
+    Privileges,
+    /// Processes, memory, CPU time and sizes of files are limited.
+    Limits,
+}
+
+impl Promise {
+    /// All of them.
+    pub const ALL: [Promise; 7] = [
+        Promise::Writes,
+        Promise::Hidden,
+        Promise::Network,
+        Promise::Processes,
+        Promise::Sight,
+        Promise::Privileges,
+        Promise::Limits,
+    ];
+}
+
+/// Something that was asked for and does not hold, or not wholly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The promise that is not kept.
+    pub promise: Promise,
+    /// The part that is missing, and why.
+    pub reason: String,
+}
+
+/// A process that is confined. To be kept until what it starts has ended.
+#[derive(Debug, Default)]
+pub struct ConfinedProcess {
+    /// Sockets on which gyrus serves its proxy, if that is the network.
+    pub listeners: Option<Listeners>,
+    /// Variables to be set in the command's environment.
+    pub environment: Vec<(String, String)>,
+    /// Promises that are not kept.
+    pub gaps: Vec<Gap>,
+    /// Layered folders that are read-only instead: the file system cannot do better, or another
+    /// command has them.
+    pub unlayered: Vec<PathBuf>,
+    /// Whether signals of this process reach only itself and what it starts.
+    pub signals_contained: bool,
+    /// Rules of Landlock that the command's process has to enter before its program starts, so that
+    /// it cannot signal this one.
+    pub command_rules: Option<OwnedFd>,
+    /// Whether another command may be run here when nothing of this one is left.
+    pub may_stay: bool,
+    /// Locks on the folders of the layers' changes.
+    pub(super) locks: Vec<File>,
+}
+
+impl ConfinedProcess {
+    pub(super) fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
+        let reason = reason.into();
+        self.gaps.push(Gap { promise, reason });
+    }
+
+    pub(super) fn set(&mut self, name: &str, folder: &Path) {
+        let folder = folder.to_string_lossy().into_owned();
+        self.environment.push((name.to_owned(), folder));
+    }
+}
+
+/// Error: a process could not be confined. It may be confined partly, so it has to end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfineError {
+    /// A path cannot be used.
+    #[error("`{}` cannot be part of a sandbox: {reason}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The operating system refused something for a path.
+    #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
+    At {
+        /// The step that failed.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// The operating system refused something.
+    #[error("the sandbox could not be built: {doing}: {source}")]
+    Refused {
+        /// The step that failed.
+        doing: &'static str,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// Nothing here can confine a process.
+    #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
+    Nothing {
+        /// The reason why there are no namespaces.
+        reason: io::Error,
+    },
+}
+
+pub(super) fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> ConfineError {
+    move |source| ConfineError::Refused {
+        doing,
+        source: source.into(),
+    }
+}
+
+/// The walls around a process before its filter is installed.
+pub(super) struct Built<'a> {
+    pub(super) beside: Beside,
+    /// The same, where no supervisor can be had after all.
+    pub(super) unsupervised: Beside,
+    pub(super) supervisor: Option<Supervisor>,
+    /// Folder for temporary files.
+    pub(super) temporary: &'a Path,
+}
+
+/// Whether an error says that a thing is not there or cannot be seen.
+pub(super) fn is_absent(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::NAMETOOLONG
+    )
+}

@@ -1,0 +1,70 @@
+//! The findings of trying to break a sandbox.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::Promise;
+
+/// An attempt, and whether the sandbox held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The promise that was put to the test.
+    pub promise: Promise,
+    /// The attempt.
+    pub attempt: String,
+    /// Whether it went as promised.
+    pub held: bool,
+    /// The operating system's answer.
+    pub detail: String,
+}
+
+/// Kind of sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wall {
+    /// Namespaces, and all else behind them.
+    Namespaces,
+    /// Landlock, a filter of system calls and a supervisor: namespaces are refused here.
+    Landlock,
+    /// There is none.
+    Nothing,
+}
+
+/// Collects what was tried.
+#[derive(Default)]
+pub(super) struct Attempts(pub(super) Vec<Finding>);
+
+impl Attempts {
+    /// Something that must fail.
+    pub(super) fn forbidden<T, E: ToString>(
+        &mut self,
+        promise: Promise,
+        what: &str,
+        done: Result<T, E>,
+    ) {
+        let (held, detail) = match done {
+            Ok(_) => (false, "it worked".to_owned()),
+            Err(error) => (true, error.to_string()),
+        };
+        self.add(promise, what, held, detail);
+    }
+
+    /// Something that must work, or the sandbox is of no use.
+    pub(super) fn needed<T>(&mut self, promise: Promise, what: &str, done: io::Result<T>) {
+        let (held, detail) = match done {
+            Ok(_) => (true, "it worked".to_owned()),
+            Err(error) => (false, error.to_string()),
+        };
+        self.add(promise, what, held, detail);
+    }
+
+    pub(super) fn add(&mut self, promise: Promise, what: &str, held: bool, detail: String) {
+        self.0.push(Finding {
+            promise,
+            attempt: what.to_owned(),
+            held,
+            detail,
+        });
+    }
+}
