@@ -34,8 +34,8 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Whether `address` is, byte for byte, a link that somebody else wrote.
-    /// Reads the run's entries since the last time; `given` are the texts it began with.
+    /// Whether `address` is, byte for byte, a link that somebody else wrote: in a text that the run
+    /// was `given` at its start, or in an entry since.
     pub(crate) fn saw(
         &mut self,
         address: &str,

@@ -8,7 +8,7 @@ use gyrus_contract::{
 };
 use serde::Deserialize;
 
-use super::{Action, Doing, Failure};
+use super::action::{Action, Doing, Failure};
 use crate::{
     browser::Session,
     cdp::CdpError,

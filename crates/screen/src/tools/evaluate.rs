@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::Failure;
+use super::action::Failure;
 use crate::browser::Browser;
 
 /// Time limit of an expression, promises included.

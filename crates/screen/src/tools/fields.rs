@@ -6,7 +6,7 @@ use gyrus_contract::{
 use serde::Deserialize;
 
 use super::{
-    Action, Doing, Failure,
+    action::{Action, Doing, Failure},
     acts::{Focus, MAX_PRESSES},
 };
 use crate::{

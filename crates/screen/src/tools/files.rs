@@ -12,7 +12,7 @@ use gyrus_contract::{
     Aim, Artifact, Digest, DownloadState, Site, Starts, ToolOutput, UploadFileCall,
 };
 
-use super::{Action, Doing, Failure};
+use super::action::{Action, Doing, Failure};
 use crate::{
     browser::Session,
     input::{Missed, Press, Spot, Target},

@@ -12,7 +12,7 @@ use gyrus_contract::{
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::{Action, Doing, Failure, document_of, whole_page};
+use super::action::{Action, Doing, Failure, document_of, whole_page};
 use crate::{
     browser::Session,
     cdp::CdpError,
