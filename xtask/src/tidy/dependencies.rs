@@ -215,7 +215,7 @@ mod tests {
         check("xtask", "gyrus-kernel", None, None);
         check("gyrus-oracle", "gyrus", None, None);
         check("xtask", "gyrus-oracle", None, Some("nothing may depend"));
-        check("gyrus-liver", "gyrus-contract", None, Some("no allowed"));
+        check("gyrus-liver", "gyrus-contract", None, Some("is not listed"));
     }
 
     #[test]
