@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     Endpoint, Launch, LaunchError, Profile,
-    browser::{Session, turn_away, unavailable},
+    browser::{Session, block_requests, unavailable},
     cdp::CdpError,
     launch::Running,
     socket,
@@ -98,7 +98,7 @@ impl Session {
     pub(crate) fn turn_all_away(&self) {
         let state = self.state();
         let held = state.held_requests().map(|one| one.id.clone()).collect();
-        turn_away(&self.cdp, held);
+        block_requests(&self.cdp, held);
     }
 
     /// Closes our own tabs, with all that is open in them, and waits until they have gone.

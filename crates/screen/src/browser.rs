@@ -398,16 +398,16 @@ impl Session {
     /// Counts a turn, and blocks requests that have been held for too long.
     pub(crate) fn turn(&self) {
         let over = self.state().turn();
-        if let Some(Order::TurnAway { requests }) = over {
-            turn_away(&self.cdp, requests);
+        if let Some(Order::Block { requests }) = over {
+            block_requests(&self.cdp, requests);
         }
     }
 
     /// Marks the screen as used by a person from here on.
     pub(crate) fn let_a_person(&self) {
         let over = self.state().lets_a_person();
-        if let Some(Order::TurnAway { requests }) = over {
-            turn_away(&self.cdp, requests);
+        if let Some(Order::Block { requests }) = over {
+            block_requests(&self.cdp, requests);
         }
     }
 
@@ -487,7 +487,7 @@ fn auto_attach() -> serde_json::Value {
 }
 
 /// Blocks requests. They are aborted, so that a page stays when one of them would have left it.
-pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<Stopped>) {
+pub(crate) fn block_requests(cdp: &Cdp, requests: Vec<Stopped>) {
     for request in requests {
         let order = json!({"requestId": request.id, "errorReason": "Aborted"});
         cdp.send(&request.session, "Fetch.failRequest", order);
@@ -527,7 +527,7 @@ fn obey(
             let order = json!({"requestId": request.id});
             cdp.send(&request.session, "Fetch.continueRequest", order);
         }
-        Order::TurnAway { requests } => turn_away(cdp, requests),
+        Order::Block { requests } => block_requests(cdp, requests),
         Order::Probe { session, request } => {
             tokio::spawn(probe(cdp.clone(), session, request, later));
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, Session, turn_away},
+    browser::{Browser, Session, block_requests},
     cdp::CdpError,
     input::Held,
     settle::ARRIVAL_LIMIT,
@@ -198,8 +198,8 @@ impl Session {
         for (frame, _) in state.frames_of(tab) {
             state.doom(&frame);
         }
-        if let Some(Order::TurnAway { requests }) = state.doomed() {
-            turn_away(&self.cdp, requests);
+        if let Some(Order::Block { requests }) = state.blocking_order() {
+            block_requests(&self.cdp, requests);
         }
     }
 

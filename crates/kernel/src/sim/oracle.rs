@@ -76,13 +76,13 @@ pub(super) struct Seen {
 
 /// The request to the accounts for one attempt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct Ask {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) price: Option<Price>,
 }
 
-impl Request {
+impl Ask {
     fn needs(self, output: u64) -> Amount {
         Amount {
             tokens: u128::from(self.input) + u128::from(output),
@@ -237,26 +237,26 @@ impl Oracle {
     pub(super) fn check_grant(
         &self,
         run: usize,
-        request: Request,
+        ask: Ask,
         granted: Option<Reservation>,
     ) -> Result<(), String> {
         let left = self.left(run);
-        let fits = |output| request.needs(output).above(left) == Amount::default();
-        let least = OUTPUT_FLOOR.min(request.output);
+        let fits = |output| ask.needs(output).above(left) == Amount::default();
+        let least = OUTPUT_FLOOR.min(ask.output);
         let Some(granted) = granted else {
             return match fits(least) {
-                true => Err(format!("run {run} was refused {request:?} of {left:?}")),
+                true => Err(format!("run {run} was refused {ask:?} of {left:?}")),
                 false => Ok(()),
             };
         };
         let output = granted.max_output_tokens;
-        let enough = output == request.output || (output < request.output && !fits(output + 1));
-        let exact = Amount::from(granted.charge) == request.needs(output);
+        let enough = output == ask.output || (output < ask.output && !fits(output + 1));
+        let exact = Amount::from(granted.charge) == ask.needs(output);
         if fits(output) && output >= least && enough && exact {
             return Ok(());
         }
         Err(format!(
-            "run {run} was granted {granted:?} for {request:?} of {left:?}"
+            "run {run} was granted {granted:?} for {ask:?} of {left:?}"
         ))
     }
 }

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use gyrus_contract::{Limits, Microdollars, Price};
 
 use super::{
-    oracle::Request,
+    oracle::Ask,
     world::{End, Phase, ProviderAnswer, World},
 };
 use crate::MAX_DEPTH;
@@ -195,17 +195,17 @@ impl Schedule {
 
     fn ask(&mut self, run: usize) -> Result<(), String> {
         let random = &mut self.random;
-        let request = Request {
+        let ask = Ask {
             input: random.u64(..3_000),
             output: 1 + random.u64(..4_000),
             price: some_price(random),
         };
-        let granted = self.world.ask(run, request);
+        let granted = self.world.ask(run, ask);
         self.operations.push(Operation::Ask {
             run,
-            input: request.input,
-            output: request.output,
-            price: request.price,
+            input: ask.input,
+            output: ask.output,
+            price: ask.price,
             granted: granted.as_ref().ok().copied().flatten(),
         });
         granted?;
@@ -231,12 +231,12 @@ impl Schedule {
                 (ProviderAnswer::NoUsage, operation)
             }
             kind => {
-                let mut input = random.u64(..=open.request.input);
+                let mut input = random.u64(..=open.ask.input);
                 let mut output = random.u64(..=open.max_output);
                 match kind {
-                    5 => (input, output) = (open.request.input, open.max_output),
+                    5 => (input, output) = (open.ask.input, open.max_output),
                     // The provider errs, or the estimate of the prompt did.
-                    6 => input = open.request.input + random.u64(..2_000),
+                    6 => input = open.ask.input + random.u64(..2_000),
                     7 => output = open.max_output + random.u64(..1 << 40),
                     _ => {}
                 }

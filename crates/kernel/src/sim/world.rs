@@ -6,7 +6,7 @@ use gyrus_contract::{Limits, Microdollars, RunId, Usage};
 
 use super::{
     journal::{Journal, Position, Record},
-    oracle::{Oracle, Request, Seen},
+    oracle::{Ask, Oracle, Seen},
 };
 use crate::{
     Charge,
@@ -29,7 +29,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenCall {
     pub(super) call: usize,
-    pub(super) request: Request,
+    pub(super) ask: Ask,
     pub(super) max_output: u64,
     reserved: Charge,
 }
@@ -112,12 +112,10 @@ impl World {
 
     /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
     /// output.
-    pub(super) fn ask(&mut self, run: usize, request: Request) -> Result<Option<u64>, String> {
+    pub(super) fn ask(&mut self, run: usize, ask: Ask) -> Result<Option<u64>, String> {
         let account = self.account(run);
-        let granted = account
-            .reserve(request.input, request.output, request.price)
-            .ok();
-        self.oracle.check_grant(run, request, granted)?;
+        let granted = account.reserve(ask.input, ask.output, ask.price).ok();
+        self.oracle.check_grant(run, ask, granted)?;
         let Some(granted) = granted else {
             return Ok(None);
         };
@@ -128,7 +126,7 @@ impl World {
         run.journal.barrier();
         run.calls.push(OpenCall {
             call,
-            request,
+            ask,
             max_output,
             reserved,
         });
@@ -143,7 +141,7 @@ impl World {
             ProviderAnswer::FailedFree => Some(Charge::default()),
             ProviderAnswer::Usage { input, output } => Some(Charge {
                 tokens: input.saturating_add(output),
-                cost: open.request.price.map_or(Microdollars(0), |price| {
+                cost: open.ask.price.map_or(Microdollars(0), |price| {
                     price.of(&Usage {
                         input_tokens: input,
                         output_tokens: output,

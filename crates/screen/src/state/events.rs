@@ -40,7 +40,7 @@ pub(crate) enum Order {
     /// Allow a request.
     LetPass { request: Stopped },
     /// Block requests.
-    TurnAway { requests: Vec<Stopped> },
+    Block { requests: Vec<Stopped> },
     /// Test whether the page still answers while this request of it is held.
     Probe { session: String, request: Stopped },
     /// Abort a download that is too large.
@@ -242,7 +242,7 @@ impl State {
     pub(crate) fn take(&mut self, event: Event<'_>) -> Option<Order> {
         self.changes += 1;
         let order = self.take_in(event);
-        order.or_else(|| self.doomed())
+        order.or_else(|| self.blocking_order())
     }
 
     fn take_in(&mut self, event: Event<'_>) -> Option<Order> {

@@ -43,9 +43,9 @@ pub(crate) struct Holdings {
     /// Number of requests held so far.
     pub(crate) counted: u32,
     /// Number of requests blocked since the last look: noise, and those beyond the maximum.
-    pub(super) turned_away: u32,
+    pub(super) blocked: u32,
     /// Requests to block with the browser's next event.
-    pub(super) doomed: Vec<Stopped>,
+    pub(super) to_block: Vec<Stopped>,
 }
 
 impl Holdings {
@@ -53,7 +53,7 @@ impl Holdings {
         for one in &mut self.all {
             if !one.is_over && of(one) {
                 one.is_over = true;
-                self.doomed.push(one.id.clone());
+                self.to_block.push(one.id.clone());
             }
         }
     }

@@ -90,7 +90,7 @@ impl State {
         };
         let origin = origin_of(&paused.request.url);
         if self.is_closed_to_pages(origin.as_deref()) {
-            return Some(Order::TurnAway {
+            return Some(Order::Block {
                 requests: vec![stopped],
             });
         }
@@ -99,8 +99,8 @@ impl State {
         }
         let held = self.holdings.all.iter().filter(|one| !one.is_over).count();
         if NOISE.contains(&paused.resource_type.as_str()) || held >= MAX_HELD {
-            self.holdings.turned_away += 1;
-            return Some(Order::TurnAway {
+            self.holdings.blocked += 1;
+            return Some(Order::Block {
                 requests: vec![stopped],
             });
         }
@@ -230,13 +230,13 @@ impl State {
     pub(crate) fn lets_a_person(&mut self) -> Option<Order> {
         self.holdings.wake = None;
         self.holdings.end(|_| true);
-        self.doomed()
+        self.blocking_order()
     }
 
     /// Returns the order to block the marked requests, if there are any.
-    pub(crate) fn doomed(&mut self) -> Option<Order> {
-        let requests = mem::take(&mut self.holdings.doomed);
-        (!requests.is_empty()).then_some(Order::TurnAway { requests })
+    pub(crate) fn blocking_order(&mut self) -> Option<Order> {
+        let requests = mem::take(&mut self.holdings.to_block);
+        (!requests.is_empty()).then_some(Order::Block { requests })
     }
 
     /// Counts a turn, and ends requests that have been held for too long.
@@ -245,7 +245,7 @@ impl State {
             one.turns += 1;
         }
         self.holdings.end(|one| one.turns > MAX_TURNS);
-        self.doomed()
+        self.blocking_order()
     }
 
     /// Describes the requests held after the first `counted`, in sentences.
@@ -273,7 +273,7 @@ impl State {
             .map(|one| format!("{} ended without an answer and was not sent", one.shown))
             .collect();
         holdings.all.retain(|one| !over(one));
-        match mem::take(&mut holdings.turned_away) {
+        match mem::take(&mut holdings.blocked) {
             0 => {}
             many => notes.push(format!(
                 "what the page reports to places that nobody named was not sent ({})",

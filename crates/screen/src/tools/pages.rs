@@ -251,7 +251,7 @@ impl Action for AnswerRequestCall {
                     .await
             }
             false => {
-                crate::browser::turn_away(&doing.session.cdp, vec![taken.id]);
+                crate::browser::block_requests(&doing.session.cdp, vec![taken.id]);
                 Ok(IgnoredAny)
             }
         };
