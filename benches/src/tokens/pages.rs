@@ -39,9 +39,10 @@ pub(crate) async fn serve() -> anyhow::Result<Vec<String>> {
 
 async fn of_tests(Path(path): Path<String>) -> impl IntoResponse {
     let text = std::fs::read_to_string(format!("{FOLDER}/{path}")).unwrap_or_default();
-    let kind = match path.ends_with(".js") {
-        true => "text/javascript",
-        false => "text/html; charset=utf-8",
+    let kind = if path.ends_with(".js") {
+        "text/javascript"
+    } else {
+        "text/html; charset=utf-8"
     };
     ([(header::CONTENT_TYPE, kind)], text)
 }

@@ -60,9 +60,10 @@ impl fmt::Display for Destination {
     /// Formats the destination: `example.com:443`, `[::1]:80`, `10.0.0.1:443 (the address of
     /// example.com)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port)?,
-            false => write!(f, "{}:{}", self.host, self.port)?,
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)?
+        } else {
+            write!(f, "{}:{}", self.host, self.port)?
         }
         match &self.name {
             Some(name) => write!(f, " (the address of {name})"),

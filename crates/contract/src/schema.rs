@@ -185,9 +185,12 @@ impl<'a> Check<'a> {
         at: &str,
         depth: usize,
     ) {
-        let below = |name: &str| match at.is_empty() {
-            true => name.to_owned(),
-            false => format!("{at}.{name}"),
+        let below = |name: &str| {
+            if at.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{at}.{name}")
+            }
         };
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
@@ -203,9 +206,10 @@ impl<'a> Check<'a> {
                 (Some(property), _) => self.value(property, value, &below(name), depth + 1),
                 (None, Some(Value::Bool(false))) if !matched => {
                     let known: Vec<_> = properties.into_iter().flat_map(Map::keys).collect();
-                    let known = match known.is_empty() {
-                        true => "there is none".to_owned(),
-                        false => format!("there are {known:?}"),
+                    let known = if known.is_empty() {
+                        "there is none".to_owned()
+                    } else {
+                        format!("there are {known:?}")
                     };
                     self.refuse(format!("`{}` is not an argument; {known}", below(name)));
                 }

@@ -357,18 +357,20 @@ fn within(call: &DragCall) -> Result<(), String> {
 }
 
 fn inside(points: &[[f64; 2]]) -> Result<(), String> {
-    match points.iter().flatten().all(|at| (0.0..1e5).contains(at)) {
-        true => Ok(()),
-        false => Err("a point lies outside of the picture".to_owned()),
+    if points.iter().flatten().all(|at| (0.0..1e5).contains(at)) {
+        Ok(())
+    } else {
+        Err("a point lies outside of the picture".to_owned())
     }
 }
 
 fn amount(name: &str, given: Option<f64>, most: f64) -> Result<(), String> {
-    match given.is_none_or(|given| given > 0.0 && given <= most) {
-        true => Ok(()),
-        false => Err(format!(
+    if given.is_none_or(|given| given > 0.0 && given <= most) {
+        Ok(())
+    } else {
+        Err(format!(
             "`{name}` must be a number above 0 and at most {most}"
-        )),
+        ))
     }
 }
 

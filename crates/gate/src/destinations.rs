@@ -72,9 +72,10 @@ pub(crate) fn is_near(name: &str) -> bool {
 
 /// Spellings of a host: this machine's loopback has three, which programs take for each other.
 pub(crate) fn spellings(host: &str) -> Vec<&str> {
-    match LOOPBACK.contains(&host) {
-        true => LOOPBACK.to_vec(),
-        false => vec![host],
+    if LOOPBACK.contains(&host) {
+        LOOPBACK.to_vec()
+    } else {
+        vec![host]
     }
 }
 
@@ -159,9 +160,10 @@ pub(crate) fn ports_named(text: &str, host: &str) -> Vec<u16> {
 /// The ports that are meant by a host between these words; `None` if it is not named there.
 fn ports_of(before: &str, host: &str, rest: &str) -> Option<Vec<u16>> {
     // An address of version 6 stands in brackets.
-    let (before, rest, is_address) = match host.contains(':') {
-        true => (before.strip_suffix('[')?, rest.strip_prefix(']')?, true),
-        false => (before, rest, before.ends_with("://")),
+    let (before, rest, is_address) = if host.contains(':') {
+        (before.strip_suffix('[')?, rest.strip_prefix(']')?, true)
+    } else {
+        (before, rest, before.ends_with("://"))
     };
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(byte);
     let within = before.as_bytes().last().is_some_and(inside);

@@ -208,9 +208,10 @@ impl PolicyGate {
         let mut paths = Vec::new();
         let subject_path = |real: &Path, used| SubjectPath::new(real.to_owned(), used, workspace);
         for argument in spec.touches.iter().filter_map(Touch::paths) {
-            let used = match argument.is_changed {
-                true => PathUse::Changes,
-                false => PathUse::Reads,
+            let used = if argument.is_changed {
+                PathUse::Changes
+            } else {
+                PathUse::Reads
             };
             let of_list = format!("{}/", argument.name);
             let is_named = |name: &String| name == argument.name || name.starts_with(&of_list);
@@ -286,9 +287,10 @@ impl PolicyGate {
                 masked,
             },
         };
-        match contained {
-            true => self.policy.rule_before_connecting(&subject),
-            false => self.policy.rule(&subject),
+        if contained {
+            self.policy.rule_before_connecting(&subject)
+        } else {
+            self.policy.rule(&subject)
         }
     }
 }

@@ -135,9 +135,10 @@ impl LivePolicy {
         match &*since {
             Ok(gate) => {
                 let today = judge(gate);
-                match today.decision > verdict.decision {
-                    true => today,
-                    false => verdict,
+                if today.decision > verdict.decision {
+                    today
+                } else {
+                    verdict
                 }
             }
             // Nobody knows what it would say. What changes nothing goes on.

@@ -29,9 +29,10 @@ impl OwnPaths {
     pub(crate) fn by_its_own_name(&self, path: PathBuf) -> PathBuf {
         for own in &self.own {
             if let Some(below) = below_same_folder(&path, own) {
-                return match below.as_os_str().is_empty() {
-                    true => own.clone(),
-                    false => own.join(below),
+                return if below.as_os_str().is_empty() {
+                    own.clone()
+                } else {
+                    own.join(below)
                 };
             }
         }

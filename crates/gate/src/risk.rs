@@ -55,16 +55,18 @@ impl Scales<'_> {
             Touch::Screen => return self.page(),
             Touch::Evaluates(argument) => {
                 let script = call.arguments[argument].as_str().unwrap_or_default();
-                match self.under.trusted.contains(&script) {
-                    true => Weight::safe("runs the check that you typed in the page"),
-                    false => Weight::critical("runs a script that nobody typed").forbidden(),
+                if self.under.trusted.contains(&script) {
+                    Weight::safe("runs the check that you typed in the page")
+                } else {
+                    Weight::critical("runs a script that nobody typed").forbidden()
                 }
             }
             Touch::Submits(argument) => {
                 let address = call.arguments[argument].as_str().unwrap_or_default();
-                match self.under.trusted.contains(&address) {
-                    true => Weight::safe(format!("submits to the judge that you named: {address}")),
-                    false => Weight::critical("submits to a judge that nobody named").forbidden(),
+                if self.under.trusted.contains(&address) {
+                    Weight::safe(format!("submits to the judge that you named: {address}"))
+                } else {
+                    Weight::critical("submits to a judge that nobody named").forbidden()
                 }
             }
             Touch::Asks(_) => Weight::safe("asks you a question"),
@@ -99,13 +101,15 @@ impl Scales<'_> {
             let stays = ["content", "diff"]
                 .iter()
                 .any(|after| change.get(after).is_some_and(|after| !after.is_null()));
-            let weight = match stays {
-                true => self.writes(&path.real),
-                false => self.removes(&path.real),
+            let weight = if stays {
+                self.writes(&path.real)
+            } else {
+                self.removes(&path.real)
             };
-            match weight.risk == Risk::Moderate && weight.contained {
-                true => plain += 1,
-                false => weights.push(weight),
+            if weight.risk == Risk::Moderate && weight.contained {
+                plain += 1
+            } else {
+                weights.push(weight)
             }
         }
         if plain > 0 {
@@ -216,11 +220,12 @@ impl Scales<'_> {
         let Ok(below) = path.strip_prefix(self.workspace) else {
             let weight =
                 Weight::new(Risk::High, format!("writes outside the workspace: {shown}")).changes();
-            return match control::obeyed_by(path).is_some() {
-                true => weight.each_time(),
-                false => weight.unless(Grant::Writes {
+            return if control::obeyed_by(path).is_some() {
+                weight.each_time()
+            } else {
+                weight.unless(Grant::Writes {
                     path: path.to_owned(),
-                }),
+                })
             };
         };
         let shown = below.display();
@@ -237,9 +242,10 @@ impl Scales<'_> {
             let what = format!("writes {shown}, which is obeyed by {program}");
             return Weight::new(Risk::High, what).within().changes().each_time();
         }
-        let what = match below.as_os_str().is_empty() {
-            true => "writes in the workspace".to_owned(),
-            false => format!("writes {shown} in the workspace"),
+        let what = if below.as_os_str().is_empty() {
+            "writes in the workspace".to_owned()
+        } else {
+            format!("writes {shown} in the workspace")
         };
         Weight::new(Risk::Moderate, what).contained().changes()
     }
@@ -333,20 +339,24 @@ impl Scales<'_> {
     /// Weighs a line in the sandbox, which decides what the line can do, whatever it is called and
     /// however it is written; what the line says of itself can only make it weigh more.
     fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<Weight> {
-        let changes = |what: String| match containment.writable.is_empty() {
-            true => Weight::safe(what),
-            false => Weight::new(Risk::Moderate, what).contained().changes(),
+        let changes = |what: String| {
+            if containment.writable.is_empty() {
+                Weight::safe(what)
+            } else {
+                Weight::new(Risk::Moderate, what).contained().changes()
+            }
         };
-        let mut weights = vec![changes(match containment.writable.is_empty() {
-            true => "runs in the sandbox, where it can change nothing".to_owned(),
-            false => "runs in the sandbox, and can change the workspace".to_owned(),
+        let mut weights = vec![changes(if containment.writable.is_empty() {
+            "runs in the sandbox, where it can change nothing".to_owned()
+        } else {
+            "runs in the sandbox, and can change the workspace".to_owned()
         })];
         for fact in &reading.facts {
-            let stricter = match containment.writable.is_empty() {
-                true => self.reads_plainly(fact, containment),
-                false => self
-                    .reads_plainly(fact, containment)
-                    .or_else(|| self.changes_plainly(fact)),
+            let stricter = if containment.writable.is_empty() {
+                self.reads_plainly(fact, containment)
+            } else {
+                self.reads_plainly(fact, containment)
+                    .or_else(|| self.changes_plainly(fact))
             };
             weights.push(stricter.unwrap_or_else(|| changes(told(fact))));
         }
@@ -373,9 +383,12 @@ impl Scales<'_> {
 
     /// Weighs what the person would lose for good.
     fn changes_plainly(&self, fact: &CommandFact) -> Option<Weight> {
-        let loses = |what: String| match self.under.throwaway {
-            true => Weight::new(Risk::Moderate, what).contained().changes(),
-            false => Weight::critical(what).changes(),
+        let loses = |what: String| {
+            if self.under.throwaway {
+                Weight::new(Risk::Moderate, what).contained().changes()
+            } else {
+                Weight::critical(what).changes()
+            }
         };
         match &fact.does {
             Does::Destroys if fact.why == shell::OF_OTHERS => None,
@@ -460,9 +473,10 @@ fn told(fact: &CommandFact) -> String {
         Does::Destroys => format!("destroys ({})", fact.why),
         Does::Hides => format!("is not understood ({})", fact.why),
     };
-    match fact.part.is_empty() {
-        true => does,
-        false => format!("`{}` {does}", fact.part),
+    if fact.part.is_empty() {
+        does
+    } else {
+        format!("`{}` {does}", fact.part)
     }
 }
 

@@ -141,13 +141,12 @@ pub(crate) async fn prove(home: &Home) -> Result<String, String> {
 /// Returns the folder of the profiles. What root's browser has cannot lie in root's home: it is not
 /// root's.
 pub(crate) fn profiles(home: &Home) -> PathBuf {
-    match rustix::process::geteuid().is_root() {
-        false => home.state.join("profiles"),
-        true => {
-            let of = Digest::of_json(&home.state.to_string_lossy()).to_string();
-            let short: String = of.chars().take(16).collect();
-            PathBuf::from("/var/lib/gyrus/profiles").join(short)
-        }
+    if !rustix::process::geteuid().is_root() {
+        home.state.join("profiles")
+    } else {
+        let of = Digest::of_json(&home.state.to_string_lossy()).to_string();
+        let short: String = of.chars().take(16).collect();
+        PathBuf::from("/var/lib/gyrus/profiles").join(short)
     }
 }
 

@@ -165,9 +165,10 @@ impl Drive<'_> {
                 .then(|| terminal::person(self.gyrus.environment.user.as_deref(), "console"));
             let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
             let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
-            Person::Console(Box::new(match at_terminal {
-                true => console.with_status(spent),
-                false => console,
+            Person::Console(Box::new(if at_terminal {
+                console.with_status(spent)
+            } else {
+                console
             }))
         };
         // What is asked from here on comes with the entries.

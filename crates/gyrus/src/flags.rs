@@ -85,12 +85,13 @@ impl ReviewFlags {
     /// That what is named goes together.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let has = |word| self.review.contains(&word);
-        match has(ReviewWord::None) && self.review.iter().any(|word| *word != ReviewWord::None) {
-            true => Err(Failure::usage(
-                "--review none shows nothing, and something is named beside",
+        if has(ReviewWord::None) && self.review.iter().any(|word| *word != ReviewWord::None) {
+            Err(
+                Failure::usage("--review none shows nothing, and something is named beside")
+                    .hint("leave `none` out, or everything else"),
             )
-            .hint("leave `none` out, or everything else")),
-            false => Ok(()),
+        } else {
+            Ok(())
         }
     }
 
@@ -297,9 +298,10 @@ impl VerificationFlags {
             Some(StrengthWord::Verified) => (config.with_required(Strength::Verified), true),
         };
         let config = config.with_checks(self.check.iter().cloned());
-        Ok(match looks {
-            true => config.with_independent_look(),
-            false => config,
+        Ok(if looks {
+            config.with_independent_look()
+        } else {
+            config
         })
     }
 
@@ -369,9 +371,10 @@ impl ScreenFlags {
         let Some(at) = &self.attach else {
             return Ok(());
         };
-        let consent = match self.attach_anyway {
-            true => Consent::Given,
-            false => Consent::Wanted,
+        let consent = if self.attach_anyway {
+            Consent::Given
+        } else {
+            Consent::Wanted
         };
         browser::confirm_attaching(at, consent)
     }

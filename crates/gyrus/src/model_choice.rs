@@ -86,9 +86,10 @@ impl ModelChoice {
             (true, Some(model)) => vec![model.as_str()],
             (true, None) => config.model.iter().map(String::as_str).collect(),
         };
-        match named.is_empty() {
-            true => Ok(None),
-            false => Self::parse(named).map(Some),
+        if named.is_empty() {
+            Ok(None)
+        } else {
+            Self::parse(named).map(Some)
         }
     }
 

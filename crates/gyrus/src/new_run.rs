@@ -110,11 +110,12 @@ pub(crate) fn address(given: &str) -> Result<String, Failure> {
     let is_page = ["http://", "https://"]
         .iter()
         .any(|start| whole.len() > start.len() && whole.starts_with(start));
-    match is_page && !whole.contains(char::is_whitespace) {
-        true => Ok(whole),
-        false => Err(Failure::usage(format!(
+    if is_page && !whole.contains(char::is_whitespace) {
+        Ok(whole)
+    } else {
+        Err(Failure::usage(format!(
             "invalid address `{given}`: an address of a page begins with http:// or https://"
-        ))),
+        )))
     }
 }
 

@@ -76,12 +76,11 @@ fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure>
         .filter_map(|run| of(store, *run, workspace).ok().flatten());
     let told: Vec<String> = told.collect();
     let mut ranking = Ranking::new(query);
-    let best = match ranking.asks_nothing() {
-        true => (0..told.len()).collect(),
-        false => {
-            told.iter().for_each(|run| ranking.add(run));
-            ranking.best()
-        }
+    let best = if ranking.asks_nothing() {
+        (0..told.len()).collect()
+    } else {
+        told.iter().for_each(|run| ranking.add(run));
+        ranking.best()
     };
     let mut text = String::new();
     for number in best.iter().take(SHOWN) {

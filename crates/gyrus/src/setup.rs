@@ -196,11 +196,12 @@ fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
 
 fn shell_word(name: &str) -> Result<&str, Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match !name.is_empty() && name.chars().all(plain) {
-        true => Ok(name),
-        false => Err(Failure::usage(format!(
+    if !name.is_empty() && name.chars().all(plain) {
+        Ok(name)
+    } else {
+        Err(Failure::usage(format!(
             "`{name}` is not the name of a variable"
-        ))),
+        )))
     }
 }
 

@@ -69,9 +69,10 @@ pub struct Standing {
 /// Returns the grants in this folder, oldest first.
 pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, GrantError> {
     let name = log_of(workspace);
-    match store.exists(&name) {
-        true => read(store, &name),
-        false => Ok(Vec::new()),
+    if store.exists(&name) {
+        read(store, &name)
+    } else {
+        Ok(Vec::new())
     }
 }
 
@@ -169,9 +170,10 @@ fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<
 fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
     let name = log_of(workspace);
     for _ in 0..TRIES {
-        let taken = match store.exists(&name) {
-            true => store.take(&name, Take::IfFree).map(|(writer, _)| writer),
-            false => store.create(&name).and_then(|writer| {
+        let taken = if store.exists(&name) {
+            store.take(&name, Take::IfFree).map(|(writer, _)| writer)
+        } else {
+            store.create(&name).and_then(|writer| {
                 let workspace = workspace.to_owned();
                 let opened = serde_json::value::to_raw_value(&Opened { workspace });
                 let payload = opened.expect("a path that is text is JSON");
@@ -181,7 +183,7 @@ fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
                     payload,
                 }])?;
                 Ok(writer)
-            }),
+            })
         };
         match taken {
             Err(JournalError::Held { .. } | JournalError::Exists { .. }) => {

@@ -106,9 +106,10 @@ impl Organs {
     pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
         let mut served = self.specs.clone();
         served.retain(|spec| spec.touches(|touch| touch.service().is_some()));
-        match served.is_empty() {
-            true => Ok(None),
-            false => Inline::store(&served, log).map(Some),
+        if served.is_empty() {
+            Ok(None)
+        } else {
+            Inline::store(&served, log).map(Some)
         }
     }
 

@@ -124,14 +124,16 @@ impl<'a> Speaker<'a> {
         let rest = self.held.split_off(length);
         let text = std::mem::replace(&mut self.held, rest);
         let ends_line = text.ends_with('\n');
-        let text = match self.fields.is_empty() {
-            true => text,
-            false => self.fields.concealed(&text, self.redactor),
+        let text = if self.fields.is_empty() {
+            text
+        } else {
+            self.fields.concealed(&text, self.redactor)
         };
         let text = self.redactor.redact_after(self.before, &text).into_owned();
-        self.before = match ends_line {
-            true => Before::LineEnd,
-            false => Before::Text,
+        self.before = if ends_line {
+            Before::LineEnd
+        } else {
+            Before::Text
         };
         self.say(if self.thinking {
             LivePiece::Thinking(text)

@@ -105,9 +105,10 @@ impl SecretFields {
     }
 
     fn focus(&self) -> Focus {
-        match self.focused {
-            true => Focus::Secret,
-            false => Focus::Other,
+        if self.focused {
+            Focus::Secret
+        } else {
+            Focus::Other
         }
     }
 
@@ -153,9 +154,10 @@ impl SecretFields {
                 return;
             }
         };
-        *focus = match is_secret {
-            true => Focus::Secret,
-            false => Focus::Other,
+        *focus = if is_secret {
+            Focus::Secret
+        } else {
+            Focus::Other
         };
         if let (true, TypeTextCall::TOOL, Some(text)) = (is_secret, action, typed_text(arguments)) {
             found(text);

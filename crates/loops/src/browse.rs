@@ -103,9 +103,10 @@ fn spec() -> ToolSpec {
 
 /// Executes a call of a loop that was offered [`tools`].
 pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
-    match call.tool == BROWSE && has_screen(run) {
-        true => browse(run, call).await,
-        false => run.call(call).await,
+    if call.tool == BROWSE && has_screen(run) {
+        browse(run, call).await
+    } else {
+        run.call(call).await
     }
 }
 

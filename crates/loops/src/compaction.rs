@@ -86,9 +86,12 @@ pub(crate) fn cut_results(memory: &MemoryBuffer) -> Option<Vec<Arc<Message>>> {
     let cut: Vec<_> = messages
         .iter()
         .enumerate()
-        .map(|(number, message)| match number < kept_from {
-            true => Arc::new(cut_message(message)),
-            false => message.clone(),
+        .map(|(number, message)| {
+            if number < kept_from {
+                Arc::new(cut_message(message))
+            } else {
+                message.clone()
+            }
         })
         .collect();
     is_shorter(&messages, &cut).then_some(cut)

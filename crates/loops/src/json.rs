@@ -28,9 +28,10 @@ pub(crate) fn the_object_within(
         return Err(format!("it is longer than {longest} bytes"));
     }
     if let Ok(Strict(Value::Object(object))) = serde_json::from_str(text) {
-        return match object.contains_key(field) {
-            true => Ok(object),
-            false => Err(format!("the object has no `{field}`")),
+        return if object.contains_key(field) {
+            Ok(object)
+        } else {
+            Err(format!("the object has no `{field}`"))
         };
     }
     let name = format!("\"{field}\"");

@@ -210,15 +210,12 @@ impl React {
         self.state.idle_replies += 1;
         self.give_up_if_idle(run, said)?;
         let cut_off = std::mem::take(&mut self.cut_off);
-        self.tell(match cut_off {
-            true => {
-                "Your reply was cut off at its length limit before it called a tool, so nothing \
-                 happened. Say less, and do it in smaller parts."
-            }
-            false => {
-                "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the \
-                 goal is reached or cannot be reached."
-            }
+        self.tell(if cut_off {
+            "Your reply was cut off at its length limit before it called a tool, so nothing \
+             happened. Say less, and do it in smaller parts."
+        } else {
+            "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the \
+             goal is reached or cannot be reached."
         });
         Ok(())
     }

@@ -43,9 +43,10 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     let mut left_out = Vec::new();
     let mut by_name: BTreeMap<String, Vec<ToolSpec>> = BTreeMap::new();
     for (number, said) in list.iter().enumerate() {
-        let read = match number < MAX_TOOLS {
-            true => one(server, reach, said),
-            false => Err(format!("the server has more than {MAX_TOOLS} tools")),
+        let read = if number < MAX_TOOLS {
+            one(server, reach, said)
+        } else {
+            Err(format!("the server has more than {MAX_TOOLS} tools"))
         };
         match read {
             Ok(spec) => by_name.entry(spec.name.clone()).or_default().push(spec),

@@ -88,9 +88,10 @@ pub(crate) fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> Stri
         Exit::Signal(signal) => format!("it was killed by signal {signal}"),
         Exit::TimedOut => "it ran for too long".to_owned(),
     };
-    let said = match outcome.output.tail.is_empty() {
-        true => &outcome.output.head,
-        false => &outcome.output.tail,
+    let said = if outcome.output.tail.is_empty() {
+        &outcome.output.head
+    } else {
+        &outcome.output.tail
     };
     let said = crate::definition::clean(said);
     match said.trim() {

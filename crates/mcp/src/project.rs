@@ -98,9 +98,10 @@ impl ProjectServers {
             let name = fit(&given);
             let read = section(written).and_then(|section| {
                 section.check(&name)?;
-                match project.servers.contains_key(&name) {
-                    true => Err(format!("another one is called `{name}` here, too")),
-                    false => Ok(section),
+                if project.servers.contains_key(&name) {
+                    Err(format!("another one is called `{name}` here, too"))
+                } else {
+                    Ok(section)
                 }
             });
             match read {

@@ -33,10 +33,13 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
     for part in parts.into_iter().flatten() {
         texts.push(match part["type"].as_str() {
             Some("text") => text(&part["text"]),
-            Some("image") => match images.len() < MAX_PICTURES {
-                true => picture(part, site, pictures, &mut images),
-                false => "(another picture, not shown)".to_owned(),
-            },
+            Some("image") => {
+                if images.len() < MAX_PICTURES {
+                    picture(part, site, pictures, &mut images)
+                } else {
+                    "(another picture, not shown)".to_owned()
+                }
+            }
             Some("audio") => format!("({}, not played)", described("audio", part, "data")),
             Some("resource") => resource(&part["resource"]),
             Some("resource_link") => link(part),
@@ -59,9 +62,10 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
     }
     if parts.is_none() && structured.is_null() {
         texts.push(
-            match answer.as_object().is_none_or(|answer| answer.is_empty()) {
-                true => String::new(),
-                false => answer.to_string(),
+            if answer.as_object().is_none_or(|answer| answer.is_empty()) {
+                String::new()
+            } else {
+                answer.to_string()
             },
         );
     }

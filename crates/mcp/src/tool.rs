@@ -25,11 +25,12 @@ impl Tool for Served {
 
     fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
         let misfits = self.spec.misfits(arguments);
-        match misfits.is_empty() {
-            true => Ok(()),
-            false => Err(Unresolvable {
+        if misfits.is_empty() {
+            Ok(())
+        } else {
+            Err(Unresolvable {
                 reason: format!("{}; the server was not asked", misfits.join("; ")),
-            }),
+            })
         }
     }
 

@@ -141,9 +141,10 @@ pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
     }
     let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
     let plain: String = plain.take(MAX_NAME_BYTES).collect();
-    match plain.is_empty() {
-        true => "unnamed".into(),
-        false => plain.into(),
+    if plain.is_empty() {
+        "unnamed".into()
+    } else {
+        plain.into()
     }
 }
 

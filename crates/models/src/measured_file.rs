@@ -88,9 +88,10 @@ impl MeasuredModels {
         // A model whose calls are prompted was measured with them.
         let prompted = facts.tools == Some(false) && !candidate.is_prompted;
         Candidate {
-            model: match prompted {
-                true => Arc::new(Prompted::new(candidate.model)),
-                false => candidate.model,
+            model: if prompted {
+                Arc::new(Prompted::new(candidate.model))
+            } else {
+                candidate.model
             },
             is_prompted: candidate.is_prompted || prompted,
             latency_ms: measured.latency.map(|latency| latency.median_ms),

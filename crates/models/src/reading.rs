@@ -37,11 +37,12 @@ impl Content {
     /// [`ModelError::BadOutput`] beyond [`MAX_REPLY_BYTES`].
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.bytes > MAX_REPLY_BYTES {
-            true => Err(bad(format!(
+        if self.bytes > MAX_REPLY_BYTES {
+            Err(bad(format!(
                 "the reply is longer than {MAX_REPLY_BYTES} bytes"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 }
@@ -89,9 +90,10 @@ pub(crate) fn tokens(counts: &Value, name: &str) -> Option<u64> {
 /// missing or taken.
 pub(crate) fn unique_id(wanted: &str, parts: &[Part]) -> String {
     let is_taken = |part: &Part| matches!(part, Part::ToolCall(call) if call.id == wanted);
-    match wanted.trim().is_empty() || parts.iter().any(is_taken) {
-        true => format!("call_{}", uuid::Uuid::new_v4().simple()),
-        false => wanted.to_owned(),
+    if wanted.trim().is_empty() || parts.iter().any(is_taken) {
+        format!("call_{}", uuid::Uuid::new_v4().simple())
+    } else {
+        wanted.to_owned()
     }
 }
 

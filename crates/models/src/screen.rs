@@ -94,9 +94,10 @@ pub(crate) fn held<'a>(keys: impl IntoIterator<Item = &'a str>) -> Value {
         .into_iter()
         .map(|key| modifier(key).unwrap_or(key).to_lowercase())
         .collect();
-    match words.is_empty() {
-        true => Value::Null,
-        false => words.into(),
+    if words.is_empty() {
+        Value::Null
+    } else {
+        words.into()
     }
 }
 

@@ -188,9 +188,10 @@ impl Decoder {
     fn end_line(&mut self) -> Option<Event> {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
-        let line = match std::mem::replace(&mut self.past_first_line, true) {
-            true => &line,
-            false => line.strip_prefix('\u{feff}').unwrap_or(&line),
+        let line = if std::mem::replace(&mut self.past_first_line, true) {
+            &line
+        } else {
+            line.strip_prefix('\u{feff}').unwrap_or(&line)
         };
         if self.format == Format::Lines {
             let data = line.trim().to_owned();

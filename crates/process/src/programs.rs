@@ -344,9 +344,10 @@ impl Programs {
 }
 
 fn shown(entry: &Path) -> String {
-    match entry.as_os_str().is_empty() {
-        true => "an entry".to_owned(),
-        false => String::from_utf8_lossy(entry.as_os_str().as_bytes()).into_owned(),
+    if entry.as_os_str().is_empty() {
+        "an entry".to_owned()
+    } else {
+        String::from_utf8_lossy(entry.as_os_str().as_bytes()).into_owned()
     }
 }
 

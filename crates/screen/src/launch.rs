@@ -260,9 +260,10 @@ fn give_away(folder: &Path) -> io::Result<()> {
 
 /// Gives a file that gyrus has created to the browser's user.
 pub(crate) fn hand_over(file: &Path) -> io::Result<()> {
-    match geteuid().is_root() {
-        true => give_away(file),
-        false => Ok(()),
+    if geteuid().is_root() {
+        give_away(file)
+    } else {
+        Ok(())
     }
 }
 

@@ -133,9 +133,10 @@ impl Session {
             .map(|frame| frame.document);
         let crashed = Held::of(&self.state(), tab.number) == Some(Held::Crashed);
         let going = self.cdp.call(&tab.session, "Page.reload", json!({}));
-        let _: IgnoredAny = match crashed {
-            true => going.await?,
-            false => self.leave(tab, going).await?,
+        let _: IgnoredAny = if crashed {
+            going.await?
+        } else {
+            self.leave(tab, going).await?
         };
         self.arrive(tab, document).await;
         Ok(self.settle(ARRIVAL_LIMIT).await)

@@ -71,9 +71,10 @@ struct Hand<A> {
 impl<A: Action> TypedTool for Hand<A> {
     type Arguments = A;
     type Failure = Failure;
-    const REPEAT: Repeat = match A::ONLY_READS {
-        true => Repeat::Freely,
-        false => Repeat::Never,
+    const REPEAT: Repeat = if A::ONLY_READS {
+        Repeat::Freely
+    } else {
+        Repeat::Never
     };
 
     fn touches(&self) -> Vec<Touch> {

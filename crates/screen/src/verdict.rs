@@ -212,9 +212,10 @@ impl Session {
         if now.tabs.contains(&tab.number)
             && (now.address != before.address || now.document != before.document)
         {
-            match now.address == before.address {
-                true => words.push("the page was loaded again".to_owned()),
-                false => words.push(format!("the address is now {}", shorten(&now.address, 300))),
+            if now.address == before.address {
+                words.push("the page was loaded again".to_owned())
+            } else {
+                words.push(format!("the address is now {}", shorten(&now.address, 300)))
             }
         }
         for number in now.tabs.difference(&before.tabs) {

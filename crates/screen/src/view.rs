@@ -137,14 +137,13 @@ impl Session {
         });
         let height = f64::from(self.launch.height);
         let had_secrets = self.memory().had_secrets;
-        let (captured, mut reading) = match had_secrets {
-            true => (None, self.read_or_nothing(tab, AT_ONCE).await),
-            false => {
-                let capture = self.capture(tab, guess, height);
-                let reading = self.read_or_nothing(tab, ONCE_PAINTED);
-                let (captured, reading) = tokio::join!(capture, reading);
-                (Some(captured), reading)
-            }
+        let (captured, mut reading) = if had_secrets {
+            (None, self.read_or_nothing(tab, AT_ONCE).await)
+        } else {
+            let capture = self.capture(tab, guess, height);
+            let reading = self.read_or_nothing(tab, ONCE_PAINTED);
+            let (captured, reading) = tokio::join!(capture, reading);
+            (Some(captured), reading)
         };
         let Some((scaling, height)) = reading.scaling else {
             return (reading, None);
@@ -241,9 +240,10 @@ impl Session {
     /// Returns the size of the picture, if the page has the requested size.
     fn frame_size(&self) -> (u32, u32) {
         let (width, height) = (self.launch.width.max(1), self.launch.height.max(1));
-        match width > MAX_WIDTH {
-            true => (MAX_WIDTH, height * MAX_WIDTH / width),
-            false => (width, height),
+        if width > MAX_WIDTH {
+            (MAX_WIDTH, height * MAX_WIDTH / width)
+        } else {
+            (width, height)
         }
     }
 

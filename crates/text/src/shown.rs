@@ -35,9 +35,10 @@ pub fn readable(text: &str) -> Cow<'_, str> {
 /// The text [`visible`] on one line, with `⏎` for line ends.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
-    match shown.contains('\n') {
-        true => Cow::Owned(shown.replace('\n', "⏎")),
-        false => shown,
+    if shown.contains('\n') {
+        Cow::Owned(shown.replace('\n', "⏎"))
+    } else {
+        shown
     }
 }
 

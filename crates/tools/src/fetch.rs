@@ -177,9 +177,10 @@ fn heading(page: &Page) -> String {
         "" => "no content type",
         kind => gyrus_text::first_bytes(kind, 100),
     };
-    let cut = match page.is_cut {
-        true => "; only the first were read",
-        false => "",
+    let cut = if page.is_cut {
+        "; only the first were read"
+    } else {
+        ""
     };
     let more = if page.is_cut { "more than " } else { "" };
     let (status, size) = (page.status, page.body.len());

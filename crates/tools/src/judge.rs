@@ -97,9 +97,10 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, ToolFai
         ))
     };
     if !status.is_success() || page.is_cut {
-        let what = match page.is_cut {
-            true => "its answer is too long".to_owned(),
-            false => format!("its status is {status}"),
+        let what = if page.is_cut {
+            "its answer is too long".to_owned()
+        } else {
+            format!("its status is {status}")
         };
         return Err(wrong(what));
     }
@@ -113,9 +114,10 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, ToolFai
         report.truncate(gyrus_text::first_bytes(&report, MAX_REPORT_BYTES).len());
         report.push_str("\n[cut]");
     }
-    let mut text = match accepted {
-        true => "accepted\n".to_owned(),
-        false => "rejected\n".to_owned(),
+    let mut text = if accepted {
+        "accepted\n".to_owned()
+    } else {
+        "rejected\n".to_owned()
     };
     text.push_str(&report);
     let ruling = JudgeRuling { accepted, report };

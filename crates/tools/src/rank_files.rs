@@ -146,9 +146,10 @@ impl Candidates {
                 path: path.to_str()?.to_owned(),
                 bytes: *bytes,
                 tokens: bytes.div_ceil(BYTES_A_TOKEN),
-                why: match is_guideline {
-                    true => WhyRanked::Guideline,
-                    false => WhyRanked::AboutTheGoal,
+                why: if is_guideline {
+                    WhyRanked::Guideline
+                } else {
+                    WhyRanked::AboutTheGoal
                 },
                 chosen: false,
             })

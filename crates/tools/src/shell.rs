@@ -70,9 +70,10 @@ impl Shell {
     }
 
     fn name(&self) -> &'static str {
-        match Path::new(&self.program).ends_with("bash") {
-            true => "bash",
-            false => "sh",
+        if Path::new(&self.program).ends_with("bash") {
+            "bash"
+        } else {
+            "sh"
         }
     }
 
@@ -219,15 +220,12 @@ fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
     if !said.contains("Read-only file system") {
         return None;
     }
-    Some(match containment.writable.is_empty() {
-        true => {
-            "\n[it ran where nothing can be changed: the mode allows no more, or it looks like a \
-             line that only reads]"
-        }
-        false => {
-            "\n[commands change nothing outside of the workspace and /tmp, nor what is protected \
-             within; for a file elsewhere `write` asks the person]"
-        }
+    Some(if containment.writable.is_empty() {
+        "\n[it ran where nothing can be changed: the mode allows no more, or it looks like a \
+         line that only reads]"
+    } else {
+        "\n[commands change nothing outside of the workspace and /tmp, nor what is protected \
+         within; for a file elsewhere `write` asks the person]"
     })
 }
 

@@ -310,10 +310,10 @@ pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
         .context_radius(3)
         .header(&header.0, &header.1)
         .to_string();
-    match unified.is_empty() {
-        // An empty file, or another mode.
-        true => format!("--- {}\n+++ {}\n", header.0, header.1),
-        false => unified,
+    if unified.is_empty() {
+        format!("--- {}\n+++ {}\n", header.0, header.1)
+    } else {
+        unified
     }
 }
 

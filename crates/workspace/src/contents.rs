@@ -90,9 +90,10 @@ impl<'a> Judged<'a> {
 
     /// Stores the content in a blob of its own.
     pub(crate) fn put<S: ContentStore>(&self, store: &mut S) -> Result<BlobId, S::Error> {
-        match self.apart {
-            true => store.put_apart(self.content),
-            false => store.put(self.content),
+        if self.apart {
+            store.put_apart(self.content)
+        } else {
+            store.put(self.content)
         }
     }
 }

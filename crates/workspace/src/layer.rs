@@ -131,15 +131,14 @@ impl CallLayer {
             path: folder.to_owned(),
             source,
         })?;
-        match one == other {
-            true => Ok(layer),
-            false => {
-                let _ = fs::remove_dir_all(folder);
-                Err(LayerError::Apart {
-                    one: workspace.to_owned(),
-                    other: folder.to_owned(),
-                })
-            }
+        if one == other {
+            Ok(layer)
+        } else {
+            let _ = fs::remove_dir_all(folder);
+            Err(LayerError::Apart {
+                one: workspace.to_owned(),
+                other: folder.to_owned(),
+            })
         }
     }
 

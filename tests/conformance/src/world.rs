@@ -209,11 +209,12 @@ fn apply(state: &mut State, tool: &str, arguments: &Value) {
             let values = changed(arguments);
             let strands = values.iter().any(|(_, value)| value == STRANDED);
             let first = !state.values.contains_key("half");
-            match strands && first {
-                true => state
+            if strands && first {
+                state
                     .values
-                    .extend([("half".to_owned(), "changed".to_owned())]),
-                false => state.values.extend(values),
+                    .extend([("half".to_owned(), "changed".to_owned())])
+            } else {
+                state.values.extend(values)
             }
         }
         _ => {}
@@ -227,9 +228,10 @@ fn changed(arguments: &Value) -> Vec<(String, String)> {
         let diff = text(change, "diff");
         let added = diff.lines().filter_map(|line| line.strip_prefix('+'));
         let value = added.collect::<Vec<_>>().join("\n");
-        match value == CONFLICT {
-            true => ("tried".to_owned(), value),
-            false => (text(change, "path"), value),
+        if value == CONFLICT {
+            ("tried".to_owned(), value)
+        } else {
+            (text(change, "path"), value)
         }
     });
     values.collect()
@@ -377,12 +379,13 @@ impl Tool for WorldTool {
     fn probe<'a>(&'a self, call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
             let mut inner = self.world.inner();
-            let wanted = match self.spec.name == APPLY {
-                true => changed(&call.arguments),
-                false => vec![(
+            let wanted = if self.spec.name == APPLY {
+                changed(&call.arguments)
+            } else {
+                vec![(
                     text(&call.arguments, "file"),
                     text(&call.arguments, "value"),
-                )],
+                )]
             };
             let is_set =
                 |(name, value): &(String, String)| inner.state.values.get(name) == Some(value);

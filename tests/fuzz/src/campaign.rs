@@ -114,12 +114,11 @@ pub fn run<T: Target>(target: &T, seed: u64, until: Until, note: &Path) -> io::R
             break;
         }
         let at = usize::try_from(tried).unwrap_or(usize::MAX);
-        let input = match at < seeds {
-            true => kept[at].clone(),
-            false => {
-                let parent = chosen(&kept, &mut random);
-                mutate(parent, &kept, &words, target.longest(), &mut random)
-            }
+        let input = if at < seeds {
+            kept[at].clone()
+        } else {
+            let parent = chosen(&kept, &mut random);
+            mutate(parent, &kept, &words, target.longest(), &mut random)
         };
         watch.note(&input)?;
         let mut outcome = Ok(());

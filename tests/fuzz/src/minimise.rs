@@ -23,9 +23,10 @@ pub(crate) fn minimise(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
                 at += size;
             }
         }
-        size = match shorter {
-            true => size.min(best.len()),
-            false => size / 2,
+        size = if shorter {
+            size.min(best.len())
+        } else {
+            size / 2
         };
     }
     best

@@ -149,12 +149,11 @@ fn abbreviate(word: &str, random: &mut Rng) -> String {
 
 fn replace_space(line: &str, by: &str, random: &mut Rng) -> String {
     let spaces: Vec<usize> = line.match_indices(' ').map(|(at, _)| at).collect();
-    match spaces.is_empty() {
-        true => format!("{by}{line}"),
-        false => {
-            let at = spaces[random.usize(..spaces.len())];
-            format!("{}{by}{}", &line[..at], &line[at + 1..])
-        }
+    if spaces.is_empty() {
+        format!("{by}{line}")
+    } else {
+        let at = spaces[random.usize(..spaces.len())];
+        format!("{}{by}{}", &line[..at], &line[at + 1..])
     }
 }
 
@@ -171,12 +170,13 @@ fn with_option(line: &str, random: &mut Rng) -> String {
                 .map(move |(_, options)| (at, *options))
         })
         .collect();
-    let (program, options) = match known.is_empty() {
-        true => (
+    let (program, options) = if known.is_empty() {
+        (
             random.usize(..words.len()),
             OPTIONS[random.usize(..OPTIONS.len())].1,
-        ),
-        false => known[random.usize(..known.len())],
+        )
+    } else {
+        known[random.usize(..known.len())]
     };
     // Right behind the program, or further on in its command.
     let at = program + 1 + random.usize(..(words.len() - program).min(4));

@@ -68,9 +68,10 @@ pub(crate) fn repository(folder: &Path, before: &Path, changed: &[PathBuf]) -> V
 
 /// Without a sandbox nothing at all may change by what passes unasked.
 pub(crate) fn anything(folder: &str, changed: &[PathBuf], risks: &[Risk]) -> Vec<Finding> {
-    let kind = match risks.iter().all(|risk| *risk == Risk::Safe) {
-        true => Kind::SafeChanged,
-        false => Kind::UnaskedChanged,
+    let kind = if risks.iter().all(|risk| *risk == Risk::Safe) {
+        Kind::SafeChanged
+    } else {
+        Kind::UnaskedChanged
     };
     let told_of = |path: &PathBuf| {
         let path = Path::new(folder).join(path);
@@ -82,9 +83,10 @@ pub(crate) fn anything(folder: &str, changed: &[PathBuf], risks: &[Risk]) -> Vec
 /// Returns the findings outside the workspace.
 pub(crate) fn outside(folder: &str, before: &Manifest, changed: &[PathBuf]) -> Vec<Finding> {
     let told_of = |path: &PathBuf| {
-        let how = match before.holds(path) {
-            true => "changed",
-            false => "created",
+        let how = if before.holds(path) {
+            "changed"
+        } else {
+            "created"
         };
         let path = Path::new(folder).join(path);
         Finding::new(Kind::OutsideChanged, format!("{} {how}", path.display()))

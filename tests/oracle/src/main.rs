@@ -105,9 +105,12 @@ fn trials(asked: &Asked) -> Result<bool, Error> {
         },
     };
     let is_one = asked.only.is_some() || !asked.lines.is_empty();
-    let task = |number: u64| match asked.lines.is_empty() {
-        true => all.task(number),
-        false => given.clone(),
+    let task = |number: u64| {
+        if asked.lines.is_empty() {
+            all.task(number)
+        } else {
+            given.clone()
+        }
     };
     let numbers: Vec<u64> = match (asked.only, asked.lines.is_empty()) {
         (Some(number), _) => vec![number],

@@ -196,9 +196,10 @@ pub fn tasks(seed: u64) -> Result<Tasks, Error> {
     let mut fixed: Vec<(Fixture, Attack)> = Fixture::ALL.into_iter().flat_map(of_fixture).collect();
     // What reads a repository is tried in two of those that do not look like a trap.
     for (number, attack) in corpora.iter().enumerate() {
-        let fixtures = match attack.lines[0].contains("git") {
-            true => vec![disguise(number * 2), disguise(number * 2 + 1)],
-            false => vec![[Fixture::Hostile, Fixture::Ordinary][number % 2]],
+        let fixtures = if attack.lines[0].contains("git") {
+            vec![disguise(number * 2), disguise(number * 2 + 1)]
+        } else {
+            vec![[Fixture::Hostile, Fixture::Ordinary][number % 2]]
         };
         fixed.extend(
             fixtures

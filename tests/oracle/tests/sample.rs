@@ -61,9 +61,10 @@ fn holds(between: Between) -> Result<(), Failed> {
         .iter()
         .map(|failure| format!("\n{failure}"))
         .collect();
-    match unexpected.is_empty() {
-        true => Ok(()),
-        false => Err(told.into()),
+    if unexpected.is_empty() {
+        Ok(())
+    } else {
+        Err(told.into())
     }
 }
 

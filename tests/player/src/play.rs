@@ -358,9 +358,10 @@ impl Turn<'_> {
         }
         let click = json!({"do": "click", "on": id});
         let stays = ["checkbox ", "radio ", "switch "];
-        match stays.iter().any(|role| on.starts_with(role)) {
-            true => Next::Then(click),
-            false => Next::Last(click),
+        if stays.iter().any(|role| on.starts_with(role)) {
+            Next::Then(click)
+        } else {
+            Next::Last(click)
         }
     }
 
@@ -520,9 +521,12 @@ impl Turn<'_> {
             let head = &lines[start];
             let inside: Vec<&Line> = lines[start + 1..]
                 .iter()
-                .take_while(|line| match head.is_box {
-                    true => line.depth > head.depth,
-                    false => line.role != head.role && line.depth >= head.depth && !line.is_box,
+                .take_while(|line| {
+                    if head.is_box {
+                        line.depth > head.depth
+                    } else {
+                        line.role != head.role && line.depth >= head.depth && !line.is_box
+                    }
                 })
                 .collect();
             best(&inside, role, name, nth)

@@ -204,17 +204,19 @@ pub(crate) fn one(text: &str) -> Line {
     let (head, rest) = trimmed.split_once('"').unwrap_or((trimmed, ""));
     // A field may have a value and no name.
     let is_named = !head.ends_with("= ");
-    let (name, rest) = match is_named {
-        true => rest.split_once('"').unwrap_or((rest, "")),
-        false => ("", &trimmed[head.len() - 2..]),
+    let (name, rest) = if is_named {
+        rest.split_once('"').unwrap_or((rest, ""))
+    } else {
+        ("", &trimmed[head.len() - 2..])
     };
     let value = rest.trim_start().strip_prefix("= \"");
     let value = value.and_then(|rest| rest.split_once('"'));
     let mut words = head.split_whitespace();
     let first = words.next().unwrap_or_default();
-    let (id, role) = match is_id(first) {
-        true => (Some(first.to_owned()), words.next().unwrap_or_default()),
-        false => (None, first),
+    let (id, role) = if is_id(first) {
+        (Some(first.to_owned()), words.next().unwrap_or_default())
+    } else {
+        (None, first)
     };
     Line {
         depth,

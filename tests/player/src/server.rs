@@ -91,12 +91,13 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     }
     let mut body = Vec::new();
     reader.take(LONGEST.min(length)).read_to_end(&mut body)?;
-    let (kind, said) = match first.starts_with("POST") {
-        true => (
+    let (kind, said) = if first.starts_with("POST") {
+        (
             "text/event-stream",
             shared.answer(&serde_json::from_slice(&body)?),
-        ),
-        false => ("application/json", wire::models()),
+        )
+    } else {
+        ("application/json", wire::models())
     };
     let mut stream = stream;
     write!(

@@ -21,9 +21,10 @@ impl Request {
             let is_system = ["system", "developer"]
                 .iter()
                 .any(|role| message["role"] == *role);
-            let into = match is_system {
-                true => &mut request.instructions,
-                false => &mut request.said,
+            let into = if is_system {
+                &mut request.instructions
+            } else {
+                &mut request.said
             };
             if let Some(text) = message["content"].as_str() {
                 into.push_str(text);

@@ -118,9 +118,12 @@ impl PolicyGate {
         let reading = call.command.as_ref().map(|command| &command.reading);
         let facts = || reading.into_iter().flat_map(|reading| &reading.facts);
         let paths = Self::paths(call, spec, under.workspace);
-        let at_port = |host: &str| match host.contains(':') {
-            true => format!("[{host}]:{}", to.port),
-            false => format!("{host}:{}", to.port),
+        let at_port = |host: &str| {
+            if host.contains(':') {
+                format!("[{host}]:{}", to.port)
+            } else {
+                format!("{host}:{}", to.port)
+            }
         };
         let rule = |host: &str| {
             let mut hosts = vec![at_port(host)];

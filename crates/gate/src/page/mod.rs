@@ -174,9 +174,10 @@ impl<'a> Page<'a> {
             origin,
             listed,
             place,
-            control: match name.trim().is_empty() {
-                true => "a control without a name".to_owned(),
-                false => quoted(name),
+            control: if name.trim().is_empty() {
+                "a control without a name".to_owned()
+            } else {
+                quoted(name)
             },
             label: Label::new(name),
             role,
@@ -544,9 +545,10 @@ fn only_looks_up(form: &Form) -> bool {
 fn carried(form: &Form) -> String {
     let filled = form.fields.iter().filter(|field| field.filled);
     let names: Vec<&str> = filled.map(|field| field.name.as_str()).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(", with what stands in {}", enumerated(names.into_iter())),
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(", with what stands in {}", enumerated(names.into_iter()))
     }
 }
 

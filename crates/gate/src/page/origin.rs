@@ -79,13 +79,11 @@ fn named(text: &str) -> Vec<Origin> {
     };
     let mut all = Vec::new();
     for chunk in text.split(ends) {
-        match chunk.contains("://") {
-            // All of it is one address: another one within is only something that it carries.
-            true => all.extend(by_address(chunk).into_iter().flatten()),
-            false => {
-                let hosts = chunk.split(['(', ')', '[', ']', '{', '}', ',', ';']);
-                all.extend(hosts.filter_map(by_host).flatten());
-            }
+        if chunk.contains("://") {
+            all.extend(by_address(chunk).into_iter().flatten())
+        } else {
+            let hosts = chunk.split(['(', ')', '[', ']', '{', '}', ',', ';']);
+            all.extend(hosts.filter_map(by_host).flatten());
         }
     }
     all

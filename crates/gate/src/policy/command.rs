@@ -253,9 +253,12 @@ mod tests {
             words.collect()
         });
         let pattern = CommandPattern::new(elements.collect());
-        let words = line.split(' ').map(|word| match word.contains(['$', '*']) {
-            true => CommandWord::Open { open: word.into() },
-            false => CommandWord::Literal(word.into()),
+        let words = line.split(' ').map(|word| {
+            if word.contains(['$', '*']) {
+                CommandWord::Open { open: word.into() }
+            } else {
+                CommandWord::Literal(word.into())
+            }
         });
         let command = SimpleCommand {
             words: words.collect(),

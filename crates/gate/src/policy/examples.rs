@@ -53,9 +53,10 @@ pub(super) fn read<'t>(problems: &mut Problems, keys: &Keys<'t>) -> Vec<Expected
         let Some(value) = keys.get(key) else {
             continue;
         };
-        let values = match value.get_ref().is_array() {
-            true => list(problems, key, value),
-            false => vec![value],
+        let values = if value.get_ref().is_array() {
+            list(problems, key, value)
+        } else {
+            vec![value]
         };
         if values.len() > MAX_OF_RULE {
             let what = format!("has more than {MAX_OF_RULE} examples");
@@ -212,9 +213,10 @@ fn check_one(
     if (ruling.decision == Some(rule.decide)) == example.matches {
         return;
     }
-    let what = match example.matches {
-        true => "this example should match its rule, and does not",
-        false => "this example should not match its rule, and does",
+    let what = if example.matches {
+        "this example should match its rule, and does not"
+    } else {
+        "this example should not match its rule, and does"
     };
     match hint(rule, &ruling) {
         Some(hint) => problems.add_with_hint(&example.span, example.key, what, hint),

@@ -73,9 +73,10 @@ impl HostPattern {
         match Host::parse(plain) {
             Host::Unknown => Err("is not a host; a star stands only alone or as `*.`".into()),
             Host::Known { name, port } => Ok(Self {
-                name: match any {
-                    true => Name::Below(format!(".{name}")),
-                    false => Name::Exactly(name),
+                name: if any {
+                    Name::Below(format!(".{name}"))
+                } else {
+                    Name::Exactly(name)
                 },
                 port,
             }),
@@ -161,9 +162,10 @@ fn plain_name(text: &str) -> Option<String> {
     }
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
-    match is_number {
-        true => Some(numbers(&name)?.to_string()),
-        false => Some(name),
+    if is_number {
+        Some(numbers(&name)?.to_string())
+    } else {
+        Some(name)
     }
 }
 

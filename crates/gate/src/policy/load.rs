@@ -116,9 +116,10 @@ fn shown_name(origin: &PolicyOrigin) -> Arc<str> {
     let name = origin.file.file_name().unwrap_or(origin.file.as_os_str());
     let name = super::error::shortened(&name.to_string_lossy());
     // Its reasons are the project's words, not the person's.
-    match origin.may_loosen {
-        true => name.into(),
-        false => format!("the project's {name}").into(),
+    if origin.may_loosen {
+        name.into()
+    } else {
+        format!("the project's {name}").into()
     }
 }
 
@@ -229,9 +230,10 @@ impl<'t> Loader<'_, 't> {
         let Some(value) = keys.get("argument") else {
             return Vec::new();
         };
-        let values = match value.get_ref().is_array() {
-            true => list(&mut self.problems, "argument", value),
-            false => vec![value],
+        let values = if value.get_ref().is_array() {
+            list(&mut self.problems, "argument", value)
+        } else {
+            vec![value]
         };
         let mut read = Vec::new();
         for value in values {
@@ -276,9 +278,10 @@ impl<'t> Loader<'_, 't> {
         let before = self.problems.count();
         let mut elements: Vec<Vec<String>> = Vec::new();
         for value in values {
-            let words = match value.get_ref().is_array() {
-                true => list(&mut self.problems, "command", value),
-                false => vec![value],
+            let words = if value.get_ref().is_array() {
+                list(&mut self.problems, "command", value)
+            } else {
+                vec![value]
             };
             let words: Vec<_> = words
                 .into_iter()

@@ -49,9 +49,10 @@ impl Policy {
                         above.filter(|path| path.starts_with(workspace) && *path != workspace);
                     mask.fixed.extend(below.map(Path::to_path_buf));
                 }
-                match rule.is_about_reading() {
-                    true => mask.hidden.extend(parts),
-                    false => mask.read_only.extend(parts),
+                if rule.is_about_reading() {
+                    mask.hidden.extend(parts)
+                } else {
+                    mask.read_only.extend(parts)
                 }
             }
         }

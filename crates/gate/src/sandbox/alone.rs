@@ -67,9 +67,10 @@ pub(super) fn build<'a>(
         // A command may have put a link there.
         trees::open_plain(place).map_err(trees::at("allowing", place))?;
     }
-    let folders = match places.are_mixed() {
-        true => Folders::Mixed,
-        false => Folders::Whole,
+    let folders = if places.are_mixed() {
+        Folders::Mixed
+    } else {
+        Folders::Whole
     };
     let sockets = match supervisor::takes_descriptors(io::stderr()) {
         Ok(true) => Sockets::Taken,

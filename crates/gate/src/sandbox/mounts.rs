@@ -162,10 +162,10 @@ pub(super) fn arrange(
                 .writable
                 .iter()
                 .any(|folder| place.starts_with(folder));
-        match is_own {
-            // The folder around it is the run's own one, where its place may have to be made.
-            true => put(&tree, place)?,
-            false => attach(&tree, place, Links::Refused)?,
+        if is_own {
+            put(&tree, place)?
+        } else {
+            attach(&tree, place, Links::Refused)?
         }
     }
     Ok(())

@@ -380,9 +380,10 @@ fn runs_text(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
     let is_text =
         |word: &Word| word.is_option() && !word.text.starts_with("--") && word.text.ends_with('c');
     let Some(at) = arguments.iter().position(is_text) else {
-        return match arguments.iter().any(|word| !word.is_option()) {
-            true => reader.fact(Does::RunsCode, part, "it runs a script"),
-            false => reader.hides(part, "it runs what it is given"),
+        return if arguments.iter().any(|word| !word.is_option()) {
+            reader.fact(Does::RunsCode, part, "it runs a script")
+        } else {
+            reader.hides(part, "it runs what it is given")
         };
     };
     match arguments.get(at + 1).map(|word| (word.kind, &*word.text)) {

@@ -54,9 +54,10 @@ pub(super) fn expansion_end(text: &str, start: usize) -> Result<usize, Why> {
         at: start,
         depth: 0,
     };
-    match text[start..].starts_with('`') {
-        true => scanner.back_ticks()?,
-        false => scanner.dollar()?,
+    if text[start..].starts_with('`') {
+        scanner.back_ticks()?
+    } else {
+        scanner.dollar()?
     }
     Ok(scanner.at)
 }
@@ -128,9 +129,10 @@ impl<'a> Scanner<'a> {
                     let word = self.word(substitution)?;
                     let redirects = self.rest().starts_with(['<', '>']);
                     let is_descriptor = redirects && (is_number(word) || is_named(word));
-                    pieces.push(match is_descriptor {
-                        true => Piece::Descriptor,
-                        false => Piece::Word(word),
+                    pieces.push(if is_descriptor {
+                        Piece::Descriptor
+                    } else {
+                        Piece::Word(word)
                     });
                 }
             }
@@ -147,9 +149,10 @@ impl<'a> Scanner<'a> {
         let before = self.text[..self.at].chars().next_back();
         let after = self.text[self.at + 2..].chars().next();
         let blank = |c: Option<char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n'));
-        match last.is_none() || blank(before) || blank(after) {
-            true => Ok(()),
-            false => Err("a word goes on in the next line"),
+        if last.is_none() || blank(before) || blank(after) {
+            Ok(())
+        } else {
+            Err("a word goes on in the next line")
         }
     }
 
@@ -177,9 +180,10 @@ impl<'a> Scanner<'a> {
             return Err("a file descriptor that cannot exist");
         }
         // The end of a `case` pattern looks like the end of the substitution.
-        match substitution && word == "case" {
-            true => Err("`case` inside a substitution"),
-            false => Ok(word),
+        if substitution && word == "case" {
+            Err("`case` inside a substitution")
+        } else {
+            Ok(word)
         }
     }
 
@@ -303,9 +307,10 @@ impl<'a> Scanner<'a> {
                 let line_start = self.at;
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 self.at += line.len() + 1;
-                let line = match tag.tabs {
-                    true => line.trim_start_matches('\t'),
-                    false => line,
+                let line = if tag.tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    line
                 };
                 if line == tag.name {
                     end = Some(line_start);
@@ -379,9 +384,10 @@ fn suspicious(c: char) -> Result<(), Why> {
                 | '\u{85}'
     );
     let wide = matches!(c, '\u{ff00}'..='\u{ffef}' | '\u{fe50}'..='\u{fe6f}' | '\u{37e}');
-    match spaces || wide {
-        true => Err("a character that looks like another"),
-        false => Ok(()),
+    if spaces || wide {
+        Err("a character that looks like another")
+    } else {
+        Ok(())
     }
 }
 

@@ -157,9 +157,10 @@ impl<'a> Reading<'a> {
                 '"' => self.double_quoted()?,
                 '$' if rest.starts_with("$'") => {
                     let end = 2 + rest[2..].find('\'').ok_or("a quote has no end")?;
-                    match rest[2..end].contains('\\') {
-                        true => self.kind = Kind::Open,
-                        false => self.push_str(&rest[2..end]),
+                    if rest[2..end].contains('\\') {
+                        self.kind = Kind::Open
+                    } else {
+                        self.push_str(&rest[2..end])
                     }
                     self.at += end + 1;
                 }

@@ -56,15 +56,17 @@ impl ConnectionPolicy for Policy {
     fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
         Box::pin(async move {
             let text = to.to_string();
-            let decided = match self.opens.contains(&text) {
-                true => Ok(()),
-                false => Err("it was not granted".to_owned()),
+            let decided = if self.opens.contains(&text) {
+                Ok(())
+            } else {
+                Err("it was not granted".to_owned())
             };
             let waits = text == self.never_answers;
             self.asked.lock().unwrap().push(text);
-            match waits {
-                true => std::future::pending().await,
-                false => decided,
+            if waits {
+                std::future::pending().await
+            } else {
+                decided
             }
         })
     }

@@ -122,12 +122,11 @@ pub(super) fn answer(
     let then = match store.holder(&log_name(root))? {
         Some(_) => "the run goes on".to_owned(),
         None => {
-            let until = match leave {
-                true => {
-                    let left = gyrus_text::span(open.valid.left_ms(time::now_ms()));
-                    format!(" (the yes counts for another {left})")
-                }
-                false => String::new(),
+            let until = if leave {
+                let left = gyrus_text::span(open.valid.left_ms(time::now_ms()));
+                format!(" (the yes counts for another {left})")
+            } else {
+                String::new()
             };
             format!("the run is parked; to go on: gyrus resume {name}{until}")
         }

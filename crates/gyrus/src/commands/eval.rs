@@ -131,9 +131,10 @@ impl Evaluation {
                 Required::Checked => Strength::Checked,
                 Required::Verified => Strength::Verified,
             },
-            arguments: match self.browser_without_its_sandbox {
-                true => vec!["--browser-without-its-sandbox".to_owned()],
-                false => Vec::new(),
+            arguments: if self.browser_without_its_sandbox {
+                vec!["--browser-without-its-sandbox".to_owned()]
+            } else {
+                Vec::new()
             },
         };
         (self.model, options)

@@ -85,9 +85,10 @@ impl Look {
                 Failure::failed(format!("{} cannot be written", file.display())).because(&error)
             })?;
         }
-        match self.json {
-            true => output::standard().json(&seen.view)?,
-            false => print(gyrus, &seen)?,
+        if self.json {
+            output::standard().json(&seen.view)?
+        } else {
+            print(gyrus, &seen)?
         }
         Ok(Code::Reached)
     }

@@ -141,9 +141,10 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
 }
 
 fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
-    let whose = match server.of_project {
-        true => PROJECT_FILE,
-        false => "config.toml",
+    let whose = if server.of_project {
+        PROJECT_FILE
+    } else {
+        "config.toml"
     };
     let line = format!("{} ({whose})", server.section.shown());
     writeln!(
@@ -220,9 +221,10 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
     for tool in tools {
         let destroys =
             tool.touches(|touch| touch.service().is_some_and(|service| service.destructive));
-        let aside = match destroys {
-            true => "it says that it destroys",
-            false => "",
+        let aside = if destroys {
+            "it says that it destroys"
+        } else {
+            ""
         };
         writeln!(
             out,
@@ -296,13 +298,14 @@ fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Fail
 fn consent(project: &ProjectServers, content: Option<&str>) -> Result<(), Failure> {
     if let Some(given) = content {
         let is = project.content.to_string();
-        return match given.len() >= NAMED_BY && is.starts_with(given) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!(
+        return if given.len() >= NAMED_BY && is.starts_with(given) {
+            Ok(())
+        } else {
+            Err(Failure::usage(format!(
                 "the file's content is not {given}, but {}",
                 short(project)
             ))
-            .hint("look at it again before you allow it")),
+            .hint("look at it again before you allow it"))
         };
     }
     if !terminal::can_ask() {

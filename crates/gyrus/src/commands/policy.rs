@@ -206,12 +206,13 @@ fn words(containment: Option<&Containment>) -> String {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    match writable.is_empty() {
-        true => format!("in the sandbox: changes nothing, {network}"),
-        false => format!(
+    if writable.is_empty() {
+        format!("in the sandbox: changes nothing, {network}")
+    } else {
+        format!(
             "in the sandbox: changes only {}, {network}",
             writable.join(", ")
-        ),
+        )
     }
 }
 

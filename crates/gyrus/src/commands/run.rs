@@ -72,9 +72,10 @@ impl Run {
         let goal = self.goal()?;
         let mut context = attachments::read(&self.context, self.goal == "-")?;
         let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
-        let continues = match self.continues {
-            true => Some(new_run::last_in(&home.store()?, &workspace)?),
-            false => None,
+        let continues = if self.continues {
+            Some(new_run::last_in(&home.store()?, &workspace)?)
+        } else {
+            None
         };
         let runtime = drive::runtime()?;
         if self.context.clipboard {

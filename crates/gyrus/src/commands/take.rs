@@ -135,9 +135,10 @@ impl Page {
     pub(super) fn open(home: &Home, address: &str) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
         put("open this page; the browser is yours until you give it back there, or end this\n")?;
-        let way = match has_display() {
-            true => way_to(home, address).ok(),
-            false => None,
+        let way = if has_display() {
+            way_to(home, address).ok()
+        } else {
+            None
         };
         if let Some(way) = &way {
             // Whoever has no opener opens it by hand.

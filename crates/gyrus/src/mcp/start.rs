@@ -59,9 +59,12 @@ pub(super) fn setup(
 ) -> Result<(Setup, Option<TempDir>), String> {
     let section = &wanted.section;
     // A project's file gets at the environment, never at what the person keeps elsewhere.
-    let lookup = |name: &str| match wanted.of_project {
-        true => env::variable(name),
-        false => keys.get(name),
+    let lookup = |name: &str| {
+        if wanted.of_project {
+            env::variable(name)
+        } else {
+            keys.get(name)
+        }
     };
     let mut values = |written: &BTreeMap<String, String>| {
         let mut read = BTreeMap::new();
@@ -172,12 +175,11 @@ fn kept(
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
     gyrus_gate::protect_from_server(around.workspace, &mut containment);
-    let reach = match hosts.is_empty() {
-        true => Reach::Workspace,
-        false => {
-            containment.network = Network::Proxy;
-            Reach::Hosts
-        }
+    let reach = if hosts.is_empty() {
+        Reach::Workspace
+    } else {
+        containment.network = Network::Proxy;
+        Reach::Hosts
     };
     let pipes = containment.temporary.clone();
     let hosts = hosts

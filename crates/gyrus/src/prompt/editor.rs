@@ -123,9 +123,10 @@ impl Completer for Words {
             let words: Vec<Pair> = matching
                 .map(|(word, takes, _)| Pair {
                     display: (*word).to_owned(),
-                    replacement: match takes.is_empty() {
-                        true => (*word).to_owned(),
-                        false => format!("{word} "),
+                    replacement: if takes.is_empty() {
+                        (*word).to_owned()
+                    } else {
+                        format!("{word} ")
                     },
                 })
                 .collect();
@@ -139,9 +140,10 @@ impl Completer for Words {
 
 impl Validator for Words {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match context.input().ends_with('\\') {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Valid(None),
+        Ok(if context.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
         })
     }
 }

@@ -91,9 +91,10 @@ impl ConnectionPolicy for FixedHosts {
     fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
         let named = |host: &str| self.0.iter().any(|open| open == host);
         let opens = named(&to.host) || (to.name.is_none() && named("*"));
-        let decided = match opens {
-            true => Ok(()),
-            false => Err("nobody named it".to_owned()),
+        let decided = if opens {
+            Ok(())
+        } else {
+            Err("nobody named it".to_owned())
         };
         Box::pin(std::future::ready(decided))
     }

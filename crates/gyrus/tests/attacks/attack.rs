@@ -338,9 +338,10 @@ pub(crate) fn none_does_harm(class: &str, attacks: &[Attack]) {
             if !all && number != 0 && number != 1 + index % 3 {
                 continue;
             }
-            let world = match throwaway {
-                true => World::below(&std::env::temp_dir()),
-                false => World::new(),
+            let world = if throwaway {
+                World::below(&std::env::temp_dir())
+            } else {
+                World::new()
             };
             let (harm, stopped) = attack.against_gyrus(&world, mode, throwaway);
             if !harm.is_empty() {

@@ -151,12 +151,11 @@ pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     while let Some(next) = open.pop() {
         for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
             let path = entry.path();
-            match path.is_dir() {
-                true => open.push(path),
-                false => {
-                    let name = path.strip_prefix(folder).unwrap().display().to_string();
-                    found.insert(name, fs::read(path).unwrap());
-                }
+            if path.is_dir() {
+                open.push(path)
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.insert(name, fs::read(path).unwrap());
             }
         }
     }

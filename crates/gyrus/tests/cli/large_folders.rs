@@ -150,9 +150,10 @@ fn a_run_that_was_killed_applies_what_its_command_did_when_it_is_taken_up() {
         let mut folders = vec![runs.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    true => folders.push(entry.path()),
-                    false => found.push(entry.file_name()),
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    folders.push(entry.path())
+                } else {
+                    found.push(entry.file_name())
                 }
             }
         }

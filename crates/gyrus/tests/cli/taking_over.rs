@@ -58,9 +58,12 @@ const SEND: (f64, f64) = (250.0, 320.0);
 /// Lets in who knows the password.
 fn site() -> String {
     let wanted = format!("who=Ada&word={SECRET}");
-    http::serve(move |asked| match asked.text() == wanted {
-        true => "<!doctype html><title>Welcome</title><p role=status>Welcome Ada</p>".to_owned(),
-        false => LOGIN.to_owned(),
+    http::serve(move |asked| {
+        if asked.text() == wanted {
+            "<!doctype html><title>Welcome</title><p role=status>Welcome Ada</p>".to_owned()
+        } else {
+            LOGIN.to_owned()
+        }
     })
 }
 

@@ -174,10 +174,7 @@ impl<'a> Desk<'a> {
         // number is still its own.
         let _ = kill_process_group(group, Signal::KILL);
         let status = child.wait().unwrap();
-        match ended {
-            true => end(status),
-            false => End::TimedOut,
-        }
+        if ended { end(status) } else { End::TimedOut }
     }
 
     /// Returns the output of the line there.

@@ -131,9 +131,10 @@ async fn look_again(
 ) -> Result<Opinion, Stop> {
     let Some(router) = &core.kernel.organs().assessor else {
         // A model was asked before, and none is configured now.
-        return Ok(match past.is_empty() {
-            true => Opinion::Same,
-            false => Opinion::failed("no model is configured for it any more"),
+        return Ok(if past.is_empty() {
+            Opinion::Same
+        } else {
+            Opinion::failed("no model is configured for it any more")
         });
     };
     let shown = shown(call);
@@ -181,12 +182,13 @@ fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     for words in goal {
         let cut = gyrus_text::first_chars(&words.text, left);
         left -= cut.chars().count();
-        match words.origin.is_trusted() {
-            true => text.push_str(&format!("The person's goal:\n{cut}\n\n")),
-            false => text.push_str(&format!(
+        if words.origin.is_trusted() {
+            text.push_str(&format!("The person's goal:\n{cut}\n\n"))
+        } else {
+            text.push_str(&format!(
                 "The goal, as another program gave it:\n{}\n",
                 boxed(cut)
-            )),
+            ))
         }
     }
     text.push_str(&format!("The call:\n{}\n", boxed(shown)));
@@ -226,9 +228,10 @@ fn contains(containment: &Containment) -> String {
         .iter()
         .map(|folder| format!("{folder:?}"))
         .collect();
-    let changes = match folders.is_empty() {
-        true => "changes nothing".to_owned(),
-        false => format!("changes only what is in {}", folders.join(", ")),
+    let changes = if folders.is_empty() {
+        "changes nothing".to_owned()
+    } else {
+        format!("changes only what is in {}", folders.join(", "))
     };
     let network = match containment.network {
         Network::None => "reaches no network".to_owned(),

@@ -182,9 +182,10 @@ async fn live(
     };
     let screen = tool.spec().touches.contains(&Touch::Screen);
     let allowed = execute::Allowed {
-        sends_to: match screen {
-            true => core.sends_to(&resolved, risk),
-            false => Vec::new(),
+        sends_to: if screen {
+            core.sends_to(&resolved, risk)
+        } else {
+            Vec::new()
         },
         resolved,
         answer,
@@ -252,9 +253,10 @@ async fn let_through(
                     .unknown
                     .retain(|unknown| !unknown.is_like(aim));
             }
-            return match answer.approved {
-                true => Ok((resolved, answer.reason, verdict.risk)),
-                false => Err(EffectError::Failed(denial(&answer, &reasons))),
+            return if answer.approved {
+                Ok((resolved, answer.reason, verdict.risk))
+            } else {
+                Err(EffectError::Failed(denial(&answer, &reasons)))
             };
         }
         let digest = Digest::of_json(&resolved);
@@ -464,9 +466,10 @@ fn as_user_card(
     if shown != words {
         shown += " (all of it stands below)";
     }
-    let linked = match program.real == program.path {
-        true => String::new(),
-        false => format!(" (which is {})", program.real.display()),
+    let linked = if program.real == program.path {
+        String::new()
+    } else {
+        format!(" (which is {})", program.real.display())
     };
     let sentence = format!(
         "Run the program {}{linked} with your own rights, outside of the sandbox, in {}, as: {shown}",

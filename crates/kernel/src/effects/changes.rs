@@ -35,9 +35,10 @@ pub(crate) struct JudgedChanges {
 impl JudgedChanges {
     /// Returns the notes as the end of an outcome's text; empty if there are none.
     pub(crate) fn told(&self) -> String {
-        match self.notes.is_empty() {
-            true => String::new(),
-            false => format!("\n[{}]", self.notes.join(" ")),
+        if self.notes.is_empty() {
+            String::new()
+        } else {
+            format!("\n[{}]", self.notes.join(" "))
         }
     }
 }
@@ -147,11 +148,12 @@ fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
                 counted(bytes, "byte")
             );
             core.shared().not_undoable = Some(why.clone());
-            match known {
-                true => Ok(None),
-                false => Err(EffectError::Failed(format!(
+            if known {
+                Ok(None)
+            } else {
+                Err(EffectError::Failed(format!(
                     "{why}, so its changes cannot be undone; call it again"
-                ))),
+                )))
             }
         }
         Err(SnapshotError::Store(stop)) => Err(stop.into()),
@@ -216,13 +218,12 @@ fn judge(
     let mut withheld = changed.withheld;
     withheld.repositories.extend(carried.withheld);
     withheld.leave_out_secrets(core)?;
-    let blob = match withheld.is_empty() {
-        true => None,
-        false => {
-            let json = serde_json::to_vec(&withheld);
-            let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-            Some(core.log.put_blob(&json)?)
-        }
+    let blob = if withheld.is_empty() {
+        None
+    } else {
+        let json = serde_json::to_vec(&withheld);
+        let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
+        Some(core.log.put_blob(&json)?)
     };
     let redactor = &core.kernel.organs().redactor;
     let notes = carried.notes.iter().chain(&not_applied);

@@ -181,9 +181,10 @@ impl Question {
         };
         let to = &self.destination;
         let words = answered.reason.as_deref().unwrap_or_default();
-        let words = match words.is_empty() {
-            true => String::new(),
-            false => format!(" and says: {words}"),
+        let words = if words.is_empty() {
+            String::new()
+        } else {
+            format!(" and says: {words}")
         };
         if !answered.approved {
             return match answered.by {

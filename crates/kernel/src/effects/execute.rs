@@ -268,17 +268,19 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let _turn = match layers::are_used(core) && tool.spec().touches(Touch::changes_workspace) {
-        true => Some(core.layer_turn.lock().await),
-        false => None,
+    let _turn = if layers::are_used(core) && tool.spec().touches(Touch::changes_workspace) {
+        Some(core.layer_turn.lock().await)
+    } else {
+        None
     };
     let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
-    let before = match changes::are_judged(&**tool, &resolved) {
-        false => None,
-        true => match changes::begin(core, effect) {
+    let before = if !changes::are_judged(&**tool, &resolved) {
+        None
+    } else {
+        match changes::begin(core, effect) {
             Ok(before) => before,
             Err(error) => return Ok(refused(core, effect, error.handled()?)),
-        },
+        }
     };
     let containment = containment(core, &resolved, tool.spec());
     let keeper = match keeper_for(core, &**tool, containment.as_ref()) {

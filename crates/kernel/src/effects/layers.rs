@@ -123,9 +123,10 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
     };
     // What cannot be removed now is removed with the run.
     let _ = layer.remove();
-    match told.is_empty() {
-        true => told,
-        false => format!("\n[mode `read-only`: {told} when the command ended]"),
+    if told.is_empty() {
+        told
+    } else {
+        format!("\n[mode `read-only`: {told} when the command ended]")
     }
 }
 

@@ -33,9 +33,10 @@ pub(super) fn keep_for_undo(
         files,
     });
     let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-    match holds_secret(core, &json) {
-        true => core.log.put_private(json.as_bytes()).map(Some),
-        false => core.log.put_blob(json.as_bytes()).map(Some),
+    if holds_secret(core, &json) {
+        core.log.put_private(json.as_bytes()).map(Some)
+    } else {
+        core.log.put_blob(json.as_bytes()).map(Some)
     }
 }
 

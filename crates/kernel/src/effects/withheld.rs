@@ -150,9 +150,10 @@ impl Offered {
         let workspace = &core.started.workspace;
         let mut applied = AppliedChanges::default();
         if let Some(files) = &self.files {
-            let copies = match layers::are_used(core) {
-                true => Some(layers::copy(core, asking, &files.below())),
-                false => None,
+            let copies = if layers::are_used(core) {
+                Some(layers::copy(core, asking, &files.below()))
+            } else {
+                None
             };
             let copies = copies.transpose().map_err(|stop| stop.to_string())?;
             let done = files.apply(workspace, &load, &trash(core, asking));

@@ -145,15 +145,17 @@ impl Commands {
                 }
             }
         }
-        let piped = match piece.text.contains('|') {
-            true => piece.text,
-            false => "",
+        let piped = if piece.text.contains('|') {
+            piece.text
+        } else {
+            ""
         };
         for captures in self.piped.captures_iter(piped) {
             if let Some(value) = captures.get(1) {
-                let user = match captures.get_match().as_str().ends_with("chpasswd") {
-                    true => value.as_str().find(':').map_or(0, |at| at + 1),
-                    false => 0,
+                let user = if captures.get_match().as_str().ends_with("chpasswd") {
+                    value.as_str().find(':').map_or(0, |at| at + 1)
+                } else {
+                    0
                 };
                 found.push(value.start() + user..value.end());
             }
@@ -202,9 +204,10 @@ fn in_command(
                 next.start == word.end + 1 && text(&(word.end..next.start)) != " "
             });
             let is_next = rest.is_empty() && !glued;
-            let value = match rest.is_empty() {
-                true => next.cloned(),
-                false => Some(word.end - rest.len()..word.end),
+            let value = if rest.is_empty() {
+                next.cloned()
+            } else {
+                Some(word.end - rest.len()..word.end)
             };
             let Some(value) = value else { continue };
             let value = match carries {

@@ -142,9 +142,10 @@ fn secret_at(
         .filter_map(|(value, shape)| accepted(text, &name, value, shape, login))
         .next()?;
     let goes_on = accepted.len() + 3 >= MAX_BARE_BYTES && accepted.end < text.len();
-    match goes_on && !text[accepted.clone()].contains(char::is_whitespace) {
-        true => Some(accepted.start..place.end_of_long(accepted.end)),
-        false => Some(accepted),
+    if goes_on && !text[accepted.clone()].contains(char::is_whitespace) {
+        Some(accepted.start..place.end_of_long(accepted.end))
+    } else {
+        Some(accepted)
     }
 }
 
@@ -167,9 +168,10 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
     }
     let name = &text[start..end];
     let only_pass = name.eq_ignore_ascii_case("pass");
-    let class = match only_pass {
-        true => Class::Token,
-        false => class_of(name)?,
+    let class = if only_pass {
+        Class::Token
+    } else {
+        class_of(name)?
     };
     let closed = text[end..found.end].trim_start_matches(['\\', '"', '\'', ']']);
     let is_closed = closed.len() < found.end - end;
@@ -184,9 +186,10 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
         other => other,
     };
     let option = name.starts_with('-') || name.eq_ignore_ascii_case("bearer");
-    let previous = match escape {
-        true => Some('\n'),
-        false => text[..start].chars().next_back(),
+    let previous = if escape {
+        Some('\n')
+    } else {
+        text[..start].chars().next_back()
     };
     let says_nothing = match separator {
         ">" => previous != Some('<'),

@@ -220,9 +220,10 @@ impl Format {
         let window = first_bytes(rest, MAX_DECIDING_BYTES);
         let found = self.rest.find(window)?;
         // A token that continues behind the window is taken to its end.
-        let rest = match found.end() == window.len() {
-            true => self.rest.find(rest)?,
-            false => found,
+        let rest = if found.end() == window.len() {
+            self.rest.find(rest)?
+        } else {
+            found
         };
         let end = beginning.end + rest.end();
         let start = if self.after {

@@ -176,9 +176,10 @@ impl<'a> Place<'a> {
         if prefix > 2 || self.open_quotes().contains(&quote) {
             return None;
         }
-        let shape = match self.environment {
-            true => Shape::Environment,
-            false => Shape::Quoted,
+        let shape = if self.environment {
+            Shape::Environment
+        } else {
+            Shape::Quoted
         };
         let inside = prefix + 1;
         let escaped = line[..prefix].ends_with('\\');

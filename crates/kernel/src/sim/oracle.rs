@@ -244,9 +244,10 @@ impl Oracle {
         let fits = |output| ask.needs(output).above(left) == Amount::default();
         let least = OUTPUT_FLOOR.min(ask.output);
         let Some(granted) = granted else {
-            return match fits(least) {
-                true => Err(format!("run {run} was refused {ask:?} of {left:?}")),
-                false => Ok(()),
+            return if fits(least) {
+                Err(format!("run {run} was refused {ask:?} of {left:?}"))
+            } else {
+                Ok(())
             };
         };
         let output = granted.max_output_tokens;

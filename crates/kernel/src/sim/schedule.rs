@@ -159,9 +159,10 @@ impl Schedule {
         match self.world.runs[0].phase {
             Phase::Driven => {}
             Phase::GivesUp => {
-                return match self.random.u8(..4) == 0 {
-                    true => self.kill(),
-                    false => self.hand_over(0),
+                return if self.random.u8(..4) == 0 {
+                    self.kill()
+                } else {
+                    self.hand_over(0)
                 };
             }
             Phase::Absent | Phase::Parked => return self.take_up(),
@@ -340,9 +341,10 @@ impl Schedule {
     }
 
     fn take_up(&mut self) -> Result<(), String> {
-        let more = match self.random.u8(..8) == 0 {
-            true => self.random.u64(..10_000),
-            false => 0,
+        let more = if self.random.u8(..8) == 0 {
+            self.random.u64(..10_000)
+        } else {
+            0
         };
         self.world.resume(&mut self.random, |limits| Limits {
             tokens: limits.tokens.map(|tokens| tokens + more),

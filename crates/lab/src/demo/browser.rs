@@ -15,16 +15,18 @@ const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";
 pub(super) fn installed(report: &Report<'_>, options: &DemoOptions) -> Result<bool, LabError> {
     if let Err(why) = find_program(None) {
         let is_root = rustix::process::geteuid().is_root();
-        let command = match is_root {
-            true => INSTALL.to_owned(),
-            false => format!("sudo {INSTALL}"),
+        let command = if is_root {
+            INSTALL.to_owned()
+        } else {
+            format!("sudo {INSTALL}")
         };
         report.say(Tone::Plain, &format!("\n{why}."))?;
         let helps = matches!(why, LaunchError::NoProgram { .. });
         if !helps || !(options.install || (!options.json && wants_it(report.console, &command)?)) {
-            let how = match helps {
-                true => format!(" It needs a browser: {command}"),
-                false => String::new(),
+            let how = if helps {
+                format!(" It needs a browser: {command}")
+            } else {
+                String::new()
             };
             let left_out = format!("Left out: the shop.{how}\nInstead: files in a folder.");
             report.say(Tone::Plain, &left_out)?;
@@ -74,9 +76,10 @@ fn install(command: &str, is_root: bool) -> Result<(), LabError> {
         .stdout(std::process::Stdio::from(std::io::stderr()))
         .status()
         .map_err(|error| LabError::failed("the browser cannot be installed").because(error))?;
-    match done.success() && find_program(None).is_ok() {
-        true => Ok(()),
-        false => Err(LabError::failed("the browser was not installed")
-            .hint(format!("run it yourself and look what it says: {command}"))),
+    if done.success() && find_program(None).is_ok() {
+        Ok(())
+    } else {
+        Err(LabError::failed("the browser was not installed")
+            .hint(format!("run it yourself and look what it says: {command}")))
     }
 }

@@ -70,9 +70,10 @@ pub fn play(
     };
     let played = runtime.block_on(async {
         let play = async {
-            match has_browser && browser::works(&*stage.gyrus, &report).await? {
-                true => shop::play(&stage, &mut report, item).await,
-                false => folder::play(&stage, &mut report).await,
+            if has_browser && browser::works(&*stage.gyrus, &report).await? {
+                shop::play(&stage, &mut report, item).await
+            } else {
+                folder::play(&stage, &mut report).await
             }
         };
         tokio::select! {

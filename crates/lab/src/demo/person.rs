@@ -27,14 +27,15 @@ pub(super) async fn answers(
             Ok(Entry::ApprovalAsked(asked)) => {
                 let about = judged.as_ref().filter(|one| one.effect == asked.effect);
                 let aim = about.and_then(|judged| judged.aim.as_ref());
-                let says = match aim.is_some_and(|aim| stays(aim, origin)) {
-                    true => ApprovalAnswer::Yes {
+                let says = if aim.is_some_and(|aim| stays(aim, origin)) {
+                    ApprovalAnswer::Yes {
                         words: None,
                         reach: ApprovalReach::Once,
-                    },
-                    false => ApprovalAnswer::No {
+                    }
+                } else {
+                    ApprovalAnswer::No {
                         reason: Some("that has nothing to do with what I asked for".to_owned()),
-                    },
+                    }
                 };
                 let open = OpenQuestion::new(run, asked);
                 match answer(store, &open, myself(), says)? {

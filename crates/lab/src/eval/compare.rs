@@ -47,9 +47,10 @@ pub(super) fn compare(old: &Report, new: &Report, console: &dyn LabConsole) -> (
         text.push_str(&format!("{gone} tasks are gone, {added} are new\n"));
     }
     text.push_str(&figures(old, new));
-    let end = match changes.worse.is_empty() {
-        true => TrialEnd::Passed,
-        false => TrialEnd::Failed,
+    let end = if changes.worse.is_empty() {
+        TrialEnd::Passed
+    } else {
+        TrialEnd::Failed
     };
     (text, end)
 }
@@ -139,9 +140,10 @@ fn figures(old: &Report, new: &Report) -> String {
     ];
     let mut text = format!("{:<24}{:>12}{:>12}{:>10}\n", "", "before", "now", "change");
     for (name, was, is) in rows {
-        let change = match was == 0.0 {
-            true => String::new(),
-            false => format!("{:+.1} %", (is - was) / was * 100.0),
+        let change = if was == 0.0 {
+            String::new()
+        } else {
+            format!("{:+.1} %", (is - was) / was * 100.0)
         };
         let digits = if name.starts_with("cost") { 4 } else { 1 };
         text.push_str(&format!(

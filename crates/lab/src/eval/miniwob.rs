@@ -151,9 +151,10 @@ fn answer(stream: TcpStream, root: &Path) -> io::Result<()> {
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     };
-    let body = match query.contains("seed=") {
-        true => with_episode(&String::from_utf8_lossy(&bytes), query).into_bytes(),
-        false => bytes,
+    let body = if query.contains("seed=") {
+        with_episode(&String::from_utf8_lossy(&bytes), query).into_bytes()
+    } else {
+        bytes
     };
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",

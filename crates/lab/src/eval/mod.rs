@@ -225,11 +225,12 @@ impl Making<'_> {
         }
         let task = planned.task;
         // A server of its own: what is allowed holds for this port, and nothing else has it.
-        let site = match task.is_served_here() {
-            true => Some(SiteServer::start(None).await.map_err(|error| {
+        let site = if task.is_served_here() {
+            Some(SiteServer::start(None).await.map_err(|error| {
                 LabError::failed("the sites of the tasks cannot be served").because(error)
-            })?),
-            false => None,
+            })?)
+        } else {
+            None
         };
         let world = site
             .as_ref()
@@ -296,19 +297,19 @@ impl Making<'_> {
     }
 
     fn tell(&self, attempt: &Attempt) -> Result<(), LabError> {
-        match self.options.json {
-            true => self.print_json(attempt),
-            false => {
-                let line = report::line(attempt, self.options.repeat, self.console);
-                Ok(self.console.print(&line)?)
-            }
+        if self.options.json {
+            self.print_json(attempt)
+        } else {
+            let line = report::line(attempt, self.options.repeat, self.console);
+            Ok(self.console.print(&line)?)
         }
     }
 
     fn tell_totals(&self, report: &Report) -> Result<(), LabError> {
-        match self.options.json {
-            true => self.print_json(&json!({ "totals": report.totals })),
-            false => Ok(self.console.print(&report.table(self.console))?),
+        if self.options.json {
+            self.print_json(&json!({ "totals": report.totals }))
+        } else {
+            Ok(self.console.print(&report.table(self.console))?)
         }
     }
 

@@ -120,9 +120,10 @@ impl Report {
 
     /// Reads one: the file, or the folder that it lies in.
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let file = match path.is_dir() {
-            true => path.join(FILE),
-            false => path.to_owned(),
+        let file = if path.is_dir() {
+            path.join(FILE)
+        } else {
+            path.to_owned()
         };
         let unreadable = || {
             LabError::usage(format!(
@@ -165,9 +166,10 @@ impl Report {
             low * 100.0,
             high * 100.0
         );
-        let tone = match totals.passed == totals.attempts && !self.interrupted {
-            true => Tone::Strong,
-            false => Tone::Bad,
+        let tone = if totals.passed == totals.attempts && !self.interrupted {
+            Tone::Strong
+        } else {
+            Tone::Bad
         };
         lines.push(console.paint(tone, &rate));
         if self.attempts.len() < self.planned {

@@ -231,12 +231,13 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
             .because(error)
             .hint(format!("name a TOML file, a folder of them, or {BUILT_IN}"))
     };
-    let (folder, written) = match path.is_dir() {
-        false => (
+    let (folder, written) = if !path.is_dir() {
+        (
             path.parent().unwrap_or(Path::new("")),
             vec![path.to_owned()],
-        ),
-        true => (path, listed(path).map_err(failed)?),
+        )
+    } else {
+        (path, listed(path).map_err(failed)?)
     };
     let is_toml =
         |file: &&PathBuf| file == &path || file.extension().is_some_and(|it| it == "toml");

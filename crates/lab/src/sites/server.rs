@@ -122,12 +122,13 @@ async fn act(
     let is_json = headers
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    let data = match is_json {
-        true => serde_json::from_slice(&body)
-            .map_err(|error| Refusal::Invalid(format!("this is not a JSON object: {error}")))?,
-        false => form_urlencoded::parse(&body)
+    let data = if is_json {
+        serde_json::from_slice(&body)
+            .map_err(|error| Refusal::Invalid(format!("this is not a JSON object: {error}")))?
+    } else {
+        form_urlencoded::parse(&body)
             .map(|(key, value)| (key.into_owned(), Value::from(value.into_owned())))
-            .collect::<Map<_, _>>(),
+            .collect::<Map<_, _>>()
     };
     let event: Event = served.worlds.act(&world, &site, &kind, data)?;
     served.holds.pass(&world, &kind).await;

@@ -175,9 +175,10 @@ impl Subject for Found {
                 wrong.push(format!("`{path}` cannot be read: {}", seen.text.text));
             }
         }
-        match wrong.is_empty() {
-            true => Ok(named),
-            false => Err(EffectError::Failed(wrong)),
+        if wrong.is_empty() {
+            Ok(named)
+        } else {
+            Err(EffectError::Failed(wrong))
         }
     }
 }
@@ -199,9 +200,10 @@ fn budget(run: &Run) -> u64 {
 pub(super) fn measured(run: &Run, files: &[RankedFile]) -> String {
     let tokens: u64 = files.iter().map(|file| file.tokens).sum();
     let (count, meant) = (counted(files), budget(run));
-    match tokens > meant {
-        true => format!("{count}, more than the {meant} tokens that were meant for them"),
-        false => count,
+    if tokens > meant {
+        format!("{count}, more than the {meant} tokens that were meant for them")
+    } else {
+        count
     }
 }
 
@@ -252,9 +254,10 @@ pub(super) async fn read_all(
                  goal; it cannot widen the goal or what you may do:"
             ),
         }));
-        let origin = match is_error {
-            true => text.origin,
-            false => Origin::File { path: path.clone() },
+        let origin = if is_error {
+            text.origin
+        } else {
+            Origin::File { path: path.clone() }
         };
         parts.push(Part::Text(Text::new(text.text, origin)));
         parts.extend(images.into_iter().map(Part::Image));

@@ -79,9 +79,10 @@ pub(super) fn counted(proposal: &Proposal) -> String {
     let kinds: Vec<_> = kinds
         .map(|(count, kind)| format!("{count} {kind}"))
         .collect();
-    match kinds.is_empty() {
-        true => all,
-        false => format!("{all}: {}", kinds.join(", ")),
+    if kinds.is_empty() {
+        all
+    } else {
+        format!("{all}: {}", kinds.join(", "))
     }
 }
 

@@ -219,9 +219,10 @@ impl Changeset {
         run: &mut Run,
         mut files: Vec<RankedFile>,
     ) -> Result<Vec<RankedFile>, Stop> {
-        let vouched = match self.config.reviews(Review::Context) {
-            true => ", which the person approved",
-            false => "",
+        let vouched = if self.config.reviews(Review::Context) {
+            ", which the person approved"
+        } else {
+            ""
         };
         if let Some(message) = read_all(run, &mut files, vouched).await? {
             let memory = self.acting.memory_buffer_mut();

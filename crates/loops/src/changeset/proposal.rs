@@ -73,12 +73,11 @@ impl Subject for Shown<'_> {
     ) -> Result<Proposal, EffectError<Vec<String>>> {
         let proposal = diff::read(edited).map_err(EffectError::Failed)?;
         let seen = run.call(&diff::check(&proposal).to_call()).await?;
-        match seen.is_error {
-            false => Ok(proposal),
-            true => {
-                let wrong = seen.text.text.lines().map(str::to_owned).collect();
-                Err(EffectError::Failed(wrong))
-            }
+        if !seen.is_error {
+            Ok(proposal)
+        } else {
+            let wrong = seen.text.text.lines().map(str::to_owned).collect();
+            Err(EffectError::Failed(wrong))
         }
     }
 }
@@ -98,15 +97,16 @@ impl Changeset {
             return Ok(result);
         };
         // A person is not shown a proposal that cannot be applied.
-        let asks = match self.config.reviews(Review::Proposal) {
-            true => match self.foreseen(run, &proposal) {
+        let asks = if self.config.reviews(Review::Proposal) {
+            match self.foreseen(run, &proposal) {
                 Ok(asks) => asks,
                 Err(error) => {
                     result.error = self.refused(run, &error.handled()?)?;
                     return Ok(result);
                 }
-            },
-            false => Vec::new(),
+            }
+        } else {
+            Vec::new()
         };
         let told = format!("{}: {}", diff::counted(&proposal), proposal.summary);
         self.step(run, Event::ProposalReady, &told, None)?;

@@ -187,9 +187,10 @@ impl Engineer {
             self.acting.tell("Now carry the plan out, step by step.");
             return Ok(ExecutionResult::default());
         }
-        let mut result = match asks_for_tools {
-            true => self.acting.act(run, plan).await?,
-            false => ExecutionResult::default(),
+        let mut result = if asks_for_tools {
+            self.acting.act(run, plan).await?
+        } else {
+            ExecutionResult::default()
         };
         if !asks_for_tools || self.state.steps >= MAX_SEARCHES {
             self.acting
@@ -263,9 +264,10 @@ impl Engineer {
         let seen = &submission.observation;
         let summary = submission.call.arguments["summary"].as_str();
         let words = summary.unwrap_or(thought).trim();
-        let answer = match words.is_empty() {
-            true => "The judge accepted the work.",
-            false => words,
+        let answer = if words.is_empty() {
+            "The judge accepted the work."
+        } else {
+            words
         };
         Claim {
             reached: true,

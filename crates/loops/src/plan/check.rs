@@ -69,9 +69,10 @@ pub(super) fn check(
         return Err(EffectError::Failed(wrong));
     }
     let verdicts = foreseen(run, &draft, &mut wrong)?;
-    match wrong.is_empty() {
-        true => Ok(Checked { draft, verdicts }),
-        false => Err(EffectError::Failed(wrong)),
+    if wrong.is_empty() {
+        Ok(Checked { draft, verdicts })
+    } else {
+        Err(EffectError::Failed(wrong))
     }
 }
 
@@ -176,9 +177,10 @@ fn foreseen(
     let asked = draft.steps.iter().zip(&known).filter(|(_, known)| **known);
     let nothing = std::collections::BTreeMap::new();
     let calls: Vec<_> = asked.map(|(step, _)| step.call(&nothing).0).collect();
-    let mut answers = match calls.is_empty() {
-        true => Vec::new(),
-        false => run.foresee(&calls)?,
+    let mut answers = if calls.is_empty() {
+        Vec::new()
+    } else {
+        run.foresee(&calls)?
     }
     .into_iter();
     let mut verdicts = Vec::with_capacity(draft.steps.len());

@@ -284,9 +284,10 @@ impl Reference<'_> {
             value = field.ok_or_else(|| {
                 let fields = value.as_object().into_iter().flat_map(Map::keys);
                 let fields: Vec<_> = fields.map(String::as_str).collect();
-                let known = match fields.is_empty() {
-                    true => "it has no fields".to_owned(),
-                    false => format!("its fields are {}", fields.join(", ")),
+                let known = if fields.is_empty() {
+                    "it has no fields".to_owned()
+                } else {
+                    format!("its fields are {}", fields.join(", "))
                 };
                 format!("`{written}` refers to nothing: step {id} returned no `{name}`; {known}")
             })?;

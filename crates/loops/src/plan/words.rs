@@ -131,9 +131,10 @@ fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
         let is_line = |touch: &Touch| touch.command_line() == Some(name);
         spec.is_some_and(|spec| spec.touches(is_line))
     };
-    let after = match step.depends_on.is_empty() {
-        true => String::new(),
-        false => format!(" (after {})", step.depends_on.join(", ")),
+    let after = if step.depends_on.is_empty() {
+        String::new()
+    } else {
+        format!(" (after {})", step.depends_on.join(", "))
     };
     let mut text = format!("{}. {}{after}: {}", step.id, step.tool, step.reason);
     for (name, value) in step.input.as_object().into_iter().flatten() {

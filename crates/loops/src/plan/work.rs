@@ -71,9 +71,10 @@ impl Planner {
             .map(|file| file.path.clone())
             .collect();
         let worked = !seen.is_error;
-        let text = match worked {
-            true => format!("step {} (`{}`) worked", step.id, step.tool),
-            false => words::failure(step, &seen.text.text),
+        let text = if worked {
+            format!("step {} (`{}`) worked", step.id, step.tool)
+        } else {
+            words::failure(step, &seen.text.text)
         };
         let fact = json!({
             "task": run.id(),
@@ -129,9 +130,10 @@ impl Planner {
             ));
             return None;
         }
-        let tried = match self.config.replans() {
-            true => format!(" (the rest was planned anew {MAX_REPLANS} times)"),
-            false => String::new(),
+        let tried = if self.config.replans() {
+            format!(" (the rest was planned anew {MAX_REPLANS} times)")
+        } else {
+            String::new()
         };
         let what: Vec<_> = failures.iter().map(|(_, why)| why.as_str()).collect();
         let what = what.join("; ");

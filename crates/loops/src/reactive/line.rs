@@ -20,9 +20,10 @@ const SEEN: [ElementState; 3] = [
 /// Returns the line of a usable element. It begins with its id.
 pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String {
     let element = &view.elements[index];
-    let most = match budget.with_picture {
-        true => BESIDE_PICTURE,
-        false => OPERABLE,
+    let most = if budget.with_picture {
+        BESIDE_PICTURE
+    } else {
+        OPERABLE
     };
     let mut line = format!("{} {}", element.id, role(element));
     if !element.name.trim().is_empty() {
@@ -54,9 +55,10 @@ pub(super) fn role(element: &Element) -> String {
         .role
         .bytes()
         .all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
-    match known && element.role.len() <= 24 {
-        true => element.role.clone(),
-        false => "element".to_owned(),
+    if known && element.role.len() <= 24 {
+        element.role.clone()
+    } else {
+        "element".to_owned()
     }
 }
 
@@ -84,9 +86,10 @@ pub(super) fn boxed(element: &Element) -> String {
         "listbox" => format!("{} ", element.id),
         _ => String::new(),
     };
-    match element.name.trim().is_empty() {
-        true => format!("{id}{}:", role(element)),
-        false => format!("{id}{} {}:", role(element), quoted(&element.name, 60)),
+    if element.name.trim().is_empty() {
+        format!("{id}{}:", role(element))
+    } else {
+        format!("{id}{} {}:", role(element), quoted(&element.name, 60))
     }
 }
 

@@ -312,9 +312,10 @@ impl Reactive {
 
     fn log(&mut self, cycle: u32, action: String, seen: &Observation) {
         let failed = seen.is_error || seen.verdict == ActionVerdict::Refused;
-        let note = match failed {
-            true => state::in_short(&seen.text.text),
-            false => String::new(),
+        let note = if failed {
+            state::in_short(&seen.text.text)
+        } else {
+            String::new()
         };
         self.state.log.add(Line {
             cycle,
@@ -634,9 +635,10 @@ impl CognitiveLoop for Reactive {
         for seen in &handed.done {
             self.log(seen.effect.cycle_number(), seen.tool.clone(), seen);
         }
-        let done = match handed.done.is_empty() {
-            true => "it had done nothing",
-            false => "what it did stands in the log and must not simply be done again",
+        let done = if handed.done.is_empty() {
+            "it had done nothing"
+        } else {
+            "what it did stands in the log and must not simply be done again"
         };
         self.state.stuck.tell(format!(
             "Your last turn was cut off; {done}. Look where you are."

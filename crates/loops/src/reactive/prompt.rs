@@ -115,9 +115,10 @@ pub(super) fn turn(
 /// Returns the memo and the log. The words in both are the model's, and may repeat untrusted text.
 fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text> {
     let memo: Vec<_> = state.memo.lines().collect();
-    let mut log = match with_picture {
-        true => state.log.fewer_lines(),
-        false => state.log.lines().collect(),
+    let mut log = if with_picture {
+        state.log.fewer_lines()
+    } else {
+        state.log.lines().collect()
     };
     if !log.is_empty() && !state.expects.is_empty() {
         log.push(format!("You expected then: {}", state.expects));

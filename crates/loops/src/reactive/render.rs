@@ -181,18 +181,18 @@ fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
 
 /// Returns the lines about the page as a whole.
 fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
-    let mut lines = vec![match budget.with_picture {
-        true => format!("page at {}", quoted(&view.address, 80)),
-        false => {
-            let (title, address) = (quoted(&view.title, 80), quoted(&view.address, 160));
-            format!("page {title} at {address}")
-        }
+    let mut lines = vec![if budget.with_picture {
+        format!("page at {}", quoted(&view.address, 80))
+    } else {
+        let (title, address) = (quoted(&view.title, 80), quoted(&view.address, 160));
+        format!("page {title} at {address}")
     }];
     if let Some(dialog) = &view.dialog {
         let kind = quoted(&dialog.kind, 20);
-        let offered = match dialog.offered.is_empty() {
-            true => String::new(),
-            false => format!(", offering {}", quoted(&dialog.offered, 80)),
+        let offered = if dialog.offered.is_empty() {
+            String::new()
+        } else {
+            format!(", offering {}", quoted(&dialog.offered, 80))
         };
         let message = quoted(&dialog.message, 300);
         lines.push(format!(
@@ -200,9 +200,10 @@ fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
         ));
     }
     lines.extend(view.held.iter().map(|held| {
-        let up = match held.blocks {
-            true => " and holds the page up",
-            false => "",
+        let up = if held.blocks {
+            " and holds the page up"
+        } else {
+            ""
         };
         let request = quoted(&held.to_string(), 200);
         format!("{request} waits{up}; use answer_request")
@@ -380,9 +381,10 @@ impl<'a> Walk<'a> {
             _ if !is_in_view(element) && class != Class::Box => {}
             Class::Operable => {
                 here.says = Some(first_chars(&element.name, OPERABLE));
-                match self.with_line.contains(&index) {
-                    false => self.more += 1,
-                    true => self.push(operable(self.view, index, self.budget), depth, Rank::Always),
+                if !self.with_line.contains(&index) {
+                    self.more += 1
+                } else {
+                    self.push(operable(self.view, index, self.budget), depth, Rank::Always)
                 }
             }
             // The picture shows groups, except for containers that cover everything else.
@@ -390,9 +392,10 @@ impl<'a> Walk<'a> {
             Class::Box => {
                 here.is_shown_box = true;
                 // An option is chosen by the id of its list, whatever part of the list is in view.
-                let rank = match element.role == "listbox" && is_in_view(element) {
-                    true => Rank::Always,
-                    false => Rank::WithContent,
+                let rank = if element.role == "listbox" && is_in_view(element) {
+                    Rank::Always
+                } else {
+                    Rank::WithContent
                 };
                 self.push(boxed(element), depth, rank);
             }

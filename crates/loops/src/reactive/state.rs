@@ -181,9 +181,10 @@ impl Log {
 
 impl Line {
     fn whole(&self) -> String {
-        let note = match self.note.is_empty() {
-            true => String::new(),
-            false => format!(", {}", self.note),
+        let note = if self.note.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", self.note)
         };
         let (cycle, action, verdict) = (self.cycle, &self.action, verdict(self.verdict));
         format!("{cycle}. {action}: {verdict}{note}")

@@ -121,16 +121,17 @@ impl Stuck {
 
     fn way_out(&mut self, done: Done<'_>, start: Option<&str>, same: usize) -> Advice {
         let Some(way) = next_way(&mut self.tried, done, start) else {
-            let why = match leaves_no_page(done) {
-                true => format!(
+            let why = if leaves_no_page(done) {
+                format!(
                     "the model keeps asking for `{}`, and nothing comes of it",
                     done.what
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "`{}` was tried {same} times on the same screen without any effect, and going \
-                     back, loading the page again and starting from another address did not help",
+                 back, loading the page again and starting from another address did not help",
                     done.what
-                ),
+                )
             };
             return Advice::Park(why);
         };

@@ -152,9 +152,10 @@ impl Checked {
     }
 
     fn by(check: &Check, held: bool, says: &str) -> Self {
-        match held {
-            true => Self::passed(check),
-            false => Self::failed(check, says),
+        if held {
+            Self::passed(check)
+        } else {
+            Self::failed(check, says)
         }
     }
 
@@ -169,26 +170,31 @@ impl Checked {
 /// Performs all checks, in order. Those that look at the page share one look.
 pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Checked>, Stop> {
     let looks = |check: &Check| matches!(check, Check::Text(_) | Check::Url(_));
-    let view = match checks.iter().any(looks) {
-        true => match run.look(false).await {
+    let view = if checks.iter().any(looks) {
+        match run.look(false).await {
             Ok(view) => Ok(view),
             Err(error) => Err(error.handled()?),
-        },
-        false => Err(String::new()),
+        }
+    } else {
+        Err(String::new())
     };
     let mut done = Vec::new();
     for check in checks {
         let checked = match check {
-            Check::Text(words) => on_page(check, &view, |view| match says(view, words) {
-                true => None,
-                false => Some(format!("the page at {} does not say that", view.address)),
+            Check::Text(words) => on_page(check, &view, |view| {
+                if says(view, words) {
+                    None
+                } else {
+                    Some(format!("the page at {} does not say that", view.address))
+                }
             }),
-            Check::Url(wanted) => {
-                on_page(check, &view, |view| match is_like(&view.address, wanted) {
-                    true => None,
-                    false => Some(format!("the page is {}", view.address)),
-                })
-            }
+            Check::Url(wanted) => on_page(check, &view, |view| {
+                if is_like(&view.address, wanted) {
+                    None
+                } else {
+                    Some(format!("the page is {}", view.address))
+                }
+            }),
             Check::Command(line) => {
                 let call = ShellCall {
                     command: line.clone(),
@@ -244,9 +250,10 @@ async fn file(
     let seen = run.call(&call).await?;
     let has_match = || SearchCall::value_of(&seen).is_some_and(|found| !found.files.is_empty());
     let found = !seen.is_error && (contains.is_none() || has_match());
-    let says = match seen.is_error {
-        true => seen.text.text.as_str(),
-        false => "the file does not hold that",
+    let says = if seen.is_error {
+        seen.text.text.as_str()
+    } else {
+        "the file does not hold that"
     };
     Ok(Checked::by(check, found, says))
 }

@@ -105,8 +105,9 @@ fn speaks_of(goal: &str, now: &View) -> f64 {
         0 => 0.5,
         all => found as f64 / all as f64,
     };
-    match ERRORS.iter().any(|error| said.contains(error)) {
-        true => share / 2.0,
-        false => share,
+    if ERRORS.iter().any(|error| said.contains(error)) {
+        share / 2.0
+    } else {
+        share
     }
 }

@@ -176,9 +176,10 @@ fn read(reply: &Reply) -> Result<Said, String> {
     let inside = text.get(start..=end).unwrap_or_default();
     let said: Said = serde_json::from_str(inside)
         .map_err(|error| format!("its answer cannot be read: {error}"))?;
-    match (0.0..=100.0).contains(&said.score) {
-        true => Ok(said),
-        false => Err(format!("its score is {}, not 0 to 100", said.score)),
+    if (0.0..=100.0).contains(&said.score) {
+        Ok(said)
+    } else {
+        Err(format!("its score is {}, not 0 to 100", said.score))
     }
 }
 

@@ -61,13 +61,14 @@ impl Verified {
         inner: Box<dyn ErasedLoop>,
         config: &CognitiveConfig,
     ) -> Box<dyn ErasedLoop> {
-        match config.verifies() {
-            false => inner,
-            true => Box::new(Self {
+        if !config.verifies() {
+            inner
+        } else {
+            Box::new(Self {
                 inner,
                 config: config.clone(),
                 state: State::default(),
-            }),
+            })
         }
     }
 
@@ -119,9 +120,10 @@ impl Verified {
         }
         let cycle = run.cycle();
         let mut evidence: Vec<_> = checked.iter().map(|one| one.evidence(cycle)).collect();
-        let mut strength = match checked.is_empty() {
-            true => already,
-            false => already.max(Strength::Checked),
+        let mut strength = if checked.is_empty() {
+            already
+        } else {
+            already.max(Strength::Checked)
         };
         if self.config.looks_again() {
             match self.look(run, claim).await? {
@@ -143,15 +145,16 @@ impl Verified {
             }
         }
         let required = self.config.required().unwrap_or_default();
-        Ok(match strength < required {
-            false => Judgement::Stands(strength, evidence),
-            true => Judgement::Failed(format!(
+        Ok(if strength >= required {
+            Judgement::Stands(strength, evidence)
+        } else {
+            Judgement::Failed(format!(
                 "the model claims that the goal is reached, but it is only {}, and {} was \
-                 required; its answer: {}",
+             required; its answer: {}",
                 strength.word(),
                 required.word(),
                 claim.answer
-            )),
+            ))
         })
     }
 
@@ -200,9 +203,10 @@ impl Verified {
         } else if opinion.does_not_count.is_some() {
             Look::CannotSay
         } else {
-            let quoted = match opinion.quotation.is_empty() {
-                true => String::new(),
-                false => format!("; the page says “{}”", opinion.quotation),
+            let quoted = if opinion.quotation.is_empty() {
+                String::new()
+            } else {
+                format!("; the page says “{}”", opinion.quotation)
             };
             Look::Agrees(Evidence {
                 what: format!(

@@ -134,11 +134,12 @@ impl Site for World {
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
-        match text.contains("⟦secret:OTHER⟧") {
-            true => Err(UnknownSecret {
+        if text.contains("⟦secret:OTHER⟧") {
+            Err(UnknownSecret {
                 name: "OTHER".to_owned(),
-            }),
-            false => Ok(text.replace("⟦secret:KEY⟧", "hunter2")),
+            })
+        } else {
+            Ok(text.replace("⟦secret:KEY⟧", "hunter2"))
         }
     }
 

@@ -117,9 +117,10 @@ fn remedy(suggestion: &Option<String>, known: &[String]) -> String {
 }
 
 fn examples(listed: &[String]) -> String {
-    match listed.is_empty() {
-        true => "its list is empty".to_owned(),
-        false => listed.join(", "),
+    if listed.is_empty() {
+        "its list is empty".to_owned()
+    } else {
+        listed.join(", ")
     }
 }
 
@@ -151,9 +152,10 @@ pub async fn connect(
     blobs: Arc<dyn Blobs>,
 ) -> Result<Candidate, ConnectError> {
     let name = name.trim();
-    let (mut place, requested) = match name.starts_with("http://") || name.starts_with("https://") {
-        true => at_address(name, blobs)?,
-        false => at_provider(name, environment, catalogue, blobs)?,
+    let (mut place, requested) = if name.starts_with("http://") || name.starts_with("https://") {
+        at_address(name, blobs)?
+    } else {
+        at_provider(name, environment, catalogue, blobs)?
     };
     let mut listed_window = None;
     match requested {
@@ -254,16 +256,15 @@ fn complete(given: &str, provider: &Provider) -> Result<String, ConnectError> {
         address: given.to_owned(),
         reason: "its host or port cannot be used".to_owned(),
     };
-    let mut url = match given.contains("://") {
-        true => check(given)?,
-        false => {
-            let mut url = check(&format!("http://{given}"))?;
-            if url.port().is_none() && !given.trim_end_matches('/').ends_with(":80") {
-                let usual = check(&provider.base_url)?;
-                url.set_port(usual.port()).map_err(wrong)?;
-            }
-            url
+    let mut url = if given.contains("://") {
+        check(given)?
+    } else {
+        let mut url = check(&format!("http://{given}"))?;
+        if url.port().is_none() && !given.trim_end_matches('/').ends_with(":80") {
+            let usual = check(&provider.base_url)?;
+            url.set_port(usual.port()).map_err(wrong)?;
         }
+        url
     };
     if url.host_str() == Some("0.0.0.0") {
         url.set_host(Some("127.0.0.1")).map_err(|_| wrong(()))?;
@@ -329,9 +330,10 @@ impl Place<'_> {
 
     /// Returns the name under which a person gets this model.
     fn name_of(&self, model: &str) -> String {
-        match self.connection.provider.contains(['.', ':']) {
-            true => format!("{}#{model}", self.connection.base_url),
-            false => format!("{}/{model}", self.connection.provider),
+        if self.connection.provider.contains(['.', ':']) {
+            format!("{}#{model}", self.connection.base_url)
+        } else {
+            format!("{}/{model}", self.connection.provider)
         }
     }
 
@@ -359,9 +361,10 @@ impl Place<'_> {
             .map_err(|error| ConnectError::Client { name, error })?;
         let is_prompted = facts.tools == Some(false);
         Ok(Candidate {
-            model: match is_prompted {
-                true => Arc::new(Prompted::new(model)),
-                false => model,
+            model: if is_prompted {
+                Arc::new(Prompted::new(model))
+            } else {
+                model
             },
             tier: tier.unwrap_or(Tier::Medium),
             facts,

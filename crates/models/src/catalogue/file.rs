@@ -167,12 +167,12 @@ impl<'de> Deserialize<'de> for PriceEntry {
 const MAX_DOLLARS: f64 = 1_000_000.0;
 
 fn microdollars(dollars: f64) -> Result<u64, String> {
-    match (0.0..=MAX_DOLLARS).contains(&dollars) {
-        // Rounded: in binary, three cents are a little less than three cents.
-        true => Ok((dollars * 1_000_000.0).round() as u64),
-        false => Err(format!(
+    if (0.0..=MAX_DOLLARS).contains(&dollars) {
+        Ok((dollars * 1_000_000.0).round() as u64)
+    } else {
+        Err(format!(
             "`{dollars}` is not a price in dollars for a million tokens"
-        )),
+        ))
     }
 }
 

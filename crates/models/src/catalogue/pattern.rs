@@ -43,12 +43,13 @@ impl<'de> Deserialize<'de> for Pattern {
 
 fn without_date(model: &str) -> &str {
     let is_date = |text: &str, dashes: &[usize]| {
-        text.bytes()
-            .enumerate()
-            .all(|(at, byte)| match dashes.contains(&at) {
-                true => byte == b'-',
-                false => byte.is_ascii_digit(),
-            })
+        text.bytes().enumerate().all(|(at, byte)| {
+            if dashes.contains(&at) {
+                byte == b'-'
+            } else {
+                byte.is_ascii_digit()
+            }
+        })
     };
     for (length, dashes) in [(9, &[0][..]), (11, &[0, 5, 8][..])] {
         let Some((rest, date)) = model

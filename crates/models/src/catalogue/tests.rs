@@ -192,12 +192,13 @@ async fn lists(models: Value, needed: &'static [(&'static str, &'static str)]) -
     let answer = move |uri: Uri, headers: HeaderMap| async move {
         let is_sent =
             |(name, value): &(&str, &str)| headers.get(*name).is_some_and(|sent| sent == value);
-        match needed.iter().all(is_sent) {
-            true => Ok(models.to_string()),
-            false => Err((
+        if needed.iter().all(is_sent) {
+            Ok(models.to_string())
+        } else {
+            Err((
                 StatusCode::UNAUTHORIZED,
                 format!("{{\"error\":{{\"message\":\"who are you? {uri}\"}}}}"),
-            )),
+            ))
         }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

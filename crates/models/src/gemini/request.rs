@@ -112,10 +112,7 @@ fn user(parts: &[&Part], calls: &mut Calls, blobs: &dyn Blobs) -> Result<Vec<Val
 /// Returns the response of a call. The provider knows the field names `output` and `error`.
 /// Pictures are inside.
 fn response(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
-    let kind = match call.is_error() {
-        true => "error",
-        false => "output",
-    };
+    let kind = if call.is_error() { "error" } else { "output" };
     let mut response = json!({
         "id": call.id,
         "name": call.tool,

@@ -66,9 +66,10 @@ fn meaning(words: &str) -> Option<Meaning> {
 fn missing(words: &str) -> String {
     let name = words.split(['\'', '"']).nth(1).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-    match !name.is_empty() && name.chars().all(is_name) {
-        true => format!("{words}; `ollama pull {name}` gets it"),
-        false => format!("{words}; is the base URL that of the server, without a path?"),
+    if !name.is_empty() && name.chars().all(is_name) {
+        format!("{words}; `ollama pull {name}` gets it")
+    } else {
+        format!("{words}; is the base URL that of the server, without a path?")
     }
 }
 

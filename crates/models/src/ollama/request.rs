@@ -94,14 +94,15 @@ impl Size {
             return Ok(power.clamp(SMALLEST_WINDOW, MOST_TOKENS));
         };
         let tokens = (self.text_bytes / BYTES_A_TOKEN).saturating_add(self.image_tokens);
-        match tokens < window {
-            true => Ok(window),
-            false => Err(ModelError::ContextTooLong {
+        if tokens < window {
+            Ok(window)
+        } else {
+            Err(ModelError::ContextTooLong {
                 message: format!(
                     "it has about {tokens} tokens and the window {window}; \
-                     the server would cut it without a word, so it was not sent"
+                 the server would cut it without a word, so it was not sent"
                 ),
-            }),
+            })
         }
     }
 }
@@ -156,9 +157,10 @@ fn user(
     let mut texts = Vec::new();
     let mut images: Vec<&Image> = Vec::new();
     for call in &answered {
-        let content = match call.is_error() {
-            true => format!("The call failed: {}", call.text()),
-            false => call.text().to_owned(),
+        let content = if call.is_error() {
+            format!("The call failed: {}", call.text())
+        } else {
+            call.text().to_owned()
         };
         messages.push(json!({
             "role": "tool", "content": content, "tool_name": call.tool, "tool_call_id": call.id,
@@ -166,9 +168,10 @@ fn user(
         let shown = call.result.map_or(&[][..], |result| &result.images);
         if !shown.is_empty() {
             let (from, to) = (images.len() + 1, images.len() + shown.len());
-            let which = match from == to {
-                true => format!("Picture {from} is"),
-                false => format!("Pictures {from} to {to} are"),
+            let which = if from == to {
+                format!("Picture {from} is")
+            } else {
+                format!("Pictures {from} to {to} are")
             };
             texts.push(format!(
                 "{which} from the call {} of `{}`.",

@@ -98,9 +98,10 @@ impl ReplyReader for Reader {
     }
 
     fn position(&self) -> &'static str {
-        match self.has_begun {
-            true => "before its end",
-            false => "before it began",
+        if self.has_begun {
+            "before its end"
+        } else {
+            "before it began"
         }
     }
 }

@@ -36,9 +36,10 @@ fn system(prompt: &Prompt) -> String {
 
 /// Returns the text of a result. The protocols have no field for failure, so the text says it.
 fn answer_text(answered: &Answered<'_>) -> String {
-    match answered.is_error() {
-        true => format!("The call failed: {}", answered.text()),
-        false => answered.text().to_owned(),
+    if answered.is_error() {
+        format!("The call failed: {}", answered.text())
+    } else {
+        answered.text().to_owned()
     }
 }
 

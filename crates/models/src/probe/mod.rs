@@ -239,9 +239,10 @@ async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
     let fits = lines.is_some_and(|lines| lines.iter().all(Value::is_string))
         && matches!(value["mood"].as_str(), Some("calm" | "wild"))
         && value.as_object().is_some_and(|object| object.len() == 2);
-    match fits {
-        true => ProbeFinding::Works,
-        false => fails(format!("its JSON does not fit: {}", start_of(&text))),
+    if fits {
+        ProbeFinding::Works
+    } else {
+        fails(format!("its JSON does not fit: {}", start_of(&text)))
     }
 }
 

@@ -45,12 +45,13 @@ pub(super) async fn measure(
     let points = points(&text)
         .ok_or_else(|| fails(format!("it gave no coordinates: {}", start_of(&text))))?;
     let clicks = best(&points);
-    match clicks.median_error <= FARTHEST {
-        true => Ok(clicks),
-        false => Err(fails(format!(
+    if clicks.median_error <= FARTHEST {
+        Ok(clicks)
+    } else {
+        Err(fails(format!(
             "its clicks are {:.0} pixels off",
             clicks.median_error
-        ))),
+        )))
     }
 }
 
@@ -92,9 +93,10 @@ fn best(points: &[(f64, f64)]) -> Clicks {
     let others = [Convention::Thousandths, Convention::Fractions].map(under);
     let pixels = under(Convention::Pixels);
     others.into_iter().fold(pixels, |best, other| {
-        match other.median_error < best.median_error {
-            true => other,
-            false => best,
+        if other.median_error < best.median_error {
+            other
+        } else {
+            best
         }
     })
 }

@@ -75,9 +75,10 @@ impl Model for Prompted {
         deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         // A prompt without tools, calls and results needs no change.
-        match write::is_plain(prompt) {
-            true => self.model.reply(prompt, deltas),
-            false => Box::pin(self.ask(prompt, deltas)),
+        if write::is_plain(prompt) {
+            self.model.reply(prompt, deltas)
+        } else {
+            Box::pin(self.ask(prompt, deltas))
         }
     }
 }

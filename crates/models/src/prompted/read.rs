@@ -79,9 +79,10 @@ impl Reader<'_> {
                 return rest;
             }
             let is_closed = first_line(inside).contains("```");
-            let more = match is_closed {
-                true => 0,
-                false => end_of_fence(&text[line.len()..]),
+            let more = if is_closed {
+                0
+            } else {
+                end_of_fence(&text[line.len()..])
             };
             return self.keep(text, line.len() + more);
         }
@@ -137,9 +138,10 @@ impl Reader<'_> {
 
     /// Returns the calls in one JSON value.
     fn calls_of(&self, value: &str) -> Option<Vec<Written>> {
-        let calls = match value.starts_with('[') {
-            true => serde_json::from_str::<Vec<Written>>(value).ok()?,
-            false => vec![serde_json::from_str(value).ok()?],
+        let calls = if value.starts_with('[') {
+            serde_json::from_str::<Vec<Written>>(value).ok()?
+        } else {
+            vec![serde_json::from_str(value).ok()?]
         };
         let is_offered = |call: &Written| self.names.contains(&call.tool.as_str());
         (!calls.is_empty() && calls.iter().all(is_offered)).then_some(calls)

@@ -40,9 +40,10 @@ pub(super) fn as_text(prompt: &Prompt) -> Prompt {
         system,
         messages,
         tools: Vec::new(),
-        output_schema: match prompt.tools.is_empty() {
-            true => prompt.output_schema.clone(),
-            false => None,
+        output_schema: if prompt.tools.is_empty() {
+            prompt.output_schema.clone()
+        } else {
+            None
         },
         screen: prompt.screen,
         max_output_tokens: prompt.max_output_tokens,
@@ -99,10 +100,7 @@ fn written_call(call: &ToolCall) -> Text {
 fn written_result(result: &ToolResult, tool: Option<&str>) -> Text {
     let text = &result.text.text;
     let fence = "`".repeat(3.max(longest_run_of_backticks(text) + 1));
-    let what = match result.is_error {
-        true => "Error",
-        false => "Result",
-    };
+    let what = if result.is_error { "Error" } else { "Result" };
     let pictures = match result.images.len() {
         0 => String::new(),
         1 => "\nIts picture follows.".to_owned(),

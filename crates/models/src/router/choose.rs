@@ -191,9 +191,10 @@ fn why(
     }
     let chosen = &candidates[index];
     let tier = tier_for(wanted.purpose);
-    let mut words = vec![match chosen.tier == tier {
-        true => format!("{} tier", tier.word()),
-        false => format!("{} tier in place of {}", chosen.tier.word(), tier.word()),
+    let mut words = vec![if chosen.tier == tier {
+        format!("{} tier", tier.word())
+    } else {
+        format!("{} tier in place of {}", chosen.tier.word(), tier.word())
     }];
     match policy {
         RoutingPolicy::Order => {}
@@ -244,9 +245,10 @@ fn nobody(candidates: &[Candidate], unfit: &[Option<Unfit>], wanted: &Wanted<'_>
             Some(format!("{}: {words}", candidate.model.name()))
         })
         .collect();
-    let why = match reasons.is_empty() {
-        true => "no model is configured".to_owned(),
-        false => format!("no model can answer this ({})", reasons.join("; ")),
+    let why = if reasons.is_empty() {
+        "no model is configured".to_owned()
+    } else {
+        format!("no model can answer this ({})", reasons.join("; "))
     };
     let is_too_long = unfit
         .iter()

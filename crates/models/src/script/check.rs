@@ -160,9 +160,10 @@ fn check_block(role: &str, block: &Value, place: &str) -> Result<(), String> {
         ("assistant", "thinking") => {
             let text = |field: &str| block[field].as_str().unwrap_or_default();
             let signed = text("signature");
-            match signed.starts_with(SIGNATURE_PREFIX) && signed != signature(text("thinking")) {
-                true => Err(format!("{place} has a thinking block that was changed")),
-                false => Ok(()),
+            if signed.starts_with(SIGNATURE_PREFIX) && signed != signature(text("thinking")) {
+                Err(format!("{place} has a thinking block that was changed"))
+            } else {
+                Ok(())
             }
         }
         ("assistant", "redacted_thinking") => Ok(()),
@@ -184,12 +185,13 @@ fn check_picture(block: &Value, place: &str) -> Result<(), String> {
 }
 
 fn check_text(block: &Value, place: &str) -> Result<(), String> {
-    match block["text"]
+    if block["text"]
         .as_str()
         .is_some_and(|text| !text.trim().is_empty())
     {
-        true => Ok(()),
-        false => Err(format!("{place} has an empty text")),
+        Ok(())
+    } else {
+        Err(format!("{place} has an empty text"))
     }
 }
 

@@ -81,9 +81,10 @@ pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
             deltas.collect(),
         );
     }
-    let stop = reply.stop.unwrap_or(match reply.calls.is_empty() {
-        true => StopReason::EndOfTurn,
-        false => StopReason::ToolCalls,
+    let stop = reply.stop.unwrap_or(if reply.calls.is_empty() {
+        StopReason::EndOfTurn
+    } else {
+        StopReason::ToolCalls
     });
     let mut end = json!({"type": "message_delta", "delta": {"stop_reason": stop_word(stop)}});
     if let Some(output) = output {

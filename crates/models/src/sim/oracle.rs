@@ -61,9 +61,10 @@ fn without_ids(reply: &Reply) -> Reply {
 
 fn check_error(error: &ModelError) -> Result<(), String> {
     let words = error.to_string();
-    match words.chars().count() < 1_500 && !words.contains('\n') {
-        true => Ok(()),
-        false => Err(format!("an error of more than a line: {words:?}")),
+    if words.chars().count() < 1_500 && !words.contains('\n') {
+        Ok(())
+    } else {
+        Err(format!("an error of more than a line: {words:?}"))
     }
 }
 
@@ -93,9 +94,10 @@ fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String
             return Err(format!("a part that is not well-formed: {part:?}"));
         }
     }
-    let expected = match has_calls {
-        true => StopReason::ToolCalls,
-        false => StopReason::EndOfTurn,
+    let expected = if has_calls {
+        StopReason::ToolCalls
+    } else {
+        StopReason::EndOfTurn
     };
     if reply.stop != expected && reply.stop != StopReason::MaxTokens {
         return Err(format!("it stopped for {:?}: {reply:?}", reply.stop));
@@ -115,9 +117,10 @@ fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String
             part => written(part)?,
         };
     }
-    match size > 8 * stream.len() + 1024 {
-        true => Err(format!("{} bytes became {size}", stream.len())),
-        false => Ok(()),
+    if size > 8 * stream.len() + 1024 {
+        Err(format!("{} bytes became {size}", stream.len()))
+    } else {
+        Ok(())
     }
 }
 

@@ -80,9 +80,10 @@ impl Dialect for Messages {
         }
         let mut usage = json!({"output_tokens": script.output_tokens});
         drop_nulls(&mut usage);
-        let reason = match script.calls.is_empty() {
-            true => "end_turn",
-            false => "tool_use",
+        let reason = if script.calls.is_empty() {
+            "end_turn"
+        } else {
+            "tool_use"
         };
         let delta = json!({"stop_reason": reason, "stop_sequence": null});
         events.push(json!({"type": "message_delta", "delta": delta, "usage": usage}));

@@ -75,9 +75,10 @@ impl Dialect for Chat {
             chunks.push(delta(json!({"tool_calls": [begin]})));
             chunks.push(delta(json!({"tool_calls": [more]})));
         }
-        let reason = match script.calls.is_empty() {
-            true => "stop",
-            false => "tool_calls",
+        let reason = if script.calls.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
         };
         let end = json!({"index": 0, "delta": {}, "finish_reason": reason});
         chunks.push(json!({"model": "m-1-2026", "choices": [end]}));

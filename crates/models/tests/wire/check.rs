@@ -4,9 +4,10 @@ use serde_json::Value;
 
 /// Returns the sentence as an error if `holds` is false.
 pub(crate) fn expect(holds: bool, what: &str) -> Result<(), String> {
-    match holds {
-        true => Ok(()),
-        false => Err(format!("broken: {what}")),
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("broken: {what}"))
     }
 }
 

@@ -24,9 +24,10 @@ struct Pixel;
 
 impl Blobs for Pixel {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
-        match *id == BlobId::of(PIXEL) {
-            true => Ok(PIXEL.to_vec()),
-            false => Err("there is one picture only".to_owned()),
+        if *id == BlobId::of(PIXEL) {
+            Ok(PIXEL.to_vec())
+        } else {
+            Err("there is one picture only".to_owned())
         }
     }
 }

@@ -175,9 +175,8 @@ fn items(items: &[Value]) -> Result<(), String> {
             "function_call_output" => {
                 fields(item, &["type", "call_id", "output"], &[])?;
                 expect(open.remove(text(item, "call_id")), "an output names a call")?;
-                match item["output"].is_string() {
-                    true => {}
-                    false => contents(&item["output"], "input_text")?,
+                if !item["output"].is_string() {
+                    contents(&item["output"], "input_text")?
                 }
             }
             "reasoning" => {

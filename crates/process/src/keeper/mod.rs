@@ -127,9 +127,10 @@ pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> boo
 /// Kills a recorded keeper, and with it its tree, if that is sure: one that is not in a namespace
 /// is left to end its tree, for only it knows it. Does not wait.
 pub fn kill_init(identity: &ProcessIdentity) -> io::Result<()> {
-    match is_namespace_init(identity) {
-        true => identity.kill(),
-        false => Ok(()),
+    if is_namespace_init(identity) {
+        identity.kill()
+    } else {
+        Ok(())
     }
 }
 

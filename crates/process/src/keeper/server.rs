@@ -180,9 +180,10 @@ impl Surroundings {
         let confined = confine(&containment)?;
         *self = Self {
             environment: confined.environment,
-            reach: match confined.signals_contained {
-                true => Reach::of_contained(),
-                false => Reach::Machine,
+            reach: if confined.signals_contained {
+                Reach::of_contained()
+            } else {
+                Reach::Machine
             },
             rules: confined.command_rules,
             may_stay: confined.may_stay,

@@ -40,9 +40,10 @@ impl Spares {
     /// Keeps a keeper for the next command.
     pub fn put(&self, keeper: Keeper) {
         let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match spares.len() < MOST {
-            true => spares.push(keeper),
-            false => keeper.end(),
+        if spares.len() < MOST {
+            spares.push(keeper)
+        } else {
+            keeper.end()
         }
     }
 }

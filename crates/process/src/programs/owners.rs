@@ -82,9 +82,10 @@ fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32>
         let (Ok(user), Ok(group)) = (user.parse::<u32>(), group.parse::<u32>()) else {
             continue;
         };
-        match users.contains(&user) {
-            true => drop(names.insert(name, user)),
-            false => drop(others.insert(group)),
+        if users.contains(&user) {
+            drop(names.insert(name, user))
+        } else {
+            drop(others.insert(group))
         }
     }
     let mut own = BTreeSet::from([0]);

@@ -264,9 +264,10 @@ impl Session {
                 Target::Element(id) => {
                     let spot = self.locate_element(tab, id, purpose, key).await?;
                     // Without a point the element need not be visible.
-                    match ["key", "set", "glance"].contains(&purpose) {
-                        true => Ok(spot),
-                        false => self.in_window(spot).await,
+                    if ["key", "set", "glance"].contains(&purpose) {
+                        Ok(spot)
+                    } else {
+                        self.in_window(spot).await
                     }
                 }
                 Target::Point(x, y) => {

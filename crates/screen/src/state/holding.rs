@@ -252,12 +252,15 @@ impl State {
     pub(crate) fn held_since(&self, counted: u32) -> Vec<String> {
         let new = self.holdings.all.iter();
         let new = new.filter(|one| one.shown.number > counted);
-        new.map(|one| match one.is_over {
-            false => format!(
-                "Held: {}. It is not sent until answer_request lets it go.",
-                one.shown
-            ),
-            true => format!("{} was held, and its page gave it up.", one.shown),
+        new.map(|one| {
+            if !one.is_over {
+                format!(
+                    "Held: {}. It is not sent until answer_request lets it go.",
+                    one.shown
+                )
+            } else {
+                format!("{} was held, and its page gave it up.", one.shown)
+            }
         })
         .collect()
     }

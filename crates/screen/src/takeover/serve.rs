@@ -96,9 +96,10 @@ async fn ours_only(State(desk): State<Arc<Desk>>, request: Request, next: Next) 
 }
 
 async fn with_key(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    match desk.has_key(request.headers()) {
-        true => next.run(request).await,
-        false => StatusCode::FORBIDDEN.into_response(),
+    if desk.has_key(request.headers()) {
+        next.run(request).await
+    } else {
+        StatusCode::FORBIDDEN.into_response()
     }
 }
 

@@ -50,9 +50,10 @@ impl Evaluate {
         let value = answer.result.value.unwrap_or(Value::Null);
         let value_text = value.to_string();
         let shown = shorten(&value_text, SHOWN);
-        Ok(match is_truthy(&value) {
-            true => ToolOutput::read(format!("it is {shown}")),
-            false => ToolOutput::error(format!("it is {shown}")),
+        Ok(if is_truthy(&value) {
+            ToolOutput::read(format!("it is {shown}"))
+        } else {
+            ToolOutput::error(format!("it is {shown}"))
         })
     }
 }

@@ -83,9 +83,10 @@ impl Action for TypeTextCall {
         let focus = doing.focus_for_typing(&spot, target, purpose).await?;
         let mut effects = doing.type_at(self, &spot, &focus, &text).await?;
         let is_secret = given != text;
-        let shown = match is_secret {
-            true => "the secret".to_owned(),
-            false => format!("“{}”", cut(&text)),
+        let shown = if is_secret {
+            "the secret".to_owned()
+        } else {
+            format!("“{}”", cut(&text))
         };
         let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
         if self.submit {
@@ -203,9 +204,10 @@ impl Doing<'_> {
         focus: &Focus,
         text: &str,
     ) -> Result<Effects, Failure> {
-        let prepared = match call.replace {
-            true => "gyrus.selectAll()",
-            false => "gyrus.toEnd()",
+        let prepared = if call.replace {
+            "gyrus.selectAll()"
+        } else {
+            "gyrus.toEnd()"
         };
         let standing = self.session.watch(&self.tab, Some(spot), "key").await;
         let input = async {

@@ -122,13 +122,14 @@ impl Doing<'_> {
             Ok(())
         };
         let effects = self.finish(Some(spot), &standing, input).await?;
-        match asked {
-            true => Ok(effects),
-            false => Err(Failure::Broke(format!(
+        if asked {
+            Ok(effects)
+        } else {
+            Err(Failure::Broke(format!(
                 "{} was clicked and asked for no file. {}",
                 spot.told.words,
                 effects.say()
-            ))),
+            )))
         }
     }
 }
@@ -137,9 +138,10 @@ impl Doing<'_> {
 /// another element for it. A button must be.
 async fn locate_upload(session: &Session, tab: &TabState, target: Target) -> Result<Spot, Missed> {
     let spot = session.locate(tab, target, "set", "").await?;
-    match spot.told.kind == "file" {
-        true => Ok(spot),
-        false => session.locate(tab, target, "upload", "").await,
+    if spot.told.kind == "file" {
+        Ok(spot)
+    } else {
+        session.locate(tab, target, "upload", "").await
     }
 }
 
@@ -304,13 +306,15 @@ fn safe_name(name: &str) -> String {
         }
         text
     };
-    let name = match kind.is_empty() {
-        true => cut(stem, 180),
-        false => format!("{}.{}", cut(stem, 160), cut(kind, 20)),
+    let name = if kind.is_empty() {
+        cut(stem, 180)
+    } else {
+        format!("{}.{}", cut(stem, 160), cut(kind, 20))
     };
-    match name.is_empty() {
-        true => "download".to_owned(),
-        false => name,
+    if name.is_empty() {
+        "download".to_owned()
+    } else {
+        name
     }
 }
 

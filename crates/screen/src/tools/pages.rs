@@ -218,9 +218,10 @@ impl Action for AnswerRequestCall {
     /// Measures the page that sends the request, and the destination.
     async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
         let held = held(session, self.request)?;
-        let starts = match self.accept {
-            true => sends(&held),
-            false => Starts::Looking,
+        let starts = if self.accept {
+            sends(&held)
+        } else {
+            Starts::Looking
         };
         let mut aim = whole_page(session, tab, starts)?;
         if let Some(frame) = session.state().frames.get(&held.frame) {
@@ -242,18 +243,15 @@ impl Action for AnswerRequestCall {
         // Taken out here, so that it is answered only once.
         let taken = doing.session.state().answered(number);
         let taken = taken.ok_or_else(|| gone(number))?;
-        let answered: Result<IgnoredAny, CdpError> = match accept {
-            true => {
-                let order = json!({"requestId": taken.id.id});
-                let going = &doing.session.cdp;
-                going
-                    .call(&taken.id.session, "Fetch.continueRequest", order)
-                    .await
-            }
-            false => {
-                crate::browser::block_requests(&doing.session.cdp, vec![taken.id]);
-                Ok(IgnoredAny)
-            }
+        let answered: Result<IgnoredAny, CdpError> = if accept {
+            let order = json!({"requestId": taken.id.id});
+            let going = &doing.session.cdp;
+            going
+                .call(&taken.id.session, "Fetch.continueRequest", order)
+                .await
+        } else {
+            crate::browser::block_requests(&doing.session.cdp, vec![taken.id]);
+            Ok(IgnoredAny)
         };
         answered.map_err(|error| Failure::Broke(format!("{}: {error}", taken.shown)))?;
         let rest = doing.session.settle(SETTLE_LIMIT).await;
@@ -261,9 +259,10 @@ impl Action for AnswerRequestCall {
             .session
             .effects(&doing.tab, None, &standing, rest)
             .await;
-        let done = match accept {
-            true => format!("Let {} go", taken.shown),
-            false => format!("Turned {} away", taken.shown),
+        let done = if accept {
+            format!("Let {} go", taken.shown)
+        } else {
+            format!("Turned {} away", taken.shown)
         };
         Ok(ToolOutput {
             verdict: ActionVerdict::Changed,
@@ -279,11 +278,12 @@ impl Doing<'_> {
             .aim
             .as_ref()
             .is_some_and(|aim| aim.starts.iter().any(wanted));
-        match judged {
-            true => Ok(()),
-            false => Err(Failure::Refused(
+        if judged {
+            Ok(())
+        } else {
+            Err(Failure::Refused(
                 "refused: moved: this is no longer what was judged; look again".to_owned(),
-            )),
+            ))
         }
     }
 

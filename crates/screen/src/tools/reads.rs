@@ -154,12 +154,13 @@ impl Action for WaitCall {
             .session
             .effects(&doing.tab, None, &standing, rest)
             .await;
-        let text = match happened {
-            true => format!("Waited. {}", effects.say()),
-            false => format!(
+        let text = if happened {
+            format!("Waited. {}", effects.say())
+        } else {
+            format!(
                 "Waited {} seconds; nothing changed by itself.",
                 CHANGE_LIMIT.as_secs()
-            ),
+            )
         };
         Ok(ToolOutput::read(text))
     }

@@ -236,9 +236,12 @@ impl Join {
         match self.walked.remove(&id) {
             Some(Ok(walked)) => {
                 // A frame counts whole pixels; a difference of more than rounding is scaling.
-                let scale = |shown: f64, own: f64| match (shown - own).abs() < 1.0 || own < 1.0 {
-                    true => 1.0,
-                    false => shown / own,
+                let scale = |shown: f64, own: f64| {
+                    if (shown - own).abs() < 1.0 || own < 1.0 {
+                        1.0
+                    } else {
+                        shown / own
+                    }
                 };
                 let inside = Place {
                     x,

@@ -17,9 +17,10 @@ pub(crate) fn tree(view: &View) -> String {
             .iter()
             .map(|state| format!("{state:?}"))
             .collect();
-        let states = match states.is_empty() {
-            true => String::new(),
-            false => format!(" [{}]", states.join(" ")),
+        let states = if states.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", states.join(" "))
         };
         let indent = "  ".repeat(usize::from(one.depth));
         let value = value.unwrap_or_default();

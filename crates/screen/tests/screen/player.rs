@@ -34,9 +34,10 @@ pub(crate) async fn play(world: &World, clicks: usize, only_points: bool, seed: 
             if only_points && !by_point {
                 continue;
             }
-            let arguments = match by_point {
-                true => json!({"at": middle}),
-                false => json!({"on": button.id.to_string()}),
+            let arguments = if by_point {
+                json!({"at": middle})
+            } else {
+                json!({"on": button.id.to_string()})
             };
             world.log().await;
             let done = world.act("click", arguments.clone()).await;

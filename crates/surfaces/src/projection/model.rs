@@ -49,9 +49,10 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
                     texts.push(HappeningPart::Text(TextForm::Wrong, cut));
                 }
                 let text = reply.text();
-                let form = match text.trim_start().starts_with('{') {
-                    true => TextForm::Code,
-                    false => TextForm::Prose,
+                let form = if text.trim_start().starts_with('{') {
+                    TextForm::Code
+                } else {
+                    TextForm::Prose
                 };
                 if !text.trim().is_empty() {
                     texts.push(HappeningPart::Text(form, text));

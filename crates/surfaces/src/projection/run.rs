@@ -38,9 +38,10 @@ pub(super) fn parked(parked: &RunParked) -> Happening {
 }
 
 pub(super) fn ended(ended: &RunEnded) -> Happening {
-    let tone = match ended.ending.is_final() && !matches!(ended.ending, Ending::Failed { .. }) {
-        true => Tone::Strong,
-        false => Tone::Bad,
+    let tone = if ended.ending.is_final() && !matches!(ended.ending, Ending::Failed { .. }) {
+        Tone::Strong
+    } else {
+        Tone::Bad
     };
     Happening::detail(Subject::Ended, summary(&ended.ending)).toned(tone)
 }

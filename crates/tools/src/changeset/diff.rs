@@ -197,9 +197,10 @@ fn applied(old: &[u8], hunks: &[Hunk<'_>]) -> Result<Vec<u8>, DiffError> {
     }
     new.extend(&old[next..]);
     let last = new.len().saturating_sub(1);
-    match new[..last].iter().all(|line| line.ends_with(b"\n")) {
-        true => Ok(new.concat()),
-        false => Err(DiffError::Unended),
+    if new[..last].iter().all(|line| line.ends_with(b"\n")) {
+        Ok(new.concat())
+    } else {
+        Err(DiffError::Unended)
     }
 }
 
@@ -247,13 +248,14 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
 fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
     let old = |line: &&(Side, Vec<u8>)| line.0 != Side::New;
     let found = hunk.lines.iter().filter(old).count();
-    match found == said {
-        true => Ok(()),
-        false => Err(DiffError::Length {
+    if found == said {
+        Ok(())
+    } else {
+        Err(DiffError::Length {
             head: hunk.head.to_owned(),
             said,
             found,
-        }),
+        })
     }
 }
 

@@ -101,9 +101,10 @@ impl TypedTool for ApplyChangeset {
             ),
             Err(error) => (false, error.to_string()),
         };
-        match verified {
-            true => settle(applied, &changes, &format!("\nverified:\n{words}")),
-            false => Ok(given_back(applied, &words)),
+        if verified {
+            settle(applied, &changes, &format!("\nverified:\n{words}"))
+        } else {
+            Ok(given_back(applied, &words))
         }
     }
 

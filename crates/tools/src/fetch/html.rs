@@ -103,9 +103,10 @@ impl Page {
 
     fn rendered(self, is_cut: bool) -> Rendered {
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = match title.is_empty() {
-            true => self.out,
-            false => format!("Title: {title}\n\n{}", self.out),
+        let text = if title.is_empty() {
+            self.out
+        } else {
+            format!("Title: {title}\n\n{}", self.out)
         };
         Rendered { text, is_cut }
     }

@@ -21,10 +21,7 @@ fn propose(world: &World, changes: Value) -> Result<String, String> {
     let output = world.call(&BuiltIn::new(ProposeChangeset), arguments);
     assert_eq!(output.verdict, ActionVerdict::NoEffect);
     let text = world.redacted(&output);
-    match output.is_error {
-        true => Err(text),
-        false => Ok(text),
-    }
+    if output.is_error { Err(text) } else { Ok(text) }
 }
 
 /// Returns the changes of a diff in the form in which a loop applies them.

@@ -47,9 +47,10 @@ fn lines(answer: &Value) -> Vec<String> {
             file["path"].as_str().unwrap(),
             file["tokens"],
             file["why"].as_str().unwrap(),
-            match file["chosen"].as_bool().unwrap() {
-                true => "",
-                false => ", too much",
+            if file["chosen"].as_bool().unwrap() {
+                ""
+            } else {
+                ", too much"
             }
         )
     };

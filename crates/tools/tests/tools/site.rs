@@ -193,11 +193,12 @@ impl Site for World {
             .replace("⟦secret:KEY⟧", "hunter2")
             .replace("⟦secret:FOUND⟧", "s3sam")
             .replace("⟦secret:LINES⟧", "one\ntwo");
-        match text.contains("⟦secret:") {
-            true => Err(UnknownSecret {
+        if text.contains("⟦secret:") {
+            Err(UnknownSecret {
                 name: "OTHER".to_owned(),
-            }),
-            false => Ok(text),
+            })
+        } else {
+            Ok(text)
         }
     }
 

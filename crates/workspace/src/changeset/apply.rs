@@ -151,9 +151,10 @@ impl Applied<'_> {
             return Ok(());
         };
         let stat = self.root.stat(&slot(number))?;
-        match stat.is_some_and(|stat| stat.st_ino == old) {
-            true => Ok(()),
-            false => Err(conflict(&step.path, "was replaced just now")),
+        if stat.is_some_and(|stat| stat.st_ino == old) {
+            Ok(())
+        } else {
+            Err(conflict(&step.path, "was replaced just now"))
         }
     }
 

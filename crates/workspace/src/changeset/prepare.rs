@@ -83,9 +83,10 @@ pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>
         wrong.extend(why.map(|why| format!("`{}` {why}", change.path.display())));
         seen.push(stat);
     }
-    match wrong.is_empty() {
-        true => Ok(seen),
-        false => Err(ApplyError::Conflicts(wrong)),
+    if wrong.is_empty() {
+        Ok(seen)
+    } else {
+        Err(ApplyError::Conflicts(wrong))
     }
 }
 

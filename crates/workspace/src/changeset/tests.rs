@@ -178,9 +178,12 @@ fn unfinished(root: &Root<'_>) -> Result<bool, Failed> {
 /// Simulates a crash: from the nth call on, the disk does nothing.
 fn ends_at(nth: usize) -> impl Fn() -> Result<(), Errno> + Sync {
     let calls = AtomicUsize::new(0);
-    move || match calls.fetch_add(1, Relaxed) < nth {
-        true => Ok(()),
-        false => Err(Errno::IO),
+    move || {
+        if calls.fetch_add(1, Relaxed) < nth {
+            Ok(())
+        } else {
+            Err(Errno::IO)
+        }
     }
 }
 
@@ -262,14 +265,13 @@ fn a_disk_that_is_full_for_a_moment_changes_nothing() {
     for nth in 0..calls {
         let world = World::mixed();
         let count = AtomicUsize::new(0);
-        let ended = whole(
-            &world,
-            &world.changes(),
-            &|| match count.fetch_add(1, Relaxed) == nth {
-                true => Err(Errno::NOSPC),
-                false => Ok(()),
-            },
-        );
+        let ended = whole(&world, &world.changes(), &|| {
+            if count.fetch_add(1, Relaxed) == nth {
+                Err(Errno::NOSPC)
+            } else {
+                Ok(())
+            }
+        });
         let expected = match &ended {
             Ok(()) => &after,
             Err(ApplyError::Failed(_)) => &before,

@@ -231,9 +231,10 @@ pub fn take_back(
                     one.before_into(&mut states);
                 }
                 Ok(Stands::After) => {
-                    let took = match is_done {
-                        true => back.take(one, number),
-                        false => Ok(()),
+                    let took = if is_done {
+                        back.take(one, number)
+                    } else {
+                        Ok(())
                     };
                     match took {
                         Ok(()) => {

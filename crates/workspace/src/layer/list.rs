@@ -233,9 +233,10 @@ impl Walk {
         stat: &Stat,
         change: PathChange,
     ) -> Result<(), LayerError> {
-        let mut folders = match is_folder(stat) {
-            true => vec![path.to_owned()],
-            false => Vec::new(),
+        let mut folders = if is_folder(stat) {
+            vec![path.to_owned()]
+        } else {
+            Vec::new()
         };
         while let Some(folder) = folders.pop() {
             let root = if in_upper { &self.upper } else { &self.lower };

@@ -220,9 +220,10 @@ impl WorktreeChange {
 
 /// Returns the path of a file of a store in a readable form.
 pub(super) fn display(directory: &str, path: &Path) -> String {
-    match path.as_os_str().is_empty() {
-        true => directory.to_owned(),
-        false => Path::new(directory).join(path).display().to_string(),
+    if path.as_os_str().is_empty() {
+        directory.to_owned()
+    } else {
+        Path::new(directory).join(path).display().to_string()
     }
 }
 

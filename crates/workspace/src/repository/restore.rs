@@ -52,9 +52,10 @@ pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
         }
         is_done &= decision.is_done();
     }
-    Ok(match is_done {
-        true => Restorable::Done,
-        false => Restorable::Yes,
+    Ok(if is_done {
+        Restorable::Done
+    } else {
+        Restorable::Yes
     })
 }
 

@@ -133,9 +133,10 @@ impl<'a, S: ContentStore> Packer<'a, S> {
     }
 
     fn filling(&mut self, apart: bool) -> &mut Filling {
-        match apart {
-            true => &mut self.apart,
-            false => &mut self.open,
+        if apart {
+            &mut self.apart
+        } else {
+            &mut self.open
         }
     }
 
@@ -145,9 +146,10 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         let Some(number) = number else {
             return Ok(());
         };
-        self.packs[number] = Some(match apart {
-            true => self.store.put_apart(&bytes)?,
-            false => self.store.put(&bytes)?,
+        self.packs[number] = Some(if apart {
+            self.store.put_apart(&bytes)?
+        } else {
+            self.store.put(&bytes)?
         });
         Ok(())
     }

@@ -197,9 +197,10 @@ fn the_one_that_dies() {
         }
     };
     let world = World::at(Path::new(&folder));
-    match world.kept().exists() {
-        false => world.apply(&mut stepped),
-        true => world.take_back(&mut stepped),
+    if !world.kept().exists() {
+        world.apply(&mut stepped)
+    } else {
+        world.take_back(&mut stepped)
     }
 }
 

@@ -207,8 +207,9 @@ fn is_well_formed(reading: &CommandReading) -> Result<(), String> {
         }
     }
     let empty = |command: &gyrus_contract::SimpleCommand| command.words.is_empty();
-    match reading.commands.len() > 2000 || reading.commands.iter().any(empty) {
-        true => Err("too many commands, or one without a word".to_owned()),
-        false => Ok(()),
+    if reading.commands.len() > 2000 || reading.commands.iter().any(empty) {
+        Err("too many commands, or one without a word".to_owned())
+    } else {
+        Ok(())
     }
 }

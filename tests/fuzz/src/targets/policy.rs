@@ -143,11 +143,12 @@ impl PolicyFile {
             may_name: MayName::default(),
         });
         let said = ruling.decision.is_some();
-        match said == ruling.rules.is_empty() || said == ruling.reasons.is_empty() {
-            true => Err(format!(
+        if said == ruling.rules.is_empty() || said == ruling.reasons.is_empty() {
+            Err(format!(
                 "{line}: a decision without a rule, or a rule without one"
-            )),
-            false => Ok(ruling.decision),
+            ))
+        } else {
+            Ok(ruling.decision)
         }
     }
 }
@@ -235,9 +236,10 @@ fn tells_where(error: &PolicyError, text: &str) -> Result<(), String> {
         .problems
         .iter()
         .all(|of| (1..=lines).contains(&of.line));
-    match !error.problems.is_empty() && inside && told.contains("policy.toml") {
-        true => Ok(()),
-        false => Err(format!("the error does not say where: {told}")),
+    if !error.problems.is_empty() && inside && told.contains("policy.toml") {
+        Ok(())
+    } else {
+        Err(format!("the error does not say where: {told}"))
     }
 }
 

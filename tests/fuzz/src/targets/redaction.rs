@@ -229,9 +229,10 @@ fn stays_but_for_markers(text: &str, redacted: &str) -> Result<(), String> {
         rest = &rest[at + piece.len()..];
         last = piece;
     }
-    match text.ends_with(last) && (kept.contains('\0') || rest.is_empty()) {
-        true => Ok(()),
-        false => Err(wrong()),
+    if text.ends_with(last) && (kept.contains('\0') || rest.is_empty()) {
+        Ok(())
+    } else {
+        Err(wrong())
     }
 }
 
@@ -259,8 +260,9 @@ fn innocent(redactor: &Redactor, input: &[u8]) -> Result<(), String> {
         .map(|byte| INNOCENT[usize::from(byte % 16)]);
     let text: String = words.collect();
     let redacted = redactor.redact(&text);
-    match redacted == text {
-        true => Ok(()),
-        false => Err(format!("{text:?} has no secret and becomes {redacted:?}")),
+    if redacted == text {
+        Ok(())
+    } else {
+        Err(format!("{text:?} has no secret and becomes {redacted:?}"))
     }
 }

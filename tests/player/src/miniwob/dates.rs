@@ -82,9 +82,12 @@ pub(super) fn flight(sight: &Sight<'_>) -> Option<Deed> {
         // `SHV` is not part of Nashville.
         let code = format!("({place})");
         let is_code = place.len() == 3 && place.chars().all(|it| it.is_ascii_uppercase());
-        let is_it = |name: &str| match is_code {
-            true => name.contains(&code),
-            false => plain(name).contains(&plain(place)) && name.contains('('),
+        let is_it = |name: &str| {
+            if is_code {
+                name.contains(&code)
+            } else {
+                plain(name).contains(&plain(place)) && name.contains('(')
+            }
         };
         if is_it(&field.value) {
             continue;

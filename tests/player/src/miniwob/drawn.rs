@@ -181,9 +181,10 @@ pub(super) fn line(sight: &Sight<'_>) -> Option<Deed> {
         .iter()
         .find(|blob| blob.colour == [128, 0, 128] && blob.count > 12)?;
     let [x, y] = dot.middle().map(f64::round);
-    let (from, to) = match sight.asked.contains("vertical") {
-        true => ([x, y - 24.0], [x, y + 24.0]),
-        false => ([x - 24.0, y], [x + 24.0, y]),
+    let (from, to) = if sight.asked.contains("vertical") {
+        ([x, y - 24.0], [x, y + 24.0])
+    } else {
+        ([x - 24.0, y], [x + 24.0, y])
     };
     let drag = json!({"do": "drag", "from": from, "to": to});
     Some(Deed::Now(vec![drag], "there".to_owned()))

@@ -106,9 +106,10 @@ pub(super) fn fill(line: &Line, text: &str) -> Value {
 /// Filling a field, unless it holds that already, and then a click.
 pub(super) fn fill_and_click(field: &Line, text: &str, then: &Line) -> Vec<Value> {
     let holds = field.value == text || (!field.value.is_empty() && field.value.ends_with('…'));
-    match holds {
-        true => vec![click(then)],
-        false => vec![fill(field, text), click(then)],
+    if holds {
+        vec![click(then)]
+    } else {
+        vec![fill(field, text), click(then)]
     }
 }
 

@@ -139,9 +139,10 @@ fn enters(asked: &str) -> Option<Vec<Step>> {
         return Some(vec![types(1, text), submit()]);
     }
     if let Some(text) = between(asked, "Type \"", "\" in ") {
-        let text = match asked.contains("all upper case") {
-            true => text.to_uppercase(),
-            false => text.to_lowercase(),
+        let text = if asked.contains("all upper case") {
+            text.to_uppercase()
+        } else {
+            text.to_lowercase()
         };
         return Some(vec![types(1, &text), submit()]);
     }

@@ -35,9 +35,10 @@ pub(super) fn ticket(sight: &Sight<'_>) -> Option<Deed> {
         words.iter().filter_map(|line| duration(line)).collect()
     };
     let all = offers.iter().zip(sizes);
-    let (best, _) = match asked.contains("cheapest") || asked.contains("shortest") {
-        true => all.min_by_key(|(_, size)| *size)?,
-        false => all.max_by_key(|(_, size)| *size)?,
+    let (best, _) = if asked.contains("cheapest") || asked.contains("shortest") {
+        all.min_by_key(|(_, size)| *size)?
+    } else {
+        all.max_by_key(|(_, size)| *size)?
     };
     Some(Deed::Do(vec![click(best)]))
 }

@@ -400,8 +400,9 @@ pub(super) fn bought(sight: &Sight<'_>) -> Option<Deed> {
     };
     let all = plain(&words.join(" "));
     let price: f64 = all.rsplit_once('$')?.1.split(' ').next()?.parse().ok()?;
-    Some(Deed::Do(match price < most {
-        true => vec![click(sight.one("button", "Buy")?)],
-        false => vec![extract()],
+    Some(Deed::Do(if price < most {
+        vec![click(sight.one("button", "Buy")?)]
+    } else {
+        vec![extract()]
     }))
 }

@@ -122,9 +122,10 @@ mod tests {
             let denies = text.contains(denied);
             asked.borrow_mut().push(text);
             let reason = "no".to_owned();
-            ready(match denies {
-                true => Err(Refusal::Denied { to, reason }),
-                false => Ok(()),
+            ready(if denies {
+                Err(Refusal::Denied { to, reason })
+            } else {
+                Ok(())
             })
         };
         let look_up = |name: String| {

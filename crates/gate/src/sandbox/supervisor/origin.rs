@@ -162,9 +162,10 @@ impl Boundary {
             Sign::Others(_) => self.unknown(),
             Sign::Noted(noted) => {
                 let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
-                match found.all(|socket| noted.contains(&socket.identity)) {
-                    true => Origin::Inside,
-                    false => Origin::Outside,
+                if found.all(|socket| noted.contains(&socket.identity)) {
+                    Origin::Inside
+                } else {
+                    Origin::Outside
                 }
             }
         }

@@ -28,9 +28,10 @@ impl Desk {
         let socket = socket_with(family, kind, flags | SocketFlags::CLOEXEC, protocol)?;
         self.twins
             .keep(socket.try_clone().map_err(|_| Errno::MFILE)?)?;
-        let closed_on_exec = match flags.contains(SocketFlags::CLOEXEC) {
-            true => OFlags::CLOEXEC,
-            false => OFlags::empty(),
+        let closed_on_exec = if flags.contains(SocketFlags::CLOEXEC) {
+            OFlags::CLOEXEC
+        } else {
+            OFlags::empty()
         };
         Ok(Made::Opened(socket, closed_on_exec))
     }

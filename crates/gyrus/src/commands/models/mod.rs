@@ -111,9 +111,10 @@ fn line(candidate: &Candidate, was_measured: bool) -> String {
         Some(price) => self::price(&price),
         None => "price unknown".to_owned(),
     });
-    let tools = match candidate.is_prompted {
-        true => Some("prompted tool calls"),
-        false => (facts.tools == Some(true)).then_some("tool calls"),
+    let tools = if candidate.is_prompted {
+        Some("prompted tool calls")
+    } else {
+        (facts.tools == Some(true)).then_some("tool calls")
     };
     words.extend(tools.map(str::to_owned));
     words.extend((facts.images == Some(true)).then(|| "pictures".to_owned()));

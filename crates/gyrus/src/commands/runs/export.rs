@@ -37,9 +37,10 @@ impl Export {
         let store = gyrus.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let name = log_name(run);
-        let needed = match self.with_files {
-            true => None,
-            false => Some(needed(&store.reader(&name)?, Pictures::With)?),
+        let needed = if self.with_files {
+            None
+        } else {
+            Some(needed(&store.reader(&name)?, Pictures::With)?)
         };
         let wanted = |id: &BlobId| needed.as_ref().is_none_or(|needed| needed.contains(id));
         let exported = if self.file == Path::new("-") {

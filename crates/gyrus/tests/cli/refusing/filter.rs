@@ -44,9 +44,10 @@ fn install(program: &mut [libc::sock_filter]) -> io::Result<()> {
                 &raw const program,
             ) == 0
     };
-    match installed {
-        true => Ok(()),
-        false => Err(io::Error::last_os_error()),
+    if installed {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

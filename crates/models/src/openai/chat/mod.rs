@@ -39,9 +39,10 @@ impl Protocol for Chat {
     ) -> Result<Value, ModelError> {
         // The provider refuses the old name for its newer models; compatible servers know only
         // the old one, and some ignore the new one in silence.
-        let limit_field = match is_own(&connection.base_url) {
-            true => "max_completion_tokens",
-            false => "max_tokens",
+        let limit_field = if is_own(&connection.base_url) {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
         };
         request::body(prompt, connection, limit_field)
     }

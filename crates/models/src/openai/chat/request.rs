@@ -115,9 +115,10 @@ fn assistant_message(parts: &[&Part], calls: &mut Calls) -> Value {
             Part::Image(_) | Part::Thinking(_) | Part::ToolResult(_) => {}
         }
     }
-    let content = match texts.is_empty() {
-        true => Value::Null,
-        false => texts.join("\n").into(),
+    let content = if texts.is_empty() {
+        Value::Null
+    } else {
+        texts.join("\n").into()
     };
     let mut message = json!({"role": "assistant", "content": content});
     if !called.is_empty() {

@@ -178,9 +178,10 @@ impl Reader {
     }
 
     fn bound(&self) -> Result<(), ModelError> {
-        match self.open.len() + self.done.len() < MAX_PARTS {
-            true => Ok(()),
-            false => Err(bad(format!("the reply has more than {MAX_PARTS} items"))),
+        if self.open.len() + self.done.len() < MAX_PARTS {
+            Ok(())
+        } else {
+            Err(bad(format!("the reply has more than {MAX_PARTS} items")))
         }
     }
 

@@ -101,9 +101,10 @@ fn organs(model: Arc<dyn Model>, web: &Web, screen: Option<Arc<dyn Screen>>) -> 
 /// A folder in memory where there is one.
 fn scratch() -> TempDir {
     let memory = Path::new("/dev/shm");
-    match memory.is_dir() {
-        true => TempDir::new_in(memory).unwrap(),
-        false => TempDir::new().unwrap(),
+    if memory.is_dir() {
+        TempDir::new_in(memory).unwrap()
+    } else {
+        TempDir::new().unwrap()
     }
 }
 
@@ -455,9 +456,10 @@ async fn what_does_not_help_is_told_left_and_then_a_person_is_told() {
         if seen(prompt).contains("cut off") {
             return finish(prompt, "the person was right");
         }
-        match screen(prompt).contains("\"Nothing\"") {
-            true => click(prompt, "Nothing"),
-            false => acts(json!([{"do": "open_url", "url": FRONT}])),
+        if screen(prompt).contains("\"Nothing\"") {
+            click(prompt, "Nothing")
+        } else {
+            acts(json!([{"do": "open_url", "url": FRONT}]))
         }
     });
     let config = CognitiveConfig::reactive().with_perception(PerceptionMode::Tree);
