@@ -83,9 +83,9 @@ fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32>
             continue;
         };
         if users.contains(&user) {
-            drop(names.insert(name, user))
+            names.insert(name, user);
         } else {
-            drop(others.insert(group))
+            others.insert(group);
         }
     }
     let mut own = BTreeSet::from([0]);
