@@ -101,6 +101,14 @@ pub enum Error {
         /// The content found instead, and the proof that it is wrong.
         why: String,
     },
+    /// The seal of a log is damaged.
+    #[error("the seal of {name} is damaged: {why}; restore its file `sealed` from a copy")]
+    BadSeal {
+        /// The log.
+        name: LogName,
+        /// The mistake.
+        why: String,
+    },
     /// A text is not a valid kind of entry.
     #[error("`{given}` is not a kind of entry; it is of a-z, 0-9, `.`, `_` and `-`, at most 64")]
     BadKind {
@@ -158,6 +166,14 @@ pub enum Error {
     /// The log does not have this blob, or no longer has it.
     #[error("{name} does not have the blob {id}; it was dropped, or never put")]
     BlobMissing {
+        /// The log.
+        name: LogName,
+        /// The blob.
+        id: BlobId,
+    },
+    /// A blob that the log had when it was finished is missing, and nobody dropped it.
+    #[error("the blob {id} of {name} is lost; restore it from a copy of the log")]
+    BlobLost {
         /// The log.
         name: LogName,
         /// The blob.

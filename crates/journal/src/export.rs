@@ -20,14 +20,18 @@ use crate::{
     DiskFile, Error, LogName, Store,
     blobs::{self, BLOB_LIMIT},
     scan::Scan,
+    seal::{self, Seal},
     segment::{Files, SEGMENT_BYTES, write_all},
     store::{self, Staged},
     take::copy,
     writer::BATCH_LIMIT,
 };
 
-/// The version of the format of exports that this program writes and reads.
+/// The version of the format of exports without a seal, which every version of this program reads.
 const EXPORT: u32 = 1;
+
+/// The version of the format of exports with a seal.
+const SEALED_EXPORT: u32 = 2;
 
 /// Maximum length of a line between parts, in bytes.
 const PART_LIMIT: u64 = 1 << 10;
@@ -60,6 +64,8 @@ enum Part {
     Log { export: u32, name: String },
     /// A segment. Segments come in order.
     Segment { number: u32, bytes: u64 },
+    /// The seal, which lists the blobs of the export. It follows the segments, if there is one.
+    Seal { bytes: u64 },
     /// A blob.
     Blob { id: BlobId, bytes: u64 },
     /// The end, followed by no bytes. Always the last part; `hash` covers everything before this
@@ -74,6 +80,9 @@ enum Part {
 impl Store {
     /// Exports a log as one file, with those of its blobs that are `wanted`. Another process may be
     /// writing the log; the export holds the log's content at some moment during the call.
+    ///
+    /// # Errors
+    /// Returns the error of [`Store::verify`] if the log is damaged; then nothing is written.
     pub fn export(
         &self,
         name: &LogName,
@@ -81,6 +90,8 @@ impl Store {
         out: &mut dyn Write,
     ) -> Result<Exported, Error> {
         let files = self.existing(name)?;
+        let seal = Seal::read(&files)?;
+        self.verify(name)?;
         let mut out = Out {
             files: &files,
             out,
@@ -88,7 +99,11 @@ impl Store {
             bytes: 0,
         };
         out.part(&Part::Log {
-            export: EXPORT,
+            export: if seal.is_some() {
+                SEALED_EXPORT
+            } else {
+                EXPORT
+            },
             name: name.to_string(),
         })?;
         let mut scan = Scan::open(&files, 1)?;
@@ -104,6 +119,14 @@ impl Store {
                 break;
             }
             scan = Scan::open(&files, number + 1)?;
+        }
+        if let Some(mut seal) = seal {
+            seal.blobs.retain(wanted);
+            let text = seal.encode(&files);
+            let bytes = text.len() as u64;
+            out.part(&Part::Seal { bytes })?;
+            out.write(&text)?;
+            out.write(b"\n")?;
         }
         let (ids, left_out): (Vec<_>, Vec<_>) = blobs::list(&files)?.into_iter().partition(wanted);
         for id in &ids {
@@ -136,12 +159,12 @@ impl Store {
         };
         let name = match from.part()? {
             Part::Log {
-                export: EXPORT,
+                export: EXPORT | SEALED_EXPORT,
                 name,
             } => name.parse::<LogName>()?,
             Part::Log { export, .. } => {
                 return Err(bad(format!(
-                    "it has format {export}, this program reads {EXPORT}"
+                    "it has format {export}, this program reads {SEALED_EXPORT}"
                 )));
             }
             _ => return Err(bad("it does not begin with the name of a log")),
@@ -268,6 +291,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
                 }
                 (files.segment_path(number), bytes, SEGMENT_LIMIT, None)
             }
+            Part::Seal { bytes } => (seal::path(files), bytes, BLOB_LIMIT as u64, None),
             Part::Blob { id, bytes } => {
                 blobs += 1;
                 (
@@ -300,7 +324,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
             .disk
             .create_new(&path)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => bad("it has a blob twice"),
+                io::ErrorKind::AlreadyExists => bad("it has a blob or its seal twice"),
                 _ => Error::io("create", &path)(error),
             })?;
         let hash = from.file(file.as_ref(), &path, bytes)?;
@@ -322,6 +346,8 @@ fn check(files: &Arc<Files>) -> Result<(), Error> {
         } => bad(format!(
             "segment {segment} is damaged at entry {seq}: {why}"
         )),
+        Error::BadSeal { why, .. } => bad(format!("its seal is damaged: {why}")),
+        Error::BlobLost { id, .. } => bad(format!("the blob {id} is missing")),
         other => other,
     })?;
     if verified.tail.is_some() {

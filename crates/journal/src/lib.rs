@@ -20,6 +20,7 @@ mod entry;
 mod line;
 mod lines;
 mod segment;
+mod seal;
 mod scan;
 mod seek;
 mod lock;

@@ -12,7 +12,8 @@ use gyrus_contract::BlobId;
 use uuid::Uuid;
 
 use crate::{
-    Disk, Error, LockMode, LogName, Store, Take, blobs, home::make_folder, lock, segment::Files,
+    Disk, Error, LockMode, LogName, Store, Take, blobs, home::make_folder, lock, seal::Seal,
+    segment::Files,
 };
 
 impl Store {
@@ -43,6 +44,8 @@ impl Store {
     ) -> Result<u64, Error> {
         let files = self.lockable(name)?;
         let _lock = lock::take(&files, Take::IfFree)?;
+        // A blob that the seal lists is never missing, whenever the power goes.
+        Seal::keep_blobs(&files, &|id| !which(id))?;
         let mut dropped = 0;
         for id in blobs::list(&files)?.into_iter().filter(which) {
             let path = files.blobs().join(id.to_string());

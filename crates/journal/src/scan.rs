@@ -16,6 +16,7 @@ use crate::{
     Error,
     line::{Line, START},
     lines::{Lines, Piece},
+    seal::Seal,
     segment::{End, Files, Segment},
 };
 
@@ -196,6 +197,9 @@ impl Scan {
     /// Returns the proof that an entry was on disk where the scan found none, if there is any.
     fn proof(&mut self) -> Result<Option<String>, Error> {
         let seq = self.seq + 1;
+        if let Some(proof) = self.sealed(seq)? {
+            return Ok(Some(proof));
+        }
         let header = &self.segment.header;
         if header.synced >= seq {
             return Ok(Some(format!(
@@ -228,6 +232,22 @@ impl Scan {
                 Piece::Cut | Piece::End => return Ok(None),
             }
         }
+    }
+
+    /// Returns the proof of the log's seal that an entry was on disk. A damaged seal proves nothing.
+    fn sealed(&self, seq: u64) -> Result<Option<String>, Error> {
+        let seal = match Seal::read(&self.files) {
+            Err(Error::BadSeal { .. }) => None,
+            read => read?.filter(|seal| seal.entries >= seq),
+        };
+        let Some(seal) = seal else {
+            return Ok(None);
+        };
+        self.files.check_no_gap(seq)?;
+        let entries = seal.entries;
+        Ok(Some(format!(
+            "the log was finished with entries up to {entries}"
+        )))
     }
 
     /// Returns the number of a line that verifies alone, and the entry up to which it claims that all
@@ -309,7 +329,11 @@ impl Walk {
     fn next_segment(&mut self) -> Result<bool, Error> {
         if self.scan.end.is_none() {
             // The segment is read again up to the end that is known now: there may be more entries.
-            return Ok(self.scan.look_for_end()?.is_some());
+            if self.scan.look_for_end()?.is_some() {
+                return Ok(true);
+            }
+            self.files.check_no_gap(self.last.0 + 1)?;
+            return Ok(false);
         }
         self.scan = Scan::open(&self.files, self.scan.segment.number + 1)?;
         Ok(true)

@@ -14,7 +14,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Disk, DiskFile, Entry, Error, Holder, LogName,
@@ -74,23 +74,11 @@ pub(crate) struct SegmentHeader {
 impl SegmentHeader {
     /// Returns the header as a line with its newline.
     pub(crate) fn encode(&self, key: &Key) -> Vec<u8> {
-        let mut text = serde_json::to_vec(self).expect("a header has string keys only");
-        text.pop();
-        let hash = key.hash(&text);
-        text.extend_from_slice(format!(",\"hash\":\"{hash}\"}}\n").as_bytes());
-        text
+        signed(self, key)
     }
 
     fn parse(line: &[u8], key: &Key) -> Result<Self, String> {
-        let split = line
-            .len()
-            .checked_sub(HASH_LENGTH)
-            .ok_or("its header is cut")?;
-        let (text, end) = line.split_at(split);
-        if end != format!(",\"hash\":\"{}\"}}", key.hash(text)).as_bytes() {
-            return Err("its header does not match its hash, or is that of another log".to_owned());
-        }
-        serde_json::from_slice(line).map_err(|error| format!("its header is not one: {error}"))
+        read_signed(line, key).map_err(|why| format!("its header is invalid: {why}"))
     }
 
     /// Returns the number and hash of the entry that the first one of this segment follows.
@@ -98,6 +86,26 @@ impl SegmentHeader {
         self.previous
             .map_or((0, line::genesis()), |end| (end.seq, end.hash))
     }
+}
+
+/// Returns a JSON object as a line with its newline, whose last field is the keyed hash of what
+/// stands before it.
+pub(crate) fn signed(object: &impl Serialize, key: &Key) -> Vec<u8> {
+    let mut text = serde_json::to_vec(object).expect("it has string keys only");
+    text.pop();
+    let hash = key.hash(&text);
+    text.extend_from_slice(format!(",\"hash\":\"{hash}\"}}\n").as_bytes());
+    text
+}
+
+/// Parses a line that [`signed`] returned, without its newline.
+pub(crate) fn read_signed<T: DeserializeOwned>(line: &[u8], key: &Key) -> Result<T, String> {
+    let split = line.len().checked_sub(HASH_LENGTH).ok_or("it is cut")?;
+    let (text, end) = line.split_at(split);
+    if end != format!(",\"hash\":\"{}\"}}", key.hash(text)).as_bytes() {
+        return Err("it does not match its hash, or belongs to another log".to_owned());
+    }
+    serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
 /// An open segment.
@@ -175,6 +183,16 @@ impl Files {
         match numbers.last() {
             Some(last) => Ok(*last),
             None => Err(self.corrupt(1, 0, 1, "the segment is missing")),
+        }
+    }
+
+    /// Checks that no segment is missing between the first and the last. The error says that the
+    /// entry `seq` is the first one missing.
+    pub(crate) fn check_no_gap(&self, seq: u64) -> Result<(), Error> {
+        match self.last_segment() {
+            Ok(_) => Ok(()),
+            Err(Error::Corrupt { segment, why, .. }) => Err(self.corrupt(segment, 0, seq, why)),
+            Err(error) => Err(error),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
     lock,
     os::{disk::OsDisk, mounts},
     scan::{Scan, Walk},
+    seal::Seal,
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
     take,
 };
@@ -44,6 +45,10 @@ pub struct Verified {
     pub head: Digest,
     /// The bytes that the next taking will set aside.
     pub tail: Option<Tail>,
+    /// Number of blobs.
+    pub blobs: u64,
+    /// Whether the log is sealed: all that it had when it was finished is there.
+    pub is_sealed: bool,
 }
 
 /// A state home on a disk. Clones are the same store.
@@ -191,9 +196,15 @@ impl Store {
         Ok(Inbox::new(self.existing(name)?))
     }
 
-    /// Reads a whole log and checks its chain from the first entry.
+    /// Reads a whole log and checks its chain from the first entry, its seal if it has one, and the
+    /// hash of every blob.
     pub fn verify(&self, name: &LogName) -> Result<Verified, Error> {
-        verify(&self.existing(name)?)
+        let files = self.existing(name)?;
+        let verified = verify(&files)?;
+        for id in blobs::list(&files)? {
+            blobs::check(&files, &id)?;
+        }
+        Ok(verified)
     }
 
     pub(crate) fn files(&self, name: &LogName) -> Files {
@@ -279,12 +290,34 @@ pub(crate) struct Staged {
     pub(crate) lock: lock::Lock,
 }
 
-/// Checks the whole chain of a log.
+/// Checks the whole chain of a log and its seal, and that the blobs listed there exist.
 pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
+    let seal = Seal::read(files)?;
     let mut walk = Walk::new(files, Scan::open(files, 1)?);
     let mut erased = 0;
-    while let Some(is_erased) = walk.next(&mut |line| line.is_erased())? {
+    while let Some((seq, hash, is_erased)) =
+        walk.next(&mut |line| (line.header.seq, line.hash, line.is_erased()))?
+    {
         erased += u64::from(is_erased);
+        if seal
+            .as_ref()
+            .is_some_and(|seal| seal.entries == seq && seal.head != hash)
+        {
+            let why = "the log was finished with another entry in its place";
+            return Err(files.corrupt(walk.scan.segment.number, 0, seq, why));
+        }
+    }
+    let blobs = blobs::list(files)?;
+    let is_there = |id: &&BlobId| blobs.binary_search(id).is_ok();
+    if let Some(lost) = seal
+        .iter()
+        .flat_map(|seal| &seal.blobs)
+        .find(|id| !is_there(id))
+    {
+        return Err(Error::BlobLost {
+            name: files.name.clone(),
+            id: *lost,
+        });
     }
     let position = walk.scan.position();
     let tail = walk.scan.tail()?;
@@ -293,6 +326,8 @@ pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
         erased,
         head: position.hash,
         tail,
+        blobs: blobs.len() as u64,
+        is_sealed: seal.is_some(),
     })
 }
 

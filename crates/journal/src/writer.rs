@@ -1,7 +1,7 @@
 //! Writing a log: entries are checked, chained and buffered as they are appended. `flush` puts them
 //! on disk.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, io, sync::Arc};
 
 use gyrus_contract::BlobId;
 use serde_json::value::RawValue;
@@ -14,6 +14,7 @@ use crate::{
     home::Home,
     line::{self, BatchStart, PAYLOAD_LIMIT},
     lock::Lock,
+    seal::Seal,
     segment::Files,
     take::Output,
 };
@@ -128,6 +129,25 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Puts everything appended so far on disk, and then the log's seal: the statement that it is
+    /// finished with these entries and the blobs that it has. Entries that are appended later are
+    /// not covered by it. Dropping the future leaves the sealing under way.
+    pub async fn seal(&self) -> Result<(), Error> {
+        self.barrier().await?;
+        let shared = Arc::clone(&self.shared);
+        let sealing = tokio::task::spawn_blocking(move || {
+            let (entries, head) = {
+                let state = shared.accepting()?;
+                (state.seq, state.hash)
+            };
+            Seal::of(&shared.files, entries, head)?.write(&shared.files)
+        });
+        sealing
+            .await
+            .map_err(io::Error::other)
+            .map_err(Error::io("seal", &self.shared.files.folder))?
     }
 
     /// Returns the number that the next entry gets.

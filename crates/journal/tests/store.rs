@@ -607,3 +607,136 @@ async fn a_thousand_inboxes_are_watched_at_once() {
         .await
         .expect("watching anew works");
 }
+
+/// Writes a log of three segments with two entries each and two blobs, and finishes it.
+fn finished(store: &Store, name: &LogName) {
+    drop(store.create(name).unwrap());
+    for _ in 0..2 {
+        let (writer, _) = store.take(name, Take::IfFree).unwrap();
+        write(&writer, 3);
+        writer.put_blob(&[1; 100]).unwrap();
+        writer.put_blob(&[2; 100]).unwrap();
+        writer.barrier_blocking().unwrap();
+        if writer.next_seq() == 7 {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap();
+            runtime.block_on(writer.seal()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_finished_log_knows_what_it_had() {
+    let (_folder, store, name) = store();
+    finished(&store, &name);
+    let verified = store.verify(&name).unwrap();
+    assert_eq!(
+        (verified.entries, verified.blobs, verified.is_sealed),
+        (6, 2, true)
+    );
+    let dropped = gyrus_contract::BlobId::of(&[1; 100]);
+    let mut export = Vec::new();
+    store
+        .export(&name, &|id| *id != dropped, &mut export)
+        .unwrap();
+    store.drop_blobs(&name, &|id| *id == dropped).unwrap();
+    assert_eq!(store.verify(&name).unwrap().blobs, 1, "dropped, not lost");
+    let (_elsewhere, other, _) = self::store();
+    other.import(&mut export.as_slice()).unwrap();
+    assert_eq!(
+        other.verify(&name).unwrap(),
+        store.verify(&name).unwrap(),
+        "an import is as finished as what was exported"
+    );
+}
+
+#[test]
+fn what_a_finished_log_lost_is_found() {
+    fn flip(path: &Path, from_end: usize) {
+        let mut bytes = fs::read(path).unwrap();
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }
+    fn cut_off_a_line(path: &Path) {
+        let bytes = fs::read(path).unwrap();
+        let line = memchr::memrchr(b'\n', &bytes[..bytes.len() - 1]).unwrap();
+        fs::write(path, &bytes[..=line]).unwrap();
+    }
+    // With the first entry that cannot be read, if there is one.
+    type Case = (&'static str, fn(&Path), Option<u64>);
+    let cases: [Case; 9] = [
+        (
+            "000002.jsonl",
+            |path| fs::remove_file(path).unwrap(),
+            Some(1),
+        ),
+        (
+            "000003.jsonl",
+            |path| fs::remove_file(path).unwrap(),
+            Some(4),
+        ),
+        ("000003.jsonl", |path| flip(path, 50), Some(6)),
+        ("000003.jsonl", cut_off_a_line, Some(6)),
+        ("blobs", |path| remove_one(path), None),
+        ("blobs", |path| flip(&any_file(path), 7), None),
+        ("sealed", |path| flip(path, 50), None),
+        ("sealed", |path| fs::write(path, "").unwrap(), None),
+        ("sealed", |path| fs::write(path, "{}\n").unwrap(), None),
+    ];
+    fn any_file(folder: &Path) -> PathBuf {
+        let mut files = fs::read_dir(folder).unwrap();
+        files.next().unwrap().unwrap().path()
+    }
+    fn remove_one(folder: &Path) {
+        fs::remove_file(any_file(folder)).unwrap();
+    }
+    for (number, (file, damage, lost)) in cases.into_iter().enumerate() {
+        let (_folder, store, name) = store();
+        finished(&store, &name);
+        damage(&store.folder(&name).join(file));
+        let what = format!("case {number}: {file}");
+        let mut export = Vec::new();
+        let exported = store.export(&name, &|_| true, &mut export);
+        assert!(exported.is_err() && export.is_empty(), "{what}");
+        let error = store.verify(&name).unwrap_err();
+        let Some(lost) = lost else {
+            assert!(!matches!(error, Error::Corrupt { .. }), "{what}: {error}");
+            continue;
+        };
+        let taken = store.take(&name, Take::IfFree).unwrap_err();
+        let read: Vec<_> = store.reader(&name).unwrap().entries(1).unwrap().collect();
+        assert_eq!(read.len() as u64, lost, "{what}: {read:?}");
+        let read = read.into_iter().next_back().unwrap().unwrap_err();
+        let found = |error: &Error| match error {
+            Error::Corrupt { seq, .. } => *seq,
+            _ => panic!("{what}: {error}"),
+        };
+        assert_eq!((found(&error), found(&read)), (lost, lost), "{what}");
+        assert!(matches!(taken, Error::Corrupt { .. }), "{what}: {taken}");
+    }
+}
+
+#[test]
+fn a_log_that_lost_a_segment_is_damaged_also_while_it_is_unfinished() {
+    let (_folder, store, name) = store();
+    drop(store.create(&name).unwrap());
+    for _ in 0..3 {
+        let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+        write(&writer, 2);
+    }
+    fs::remove_file(segment(&store, &name, 3)).unwrap();
+    let error = store.verify(&name).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Corrupt {
+                segment: 3,
+                seq: 3,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}

@@ -291,7 +291,11 @@ impl Driver {
             .into()
         };
         self.core.log.append(last)?;
-        self.core.log.barrier().await?;
+        if ending.is_final() {
+            self.core.log.seal().await?;
+        } else {
+            self.core.log.barrier().await?;
+        }
         Ok(Finished {
             run: self.core.started.run,
             ending,

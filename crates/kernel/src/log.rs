@@ -78,6 +78,14 @@ impl Log {
         Ok(())
     }
 
+    /// Returns when everything appended so far is on disk, and the journal says that it is finished.
+    pub(crate) async fn seal(&self) -> Result<(), Stop> {
+        self.barrier().await?;
+        // The run is over with its last entry: without a seal it only proves less.
+        let _ = self.writer()?.seal().await;
+        Ok(())
+    }
+
     pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
         let id = BlobId::of(bytes);
         if self.held().contains(&id) {

@@ -313,4 +313,46 @@ fn damage_is_found_and_named() {
     fs::write(&segment, bytes).unwrap();
     let said = world.gyrus(&["runs", "verify"]).exits(1);
     assert!(said.out.contains("is damaged"), "{said:?}");
+    let copy = world.path("copy");
+    world
+        .gyrus(&["runs", "export", "last", copy.to_str().unwrap()])
+        .exits(1)
+        .says("is not exported");
+    assert!(!copy.exists());
+}
+
+/// The last step of a run that is over is edited: the run does not become one that can be resumed.
+#[test]
+fn a_finished_run_stays_finished_or_is_damaged() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let verified = world.gyrus(&["runs", "verify"]).exits(0).out;
+    assert!(verified.contains(", finished, "), "{verified}");
+    let folder = world
+        .path("home/journal/runs")
+        .join(world.runs()[0].to_string());
+    let segment = folder.join("000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let last_cycle = text.rfind("\"cycle.ended\"").expect("a cycle ended");
+    let mut edited = whole.clone();
+    edited[last_cycle + 40] ^= 1;
+    fs::write(&segment, edited).unwrap();
+    let said = world.gyrus(&["runs", "verify"]).exits(1);
+    assert!(said.out.contains("was finished with entries"), "{said:?}");
+    let listed = world.gyrus(&["runs"]).exits(0).out;
+    assert!(listed.contains("cannot be read"), "{listed}");
+    world.gyrus(&["resume", "last"]).exits(1).says("is damaged");
+    fs::write(&segment, whole).unwrap();
+    world.gyrus(&["runs", "verify"]).exits(0);
+
+    let blob = fs::read_dir(folder.join("blobs")).unwrap().next().unwrap();
+    fs::remove_file(blob.unwrap().path()).unwrap();
+    let said = world.gyrus(&["runs", "verify"]).exits(1);
+    assert!(said.out.contains("is lost"), "{said:?}");
+    let copy = world.path("copy");
+    world
+        .gyrus(&["runs", "export", "last", copy.to_str().unwrap()])
+        .exits(1)
+        .says("all of its entries can still be read");
 }

@@ -11,7 +11,10 @@ use gyrus_journal::{Exported, LogName, Store};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
-use super::blobs::{Pictures, needed};
+use super::{
+    blobs::{Pictures, needed},
+    verify::verify,
+};
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{console::put, output};
 
@@ -37,6 +40,10 @@ impl Export {
         let store = gyrus.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let name = log_name(run);
+        verify(&store, run).map_err(|failure| Failure {
+            message: format!("run {} is not exported: {}", run.short(), failure.message),
+            ..failure
+        })?;
         let needed = if self.with_files {
             None
         } else {

@@ -1,15 +1,19 @@
 //! `gyrus runs verify`
 
 use clap::Args;
+use gyrus_contract::RunId;
+use gyrus_journal::{Error, Store, Verified};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
+use super::blobs::{Pictures, needed};
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::output;
 
-/// Check the chain of runs from their first entry to their last
+/// Check the chain of runs from their first entry to their last, and their blobs
 ///
-/// It finds accidents. It does not protect from a person who can write the files.
+/// Of a finished run, it finds whatever is missing or changed. It finds accidents. It does not protect
+/// from a person who can write the files.
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The runs: `last`, an id, or the start or end of one (default: all)
@@ -30,29 +34,60 @@ impl Verify {
         let mut out = output::standard();
         let mut code = Code::Reached;
         for run in runs {
-            match store.verify(&log_name(run)) {
-                Ok(found) => {
-                    let erased = match found.erased {
-                        0 => String::new(),
-                        n => format!(", {n} of them erased"),
-                    };
-                    let tail = found.tail.map_or_else(String::new, |tail| {
-                        format!("; {} at the end", counted(tail.bytes, "unfinished byte"))
-                    });
-                    writeln!(
-                        out,
-                        "run {}: the chain holds, {}{erased}, head {}{tail}",
-                        run.short(),
-                        counted(found.entries, "entry"),
-                        found.head
-                    )?;
-                }
-                Err(error) => {
+            match verify(&store, run) {
+                Ok(found) => writeln!(out, "run {}: {}", run.short(), words(&found))?,
+                Err(failure) => {
                     code = Code::Failed;
-                    writeln!(out, "run {}: {error}", run.short())?;
+                    writeln!(out, "run {}: {}", run.short(), failure.message)?;
                 }
             }
         }
         Ok(code)
     }
+}
+
+/// Checks the journal of a run, and that no blob is missing. Of a run without a seal, only those are
+/// expected without which it cannot be replayed.
+pub(super) fn verify(store: &Store, run: RunId) -> Result<Verified, Failure> {
+    let name = log_name(run);
+    let found = store.verify(&name).map_err(damaged)?;
+    if !found.is_sealed {
+        let reader = store.reader(&name)?;
+        for id in needed(&reader, Pictures::Without)? {
+            reader.blob(&id).map_err(damaged)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Says what of a damaged journal can still be read.
+fn damaged(error: Error) -> Failure {
+    let entries = match &error {
+        Error::Corrupt { seq, .. } if *seq > 1 => {
+            format!("its first {} can still be read", counted(seq - 1, "entry"))
+        }
+        Error::BadSeal { .. }
+        | Error::BlobLost { .. }
+        | Error::BlobMissing { .. }
+        | Error::BlobDamaged { .. } => "all of its entries can still be read".to_owned(),
+        _ => return error.into(),
+    };
+    Failure::from(error).hint(entries)
+}
+
+fn words(found: &Verified) -> String {
+    let erased = match found.erased {
+        0 => String::new(),
+        n => format!(", {n} of them erased"),
+    };
+    let blobs = counted(found.blobs, "blob");
+    let finished = if found.is_sealed { ", finished" } else { "" };
+    let tail = found.tail.map_or_else(String::new, |tail| {
+        format!("; {} at the end", counted(tail.bytes, "unfinished byte"))
+    });
+    format!(
+        "the chain holds, {}{erased}, {blobs}{finished}, head {}{tail}",
+        counted(found.entries, "entry"),
+        found.head
+    )
 }

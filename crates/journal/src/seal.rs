@@ -1,0 +1,125 @@
+//! The seal of a log: a file beside the segments that states how many entries were on disk when
+//! the log was finished, the hash of the last one, and which blobs the log had.
+//!
+//! The end of a log is the one part of it that nothing later proves. A seal does, so that a lost or
+//! changed end of a finished log is damage and not a tail. It names entries by the head of their
+//! chain. It lists blobs, so that a missing one is found without knowledge of what entries name;
+//! dropping blobs on purpose rewrites the list first.
+//!
+//! A log without a seal is not finished, or was written before there were seals.
+
+use std::{io, path::PathBuf};
+
+use gyrus_contract::{BlobId, Digest};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, blobs,
+    segment::{Files, TEMPORARY_PREFIX, read_signed, signed, write_all},
+};
+
+/// The version of the format of seals that this program writes and reads.
+const SEAL: u32 = 1;
+
+/// The statement of a seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seal {
+    sealed: u32,
+    log: String,
+    /// Number of entries, all of which were on disk.
+    pub(crate) entries: u64,
+    /// The hash of the last of them.
+    pub(crate) head: Digest,
+    /// The blobs that the log has, sorted.
+    pub(crate) blobs: Vec<BlobId>,
+}
+
+impl Seal {
+    /// Creates the seal of a log with these entries and the blobs that it has now.
+    pub(crate) fn of(files: &Files, entries: u64, head: Digest) -> Result<Self, Error> {
+        Ok(Self {
+            sealed: SEAL,
+            log: files.name.to_string(),
+            entries,
+            head,
+            blobs: blobs::list(files)?,
+        })
+    }
+
+    /// Returns the seal as the bytes of its file.
+    pub(crate) fn encode(&self, files: &Files) -> Vec<u8> {
+        signed(self, &files.key)
+    }
+
+    /// Returns the seal of a log; `None` if the log has none.
+    ///
+    /// # Errors
+    /// Returns [`Error::BadSeal`] when the file is damaged or belongs to another log.
+    pub(crate) fn read(files: &Files) -> Result<Option<Self>, Error> {
+        let path = path(files);
+        let file = match files.disk.open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let bytes = blobs::read_whole(file.as_ref()).map_err(Error::io("read", path))?;
+        Self::parse(files, &bytes.unwrap_or_default()).map(Some)
+    }
+
+    fn parse(files: &Files, bytes: &[u8]) -> Result<Self, Error> {
+        let bad = |why: String| Error::BadSeal {
+            name: files.name.clone(),
+            why,
+        };
+        let line = bytes
+            .strip_suffix(b"\n")
+            .ok_or_else(|| bad("it is cut".to_owned()))?;
+        let seal: Self = read_signed(line, &files.key).map_err(bad)?;
+        if seal.sealed > SEAL {
+            let why = format!("it has format {}, this program reads {SEAL}", seal.sealed);
+            return Err(bad(why));
+        }
+        Ok(seal)
+    }
+
+    /// Puts the seal on disk, in place of an earlier one. Only the lock's holder may call this.
+    pub(crate) fn write(&self, files: &Files) -> Result<(), Error> {
+        let temporary = files.folder.join(format!("{TEMPORARY_PREFIX}seal"));
+        // Removes what a failed attempt left behind.
+        let _ = files.disk.remove_file(&temporary);
+        let file = files
+            .disk
+            .create_new(&temporary)
+            .map_err(Error::io("create", &temporary))?;
+        write_all(file.as_ref(), &self.encode(files))
+            .and_then(|()| file.sync())
+            .map_err(Error::io("write", &temporary))?;
+        let path = path(files);
+        files
+            .disk
+            .rename(&temporary, &path)
+            .map_err(Error::io("put in place", path))?;
+        files
+            .disk
+            .sync_folder(&files.folder)
+            .map_err(Error::io("sync", &files.folder))
+    }
+
+    /// Rewrites the seal of a log, if it has one, so that it lists only the blobs that are `kept`.
+    pub(crate) fn keep_blobs(files: &Files, kept: &dyn Fn(&BlobId) -> bool) -> Result<(), Error> {
+        let Some(mut seal) = Self::read(files)? else {
+            return Ok(());
+        };
+        let before = seal.blobs.len();
+        seal.blobs.retain(kept);
+        if seal.blobs.len() < before {
+            seal.write(files)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the path of a log's seal.
+pub(crate) fn path(files: &Files) -> PathBuf {
+    files.folder.join("sealed")
+}
