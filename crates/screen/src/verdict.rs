@@ -79,6 +79,9 @@ pub(crate) struct Effects {
     pub(crate) verdict: ActionVerdict,
     /// The differences, in words.
     pub(crate) words: Vec<String>,
+    /// The element that got the keyboard, in words. That alone is not a change: every click moves
+    /// the keyboard, even that on a button without effect.
+    pub(crate) focused: Option<String>,
     /// The element at which the input would have landed, if it was kept from the page.
     pub(crate) blocked: Option<String>,
     /// Whether a part of it landed on its target.
@@ -90,8 +93,14 @@ impl Effects {
     /// Describes the effects in one or two sentences.
     pub(crate) fn say(&self) -> String {
         let mut said = match self.verdict {
-            ActionVerdict::Changed => format!("Changed: {}.", self.words.join("; ")),
-            ActionVerdict::NoEffect => "Nothing changed.".to_owned(),
+            ActionVerdict::Changed => {
+                let all: Vec<_> = self.words.iter().chain(&self.focused).cloned().collect();
+                format!("Changed: {}.", all.join("; "))
+            }
+            ActionVerdict::NoEffect => match &self.focused {
+                None => "Nothing changed.".to_owned(),
+                Some(focused) => format!("Nothing changed, but {focused}."),
+            },
             ActionVerdict::CannotTell if self.words.is_empty() => {
                 "Cannot tell whether it did anything: look.".to_owned()
             }
@@ -160,16 +169,14 @@ impl Session {
             };
             words.push(format!("{}{others} on the page", quiet.first));
         }
-        let focus = ended.iter().find(|(_, ended)| ended.focus);
-        if let Some((_, ended)) = focus {
-            words.push(format!("the keyboard is at {}", ended.focused));
-        }
         if ended.iter().any(|(_, ended)| ended.scroll) {
             words.push("it scrolled".to_owned());
         }
         if ended.iter().any(|(_, ended)| ended.selection) {
             words.push("what is selected, or the caret, is elsewhere".to_owned());
         }
+        let focus = ended.iter().find(|(_, ended)| ended.focus);
+        let focused = focus.map(|(_, ended)| format!("the keyboard is now at {}", ended.focused));
         let blocked = ended
             .iter()
             .find_map(|(_, ended)| ended.guard.as_ref()?.blocked.clone());
@@ -187,6 +194,7 @@ impl Session {
         Effects {
             verdict,
             words,
+            focused,
             blocked: blocked.filter(|_| !reached || verdict != ActionVerdict::Changed),
             reached,
             rest,

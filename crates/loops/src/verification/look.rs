@@ -2,8 +2,9 @@
 //! shows that the goal is reached.
 //!
 //! Its input was written by pages and by another model, so its answer strengthens a claim only
-//! together with facts that words cannot create: that the run did something, or that the quoted
-//! words were seen; and never where the page addresses a judge.
+//! together with facts that words cannot create: that the run changed something, or that the quoted
+//! words were seen; and never where it quotes words that were not, where the page is empty, or where
+//! the page addresses a judge.
 
 use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
 use gyrus_kernel::{Ask, EffectError, Run, Tools};
@@ -185,9 +186,14 @@ fn read(reply: &Reply) -> Result<Said, String> {
 
 fn weigh(said: Said, material: &Material<'_>, with_picture: bool) -> Opinion {
     let quotation = shorten(&clean(&said.quotation), REASON).into_owned();
-    let seen = !said.quotation.trim().is_empty() && was_seen(material, &said.quotation);
+    let quotes = !said.quotation.trim().is_empty();
+    let seen = quotes && was_seen(material, &said.quotation);
     let does_not_count = if let Some(words) = speaks_to_a_judge(material.now) {
         Some(format!("the page speaks to whoever judges it: “{words}”"))
+    } else if text_of(material.now).trim().is_empty() {
+        Some("the page is empty".to_owned())
+    } else if quotes && !seen {
+        Some("the words that it quotes were never seen".to_owned())
     } else if said.asks && !seen {
         Some("no words that were seen prove the answer".to_owned())
     } else if !material.acted && !seen {

@@ -91,6 +91,12 @@ function selected() {
   return box ? [numberOf(box), anchorOffset, focusOffset].join() : "";
 }
 
+// Whether some text is selected now, beyond a caret.
+function hasSelection() {
+  const field = keyboard();
+  return typeof field.selectionStart === "number" ? field.selectionStart !== field.selectionEnd : !getSelection().isCollapsed;
+}
+
 const controlAt = (element) => (element instanceof HTMLLabelElement ? element.control || element : element);
 
 // `value` and `fields` cannot change without it being seen; `target` and `group` may by themselves.
@@ -159,7 +165,8 @@ function end() {
   const ended = {
     target: differs("value") || differs("target") && !isNoisyWithin(control),
     group: differs("fields") || differs("group") && !isNoisyWithin(groupOf(control)),
-    focus: differs("focus"), scroll: differs("scroll"), selection: differs("selection"),
+    focus: differs("focus"), scroll: differs("scroll"), // A caret comes and goes with the keyboard.
+    selection: differs("selection") && (hasSelection() || now.selection !== "" && !differs("focus")),
     quiet: quiet.length, noise: elements.length - quiet.length,
     first: quiet.length ? words(quiet[0]).slice(0, 80) : "",
     focused: words(keyboard()).slice(0, 100), guard: disarm(),
