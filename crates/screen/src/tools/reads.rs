@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use gyrus_contract::{
-    Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen, TakeScreenshotCall,
-    ToolOutput, WaitCall,
+    ActionVerdict, Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen,
+    TakeScreenshotCall, ToolOutput, WaitCall,
 };
 use serde::Deserialize;
 
 use super::action::{Action, Doing, Failure};
-use crate::{input::Missed, settle::SETTLE_LIMIT, view::AT_ONCE};
+use crate::{input::Missed, settle::SETTLE_LIMIT, verdict::Effects, view::AT_ONCE};
 
 /// Maximum number of elements that `find` lists.
 const MAX_FOUND: usize = 30;
@@ -101,12 +101,15 @@ impl Action for WaitCall {
     const ONLY_READS: bool = true;
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+        let standing = doing.session.watch(&doing.tab, None, "").await;
         if let Some(seconds) = self.seconds {
             let time = tokio::time::sleep(Duration::from_secs_f64(seconds));
             doing.session.unless_held(&doing.tab, time).await?;
-            return Ok(ToolOutput::read(format!("Waited {seconds} seconds.")));
+            let rest = doing.session.settle(SETTLE_LIMIT).await;
+            let (tab, session) = (&doing.tab, doing.session);
+            let effects = session.effects(tab, None, &standing, rest).await;
+            return Ok(waited(&format!("Waited {seconds} seconds."), &effects));
         }
-        let standing = doing.session.watch(&doing.tab, None, "").await;
         let frames = doing.session.state().frames_of(&doing.tab);
         let ask = format!("gyrus.change({})", CHANGE_LIMIT.as_millis());
         let mut changes: futures_util::stream::FuturesUnordered<_> = frames
@@ -154,16 +157,24 @@ impl Action for WaitCall {
             .session
             .effects(&doing.tab, None, &standing, rest)
             .await;
-        let text = if happened {
-            format!("Waited. {}", effects.say())
-        } else {
-            format!(
-                "Waited {} seconds; nothing changed by itself.",
-                CHANGE_LIMIT.as_secs()
-            )
-        };
-        Ok(ToolOutput::read(text))
+        if happened {
+            return Ok(waited("Waited.", &effects));
+        }
+        Ok(ToolOutput::read(format!(
+            "Waited {} seconds; nothing changed by itself.",
+            CHANGE_LIMIT.as_secs()
+        )))
     }
+}
+
+/// Returns the result of waiting, with what changed meanwhile. What cannot be told is not called a
+/// change: nothing was done.
+fn waited(waited: &str, effects: &Effects) -> ToolOutput {
+    let mut output = ToolOutput::read(format!("{waited} {}", effects.say()));
+    if effects.verdict == ActionVerdict::Changed {
+        output.verdict = ActionVerdict::Changed;
+    }
+    output
 }
 
 impl Action for TakeScreenshotCall {

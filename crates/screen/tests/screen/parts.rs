@@ -73,6 +73,21 @@ async fn what_came_by_itself_is_no_reason_to_overlook_an_input() {
 }
 
 #[tokio::test]
+async fn waiting_says_what_changed_meanwhile() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    for (words, arguments) in [("first", json!({"seconds": 0.6})), ("second", json!({}))] {
+        let later = format!("setTimeout(() => {{ room.innerHTML = '<h2>{words}</h2>' }}, 200)");
+        world.eval(&later).await;
+        changes(&world, "wait", arguments).await;
+    }
+    let quiet = world.act("wait", json!({"seconds": 0.2})).await;
+    assert_eq!(quiet.verdict, ActionVerdict::NoEffect, "{}", quiet.text);
+}
+
+#[tokio::test]
 async fn a_long_value_is_read_whole_and_a_secret_is_not() {
     if !has_browser() {
         return;
