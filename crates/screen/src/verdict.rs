@@ -84,8 +84,10 @@ pub(crate) struct Effects {
     pub(crate) focused: Option<String>,
     /// The element at which the input would have landed, if it was kept from the page.
     pub(crate) blocked: Option<String>,
-    /// Whether a part of it landed on its target.
-    pub(crate) reached: bool,
+    /// The same, also if an earlier part of the input landed and changed something.
+    pub(crate) kept_from: Option<String>,
+    /// Number of its presses that landed on the target.
+    pub(crate) landed: u32,
     pub(crate) rest: Rest,
 }
 
@@ -180,9 +182,8 @@ impl Session {
         let blocked = ended
             .iter()
             .find_map(|(_, ended)| ended.guard.as_ref()?.blocked.clone());
-        let reached = ended
-            .iter()
-            .any(|(_, ended)| ended.guard.as_ref().is_some_and(|guard| guard.reached > 0));
+        let guards = ended.iter().filter_map(|(_, ended)| ended.guard.as_ref());
+        let landed = guards.map(|guard| guard.reached).sum();
         let noise = ended.iter().any(|(_, ended)| ended.noise > 0)
             || self.state().requested > standing.requests
             || !matches!(rest, Rest::Quiet);
@@ -195,8 +196,11 @@ impl Session {
             verdict,
             words,
             focused,
-            blocked: blocked.filter(|_| !reached || verdict != ActionVerdict::Changed),
-            reached,
+            blocked: blocked
+                .clone()
+                .filter(|_| landed == 0 || verdict != ActionVerdict::Changed),
+            kept_from: blocked,
+            landed,
             rest,
         }
     }

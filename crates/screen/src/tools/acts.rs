@@ -82,12 +82,26 @@ impl Action for ClickCall {
                 .await?;
             let input = doing.session.press(&doing.tab, spot.point, press);
             let effects = doing.send(Some(&spot), &standing, input).await?;
+            if let Some(there) = &effects.kept_from
+                && (1..count).contains(&effects.landed)
+            {
+                let (landed, words) = (effects.landed, &spot.told.words);
+                let done = format!(
+                    "Only {landed} of {count} clicks landed on {} {words}: then {there} was \
+                     there, and was not clicked",
+                    spot.id()
+                );
+                return Ok(ToolOutput {
+                    is_error: true,
+                    ..doing.told(&done, &effects)
+                });
+            }
             if effects.blocked.is_none() {
                 let done = format!("{verb} {} {}", spot.id(), spot.told.words);
                 return Ok(doing.told(&done, &effects));
             }
             kept_from = effects.blocked;
-            if effects.reached {
+            if effects.landed > 0 {
                 break;
             }
             // The input did not reach the page, so it may be tried again: after scrolling, the

@@ -73,6 +73,29 @@ async fn what_came_by_itself_is_no_reason_to_overlook_an_input() {
 }
 
 #[tokio::test]
+async fn half_a_double_click_is_not_called_a_double_click() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let page = "room.innerHTML = '<button>Row 0</button>'; let clicks = 0; \
+                room.onclick = () => { room.innerHTML = `<button>Row ${++clicks}</button>` }";
+    world.eval(page).await;
+    let on = world.id("Row 0").await;
+    let done = world
+        .act("click", json!({"on": on, "kind": "double"}))
+        .await;
+    assert!(done.is_error, "{}", done.text);
+    assert!(
+        done.text.contains("Only 1 of 2 clicks landed"),
+        "{}",
+        done.text
+    );
+    assert_eq!(done.verdict, ActionVerdict::Changed, "{}", done.text);
+    assert_eq!(world.eval("room.textContent").await, json!("Row 1"));
+}
+
+#[tokio::test]
 async fn waiting_says_what_changed_meanwhile() {
     if !has_browser() {
         return;
