@@ -19,6 +19,18 @@ impl fmt::Display for Microdollars {
     }
 }
 
+impl Microdollars {
+    /// Returns the amount for people, after `before`; empty for 0, because the price of a model
+    /// that nobody knows is charged as 0, and nothing is said of it.
+    pub fn after(self, before: &str) -> String {
+        if self.0 == 0 {
+            String::new()
+        } else {
+            format!("{before}{self}")
+        }
+    }
+}
+
 impl ops::Add for Microdollars {
     type Output = Self;
     fn add(self, other: Self) -> Self {

@@ -250,12 +250,7 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         Strength::Verified => "reached: an independent look agrees",
     };
     let about = if spent.estimated { "about " } else { "" };
-    // A price that nobody knows does not cost nothing.
-    let cost = if spent.cost.0 == 0 {
-        String::new()
-    } else {
-        format!(" · {about}{}", spent.cost)
-    };
+    let cost = spent.cost.after(&format!(" · {about}"));
     let line = format!(
         "■ {how} · {} · {about}{}{cost} · {}",
         counted(spent.steps, "step"),

@@ -16,12 +16,12 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 4_967),
+    ("contract", 4_979),
     ("gate", 16_004),
     ("gyrus", 10_910),
     ("journal", 7_373),
     ("kernel", 18_552),
-    ("lab", 4_581),
+    ("lab", 4_587),
     ("loops", 9_459),
     ("mcp", 1_812),
     ("models", 9_965),

@@ -74,7 +74,13 @@ fn tiles(report: &Report) -> Markup {
             "fresh tokens a prompt",
             format!("{:.0}", totals.fresh_a_prompt),
         ),
-        ("cost", Microdollars(totals.cost).to_string()),
+        (
+            "cost",
+            match totals.cost {
+                0 => "unknown".to_owned(),
+                cost => Microdollars(cost).to_string(),
+            },
+        ),
         ("changed", totals.changed.to_string()),
         (
             "no effect, cannot tell",

@@ -188,9 +188,9 @@ impl Report {
             totals.fresh_tokens, totals.fresh_a_prompt, totals.cached_tokens, totals.output_tokens
         ));
         lines.push(format!(
-            "  time       {} in the median · cost {}",
+            "  time       {} in the median{}",
             gyrus_text::span(totals.median_wall_ms),
-            Microdollars(totals.cost)
+            Microdollars(totals.cost).after(" · cost ")
         ));
         lines.push(format!(
             "  verdicts   {} changed, {} no effect, {} cannot tell, {} refused",

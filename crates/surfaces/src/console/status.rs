@@ -92,10 +92,7 @@ impl Status {
     }
 
     fn line_at(&self, elapsed: Duration, painter: &Painter) -> String {
-        let cost = match self.cost.0 {
-            0 => String::new(),
-            _ => format!(" · {}", self.cost),
-        };
+        let cost = self.cost.after(" · ");
         let seconds = elapsed.as_secs();
         let time = match seconds {
             ..120 => format!("{seconds} s"),

@@ -209,7 +209,7 @@ fn evidence(claim: &Claim) -> Markup {
 /// Returns figures, drawings and what the run was started with.
 pub(super) fn side(survey: &Survey, forks: &[Fork]) -> Markup {
     let cost = if survey.cost().0 == 0 {
-        "$0".to_owned()
+        "unknown".to_owned()
     } else {
         survey.cost().to_string()
     };

@@ -258,7 +258,7 @@ impl Page<'_> {
                         span.name { "run " (name) }
                         span.gist { (survey.goal.gist(GIST)) }
                         span.stands { (stands(&survey.standing)) }
-                        span.figures { (steps) " · " (tokens) " · " (survey.cost()) }
+                        span.figures { (steps) " · " (tokens) (survey.cost().after(" · ")) }
                     }
                     @if let Some(damage) = &survey.damage {
                         p.damage { "its journal cannot be read to its end: " (damage) }

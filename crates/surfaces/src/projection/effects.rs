@@ -89,10 +89,10 @@ pub(super) fn child_ended(child: &ChildEnded) -> Happening {
     let (name, spent) = (child.child.short(), &child.spent);
     let headline = format!("child run {name}: {}", summary(&child.ending));
     let used = format!(
-        "{}, {}, {}",
+        "{}, {}{}",
         counted(spent.steps, "step"),
         counted(spent.tokens, "token"),
-        spent.cost
+        spent.cost.after(", ")
     );
     let mut happening = Happening::main(Subject::ChildEnded, Tone::Observation, headline)
         .with(HappeningPart::Badge(Tone::Aside, used));

@@ -49,9 +49,10 @@ pub(super) fn ended(ended: &RunEnded) -> Happening {
 pub(super) fn step_ended(ended: &CycleEnded) -> Happening {
     let spent = &ended.kernel.spent;
     let used = counted(spent.tokens, "token");
+    let cost = spent.cost.after(", ");
     let headline = format!(
-        "step {} is complete; used so far: {used}, {}",
-        ended.cycle, spent.cost
+        "step {} is complete; used so far: {used}{cost}",
+        ended.cycle
     );
     let mut happening = Happening::detail(Subject::StepEnded, headline);
     happening.step = Some(ended.cycle);

@@ -53,9 +53,9 @@ impl Show {
             (
                 "used",
                 format!(
-                    "{}, {}, {}",
+                    "{}{}, {}",
                     counted(spent.tokens, "token"),
-                    spent.cost,
+                    spent.cost.after(", "),
                     gyrus_text::span(spent.time_ms)
                 ),
             ),
