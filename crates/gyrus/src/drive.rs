@@ -7,9 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use gyrus::runtime::{Home, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Controls, Ending, Finished, Ready, approvals, log_name};
+use gyrus_kernel::{Controls, Ending, Finished, Ready, approvals, family, log_name};
 use gyrus_screen::Browser;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
@@ -22,7 +23,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    takeover::{Behind, Door},
+    takeover::{self, Behind, Door},
 };
 use gyrus_surfaces::{
     console::Painter,
@@ -87,6 +88,11 @@ impl Drive<'_> {
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
         crash_after(self.gyrus.environment.crash_after.as_deref(), &reader)?;
+        let (home, store) = (self.gyrus.home()?, self.store.clone());
+        let sweeping = tokio::task::spawn_blocking({
+            let home = home.clone();
+            move || sweep(&home)
+        });
         let _interrupting = interrupt_on_signal(ready.controls())?;
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
@@ -102,7 +108,13 @@ impl Drive<'_> {
             Err(_) => Until::Now,
         };
         let watched = watching.finish(until).await;
-        let code = ended(done?, json, ephemeral, &painter)?;
+        let done = done?;
+        if done.ending.is_final() {
+            sandbox_folders::remove(&home, &family(&store, run).unwrap_or_default());
+        }
+        // It has long ended, unless the run was short; it has a time limit of its own.
+        let _ = sweeping.await;
+        let code = ended(done, json, ephemeral, &painter)?;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
         match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
@@ -190,6 +202,13 @@ impl Drive<'_> {
             self.replies,
         ))
     }
+}
+
+/// Removes what killed runs left. What cannot be removed now is tried again at the next start.
+fn sweep(home: &Home) {
+    let _ = sandbox_folders::sweep(home);
+    let _ = takeover::sweep(home);
+    gyrus_screen::sweep_profiles();
 }
 
 fn header(ready: &Ready, painter: &Painter) -> String {

@@ -81,6 +81,27 @@ pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state.join("take")
 }
 
+/// Maximum number of sockets that are looked at by one [`sweep`].
+const MAX_SWEPT: usize = 1_000;
+
+/// Removes the sockets of runs that no process holds: their processes were killed.
+pub(crate) fn sweep(home: &Home) -> Result<(), Failure> {
+    let Ok(entries) = fs::read_dir(folder(home)) else {
+        return Ok(());
+    };
+    let store = home.store()?;
+    for entry in entries.flatten().take(MAX_SWEPT) {
+        let name = entry.file_name();
+        let run: Option<RunId> = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(run) = run
+            && store.holder(&log_name(run))?.is_none()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
 /// A socket of any folder, whose path may be longer than a socket's may be.
 fn short_path(folder: &Path, run: RunId) -> io::Result<(File, PathBuf)> {
     let folder = File::open(folder)?;

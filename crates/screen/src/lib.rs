@@ -29,7 +29,7 @@ mod takeover;
 
 pub use browser::{Browser, ProfileChoice, Recognises};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, sweep_profiles};
 pub use socket::{AttachError, Endpoint};
 pub use takeover::GivenBack;
 pub use tools::tools;

@@ -8,7 +8,6 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::{
@@ -62,15 +61,20 @@ pub enum ProfileError {
 /// Prefix of the names of ephemeral profiles.
 const PREFIX: &str = "gyrus-browser-";
 
-/// Time without changes after which an unused folder is removed.
-const STALE: Duration = Duration::from_secs(60);
+/// Maximum number of attempts to make a folder that a sweep does not take away.
+const MAX_ATTEMPTS: usize = 8;
 
 /// Maximum number of folders that are removed at once.
 const MAX_SWEPT: usize = 20;
 
-/// Removes ephemeral profiles that a killed gyrus left behind: unlocked folders of ours, or of the
-/// user that root's browser runs as.
-fn sweep(below: &Path, stale: Duration) {
+/// Removes ephemeral profiles that killed processes left behind, at most 20 of them. Those in use
+/// are locked, and stay.
+pub fn sweep_profiles() {
+    sweep(&std::env::temp_dir());
+}
+
+/// Removes unlocked folders of ours, or of the user that root's browser runs as.
+fn sweep(below: &Path) {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
     let own = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
     let ours = [geteuid().as_raw(), browser_user()];
@@ -82,11 +86,10 @@ fn sweep(below: &Path, stale: Duration) {
         let Ok(folder) = openat(CWD, &path, flags, Mode::empty()).map(File::from) else {
             continue;
         };
-        let is_stale = folder.metadata().is_ok_and(|data| {
-            let age = data.modified().ok().and_then(|time| time.elapsed().ok());
-            ours.contains(&data.uid()) && age.is_some_and(|age| age >= stale)
-        });
-        if is_stale && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        let is_ours = folder
+            .metadata()
+            .is_ok_and(|data| ours.contains(&data.uid()));
+        if is_ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(&path);
             swept += 1;
         }
@@ -97,30 +100,39 @@ fn sweep(below: &Path, stale: Duration) {
 }
 
 impl Profile {
-    /// Creates a temporary profile. Leftovers of earlier ones are removed in the background.
+    /// Creates a temporary profile.
     ///
     /// # Errors
     /// When no folder can be made.
     pub fn ephemeral() -> Result<Self, ProfileError> {
         let below = std::env::temp_dir();
-        let made = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(&below);
-        let unusable = |source| ProfileError::Folder {
-            folder: below.clone(),
+        let made = Self::temporary_below(&below);
+        made.map_err(|source| ProfileError::Folder {
+            folder: below,
             source,
-        };
-        let temporary = made.map_err(unusable)?;
-        let lease = File::open(temporary.path()).map_err(unusable)?;
-        flock(&lease, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| unusable(error.into()))?;
-        std::thread::spawn(move || sweep(&below, STALE));
-        Ok(Self {
-            folder: temporary.path().to_owned(),
-            temporary: Some(temporary),
-            _lease: Some(lease),
         })
+    }
+
+    fn temporary_below(below: &Path) -> io::Result<Self> {
+        for _ in 0..MAX_ATTEMPTS {
+            let temporary = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(fs::Permissions::from_mode(0o700))
+                .tempdir_in(below)?;
+            // Before it is locked, another process may sweep it away.
+            let Ok(lease) = File::open(temporary.path()) else {
+                continue;
+            };
+            let is_locked = flock(&lease, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if is_locked && temporary.path().exists() {
+                return Ok(Self {
+                    folder: temporary.path().to_owned(),
+                    temporary: Some(temporary),
+                    _lease: Some(lease),
+                });
+            }
+        }
+        Err(io::Error::other("other processes keep removing it"))
     }
 
     /// Opens the profile of this name below `profiles`, and creates it if it does not exist.
@@ -227,9 +239,7 @@ mod tests {
         std::os::unix::fs::symlink(&other, &link).unwrap();
         let lease = File::open(&held).unwrap();
         flock(&lease, FlockOperation::NonBlockingLockExclusive).unwrap();
-        sweep(below.path(), STALE);
-        assert!(left.exists(), "somebody may just be making it");
-        sweep(below.path(), Duration::ZERO);
+        sweep(below.path());
         assert!(!left.exists());
         assert!(held.exists() && other.join("cookies").exists() && link.is_symlink());
     }

@@ -138,21 +138,12 @@ fn picture(bytes: &[u8]) -> Option<PictureFormat> {
     })
 }
 
-/// A folder for a server of this process. Those that a crash left behind are removed.
+/// A folder for a server of this process. Those that a crash left behind are removed when a run is
+/// driven.
 fn folder(home: &Home) -> Result<TempDir, String> {
     let below = home.state.join("sandbox");
     let wrong = |error: std::io::Error| format!("{}: {error}", below.display());
     fs::create_dir_all(&below).map_err(wrong)?;
-    for entry in fs::read_dir(&below).map_err(wrong)?.flatten() {
-        let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        let is_gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
-        if owner.is_some_and(is_gone) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
     tempfile::Builder::new()
         .prefix(&format!("{PREFIX}{}-", std::process::id()))
         .tempdir_in(&below)

@@ -12,11 +12,13 @@ use std::{
 use gyrus_contract::{DEFAULT_AGENT, Mode, OnAsk, Origin, RunId, Text};
 use gyrus_gate::policy::PolicyFileError;
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Finished, Kernel, NewRun, ResumeChanges};
+use gyrus_kernel::{Finished, Kernel, NewRun, Ready, ResumeChanges, family};
 use gyrus_loops::CognitiveConfig;
 use gyrus_tools::Registry;
 
-use super::{Confinement, Home, LlmClient, Parts, RuntimeError, assembly, sandbox};
+use super::{
+    Confinement, Home, LlmClient, Parts, RuntimeError, assembly, sandbox, sandbox_folders,
+};
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -133,7 +135,7 @@ impl AgentRuntime {
         new.on_ask = self.on_ask;
         new.limits.steps = agent.config.max_iterations();
         let kernel = self.kernel(agent).await?;
-        Ok(kernel.create(new)?.drive().await?)
+        self.drive(kernel.create(new)?).await
     }
 
     /// Takes a run up again, after a crash or where it parked, and drives it until it ends or parks.
@@ -147,7 +149,22 @@ impl AgentRuntime {
     ) -> Result<Finished, RuntimeError> {
         let kernel = self.kernel(agent).await?;
         let ready = kernel.take(run, Take::IfFree, ResumeChanges::default())?;
-        Ok(ready.drive().await?)
+        self.drive(ready).await
+    }
+
+    async fn drive(&self, ready: Ready) -> Result<Finished, RuntimeError> {
+        let home = self.home.clone();
+        // What cannot be swept now is swept at the next start.
+        let sweeping = tokio::task::spawn_blocking(move || sandbox_folders::sweep(&home));
+        let run = ready.id();
+        let finished = ready.drive().await;
+        let _ = sweeping.await;
+        let finished = finished?;
+        if finished.ending.is_final() {
+            let runs = family(&self.store, run).unwrap_or_default();
+            sandbox_folders::remove(&self.home, &runs);
+        }
+        Ok(finished)
     }
 
     /// Returns the kernel that drives runs of this loop, to replay, fork, or create them in ways

@@ -2,6 +2,7 @@
 
 mod home;
 pub mod sandbox;
+pub mod sandbox_folders;
 mod programs;
 mod assembly;
 mod llm_client;

@@ -24,7 +24,10 @@ use gyrus_process::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Home;
+use super::{
+    Home,
+    sandbox_folders::{RunFolders, below},
+};
 
 /// Resource limits for the commands of a run. Builds of large projects stay below.
 const LIMITS: ResourceLimits = ResourceLimits {
@@ -104,10 +107,13 @@ impl ConnectionPolicy for FixedHosts {
 pub fn contain(home: &Home) -> Arc<Contain> {
     let home = home.clone();
     let proven = OnceLock::new();
+    let folders = RunFolders::default();
     Arc::new(move |run: RunId, workspace: &Path| {
         let held = proven.get_or_init(|| holds(&home)).clone();
         held.and_then(|()| {
-            let folder = home.state.join("sandbox").join(run.to_string());
+            let folder = folders.folder(&home, run).map_err(|error| {
+                format!("the run's folder for its sandbox cannot be made: {error}")
+            })?;
             plan(&home, &folder, workspace)
         })
     })
@@ -215,7 +221,7 @@ impl About {
 /// # Errors
 /// Returns the reason in words, if it cannot be tried.
 pub fn proof(home: &Home) -> Result<Proof, String> {
-    let path = home.state.join("sandbox").join("proof.json");
+    let path = below(home).join("proof.json");
     let about = About::here()?;
     let kept: Option<Kept> = fs::read(&path)
         .ok()
@@ -246,10 +252,10 @@ fn this_program() -> io::Result<(u64, i64, u64)> {
 /// # Errors
 /// Returns the reason in words, if it cannot be tried.
 pub fn try_now(home: &Home) -> Result<Proof, String> {
-    let below = home.state.join("sandbox");
+    let below = below(home);
     fs::create_dir_all(&below).map_err(|error| format!("{}: {error}", below.display()))?;
     let folder = tempfile::Builder::new()
-        .prefix("probe-")
+        .prefix(&format!("probe-{}-", std::process::id()))
         .tempdir_in(&below)
         .map_err(|error| format!("{}: {error}", below.display()))?;
     sandbox::prove(folder.path(), Network::Proxy, start).map_err(|error| error.to_string())

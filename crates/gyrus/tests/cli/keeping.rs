@@ -1,8 +1,11 @@
 //! Runs get out, in, smaller and away.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::net::UnixListener, path::Path};
 
-use crate::support::{THREE_STEPS, World};
+use gyrus_contract::RunId;
+use rustix::process::Signal;
+
+use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
 #[test]
 fn an_exported_run_is_replayed_elsewhere() {
@@ -355,4 +358,63 @@ fn a_finished_run_stays_finished_or_is_damaged() {
         .gyrus(&["runs", "export", "last", copy.to_str().unwrap()])
         .exits(1)
         .says("all of its entries can still be read");
+}
+
+/// Returns the runs whose sandboxes have a folder.
+fn sandboxes(world: &World) -> Vec<RunId> {
+    let entries = fs::read_dir(world.path("home/sandbox")).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let mut runs: Vec<RunId> = names.filter_map(|name| name.parse().ok()).collect();
+    runs.sort_unstable();
+    runs
+}
+
+#[test]
+fn the_folder_of_a_sandbox_goes_with_its_run() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    assert_eq!(sandboxes(&world), []);
+    let over = world.runs()[0];
+    world.run(&["--max-steps", "2"]).exits(3);
+    let parked = world.runs()[1];
+    assert_eq!(sandboxes(&world), [parked]);
+
+    // What is parked goes on where it was; what is over does not, if its process was killed before
+    // the folder was removed.
+    fs::create_dir_all(world.path(&format!("home/sandbox/{over}/tmp"))).unwrap();
+    world.run(&[]).exits(0);
+    assert_eq!(sandboxes(&world), [parked]);
+
+    fs::create_dir_all(world.path(&format!("home/sandbox/{over}/tmp"))).unwrap();
+    let prune = ["runs", "prune", "--older-than", "0s"];
+    world.gyrus(&prune).exits(0);
+    assert_eq!(sandboxes(&world), [parked]);
+    world.gyrus(&["runs", "rm", &parked.to_string()]).exits(0);
+    assert_eq!(sandboxes(&world), []);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_when_the_next_starts() {
+    let world = World::new(UNTIL_GO);
+    let running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun");
+    let killed = world.runs()[0];
+    assert_eq!(sandboxes(&world), [killed]);
+    running.signal(Signal::KILL);
+    running.end();
+    let socket = world.path(&format!("home/take/{killed}"));
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    drop(UnixListener::bind(&socket).unwrap());
+
+    // The next one is killed, too, and lives while others start.
+    let living = world.start(&world.run_arguments(&["--max-steps", "5"]));
+    world.wait_for_file("ledger.txt", "begun\nbegun");
+    let held = world.runs()[1];
+    fs::write(world.path("script.toml"), THREE_STEPS).unwrap();
+    world.run(&[]).exits(0);
+    assert_eq!(sandboxes(&world), [held]);
+    assert!(!socket.exists());
+    fs::write(world.work().join("go"), "").unwrap();
+    living.end().exits(0);
+    assert_eq!(sandboxes(&world), []);
 }

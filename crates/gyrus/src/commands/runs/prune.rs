@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use gyrus::runtime::sandbox_folders;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{log_name, undo};
@@ -31,7 +32,8 @@ pub(crate) struct Prune {
 impl Prune {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("prune runs")?;
-        let store = gyrus.store()?;
+        let home = gyrus.home()?;
+        let store = home.store()?;
         let age_ms = i64::try_from(self.older_than.as_millis()).unwrap_or(i64::MAX);
         let before_ms = jiff::Timestamp::now()
             .as_millisecond()
@@ -39,6 +41,7 @@ impl Prune {
         let (mut runs, mut bytes) = (0_u64, 0_u64);
         for run in gyrus_kernel::runs(&store)? {
             if let Some(dropped) = prune(&store, run, before_ms)? {
+                sandbox_folders::remove(&home, &[run]);
                 runs += u64::from(dropped > 0);
                 bytes += dropped;
             }

@@ -1,6 +1,7 @@
 //! `gyrus runs rm`
 
 use clap::Args;
+use gyrus::runtime::sandbox_folders;
 use gyrus_kernel::{family, log_name, undo};
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
@@ -36,9 +37,11 @@ impl Rm {
                 .hint(format!("stop it first: gyrus stop {name}")));
             }
         }
+        let home = gyrus.home()?;
         for run in runs {
             let trash = undo::forget(&store, run).map_err(Failure::failed)?;
             store.remove(&log_name(run))?;
+            sandbox_folders::remove(&home, &[run]);
             put(&format!("removed {run}\n"))?;
             for folder in trash {
                 let folder = folder.display();
