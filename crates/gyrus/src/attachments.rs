@@ -1,7 +1,6 @@
 //! Attachments of a goal: text files, pictures, standard input.
 
 use std::{
-    fs::{self, File},
     io::{self, Read},
     os::fd::AsFd,
     path::Path,
@@ -9,7 +8,7 @@ use std::{
 
 use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Attachment;
-use gyrus_process::keeper::Keeper;
+use gyrus_process::{keeper::Keeper, open_regular};
 use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
 
@@ -29,7 +28,7 @@ pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Atta
     let mut given = Vec::new();
     let mut stdin_used = goal_is_stdin;
     for path in &flags.file {
-        if path == Path::new("-") {
+        if ["-", "/dev/stdin"].map(Path::new).contains(&path.as_path()) {
             if std::mem::replace(&mut stdin_used, true) {
                 return Err(Failure::usage("standard input can be read only once"));
             }
@@ -71,13 +70,14 @@ pub(crate) async fn clipboard(folder: &Path) -> Result<Attachment, Failure> {
 /// A text file.
 pub(crate) fn file(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
-    let file = File::open(path)
-        .map_err(|error| Failure::usage(format!("{name} cannot be read")).because(&error))?;
-    let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
-    if is_folder {
-        return Err(Failure::usage(format!("{name} is a folder"))
-            .hint("name it in the goal: the run can list and read it"));
-    }
+    let file = open_regular(path).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => Failure::usage(format!("{name} is a folder"))
+            .hint("name it in the goal: the run can list and read it"),
+        io::ErrorKind::InvalidInput => Failure::usage(format!("{name} cannot be read"))
+            .because(&error)
+            .hint("give what a program writes by standard input: PROGRAM | gyrus … --file -"),
+        _ => Failure::usage(format!("{name} cannot be read")).because(&error),
+    })?;
     let text = text(file, &name.to_string())?;
     let origin = Origin::File {
         path: name.to_string(),
@@ -112,16 +112,19 @@ pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
     let unreadable =
         |error: &io::Error| Failure::usage(format!("{name} cannot be read")).because(error);
-    let size = fs::metadata(path)
-        .map_err(|error| unreadable(&error))?
-        .len();
+    let mut file = open_regular(path).map_err(|error| unreadable(&error))?;
+    let size = file.metadata().map_err(|error| unreadable(&error))?.len();
     if size > PICTURE_LIMIT {
         return Err(Failure::usage(format!(
             "{name} has {size} bytes; models take {PICTURE_LIMIT}"
         ))
         .hint("scale it down"));
     }
-    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    let mut bytes = Vec::new();
+    file.by_ref()
+        .take(PICTURE_LIMIT)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&error))?;
     let Some(header) = gyrus_tools::PictureHeader::read(&bytes) else {
         return Err(Failure::usage(format!("{name} is not a PNG, JPEG or WebP"))
             .hint("convert it, or give a text with --file"));

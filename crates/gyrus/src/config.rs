@@ -3,7 +3,7 @@
 //! Every key is typed and documented here; a mistake names the file, the line and what was
 //! probably meant. Nothing in it can make a run less careful than a flag could.
 
-use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
+use std::{collections::BTreeMap, io, path::Path, time::Duration};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
@@ -106,7 +106,7 @@ impl LimitsSection {
 impl Config {
     /// Reads the file; none is an empty one.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        match fs::read_to_string(path) {
+        match gyrus_process::read_regular_text(path) {
             Ok(text) => Self::parse(path, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use gyrus_kernel::redact::Secret;
-use gyrus_process::Programs;
+use gyrus_process::{Programs, read_regular_text};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -119,7 +119,7 @@ fn from_file(path: &Path) -> Result<String, Failure> {
             path.display()
         )));
     }
-    fs::read_to_string(path).map_err(|error| unreadable(&error))
+    read_regular_text(path).map_err(|error| unreadable(&error))
 }
 
 fn from_command(line: &str) -> Result<String, Failure> {

@@ -200,7 +200,7 @@ impl std::fmt::Display for Name {
 pub(crate) fn catalogue(gyrus: &Gyrus) -> Result<Catalogue, Failure> {
     let path = gyrus.home()?.config.with_file_name("models.toml");
     let builtin = Catalogue::builtin();
-    match std::fs::read_to_string(&path) {
+    match gyrus_process::read_regular_text(&path) {
         Ok(text) => builtin
             .merged(&text)
             .map_err(|error| Failure::usage(format!("{}, {error}", path.display()))),
@@ -215,15 +215,16 @@ async fn scripted(
     file: &std::path::Path,
     blobs: Arc<dyn Blobs>,
 ) -> Result<Arc<dyn Model>, Failure> {
-    match ScriptedModel::start(file, blobs).await {
+    let text = gyrus_process::read_regular_text(file).map_err(|error| {
+        Failure::usage(format!("the script {} cannot be read", file.display()))
+            .because(&error)
+            .hint("name the file: --model script:FILE")
+    })?;
+    match ScriptedModel::from_text(&file.display().to_string(), &text, blobs).await {
         Ok(model) => Ok(Arc::new(model)),
-        Err(error @ ScriptError::Read { .. }) => Err(Failure::usage(format!(
-            "the script {} cannot be read",
-            file.display()
-        ))
-        .because(std::error::Error::source(&error).unwrap_or(&error))
-        .hint("name the file: --model script:FILE")),
-        Err(error @ ScriptError::Format { .. }) => Err(Failure::usage(error)),
+        Err(error @ (ScriptError::Read { .. } | ScriptError::Format { .. })) => {
+            Err(Failure::usage(error))
+        }
         Err(error @ (ScriptError::Server { .. } | ScriptError::Client { .. })) => {
             Err(Failure::failed("the script cannot be played").because(&error))
         }

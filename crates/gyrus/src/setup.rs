@@ -332,7 +332,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failur
     };
     // What cannot be read must not be overwritten.
     Config::read(path)?;
-    let text = match fs::read_to_string(path) {
+    let text = match gyrus_process::read_regular_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(error)),

@@ -5,7 +5,8 @@
 //! ([`ProcessIdentity`]), so it can be written down and killed later without ever hitting another
 //! that got its number; and a command runs below a process that watches a socket of the run's
 //! process, so that no tree outlives its run however either of them ends ([`keeper`]). Programs for
-//! a person's own rights are found where no run can have put one ([`Programs`]).
+//! a person's own rights are found where no run can have put one ([`Programs`]). Files that a person or a folder
+//! names are opened without waiting for another process ([`open_regular`]).
 //!
 //! This crate does not know journals, policies or sandboxes: the caller passes the keeper a
 //! function that confines a process.
@@ -13,6 +14,8 @@
 mod identity;
 pub mod keeper;
 mod programs;
+mod regular_file;
 
 pub use identity::ProcessIdentity;
 pub use programs::{ProgramError, Programs};
+pub use regular_file::{open_regular, read_regular, read_regular_text};

@@ -80,7 +80,7 @@ fn suffix(text: &str) -> &'static str {
 /// As it stands in a file.
 pub fn from_file(card: &ApprovalCard, path: &Path) -> Result<ApprovalAnswer, SurfaceError> {
     let before = text(card)?;
-    let after = fs::read_to_string(path).map_err(|error| SurfaceError::Usage {
+    let after = gyrus_process::read_regular_text(path).map_err(|error| SurfaceError::Usage {
         message: format!("{} cannot be read", path.display()),
         source: Some(error),
         hint: None,

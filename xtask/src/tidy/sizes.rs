@@ -16,17 +16,17 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 4_979),
-    ("gate", 16_004),
+    ("contract", 4_987),
+    ("gate", 16_008),
     ("gyrus", 11_192),
     ("journal", 7_373),
-    ("kernel", 18_552),
+    ("kernel", 18_590),
     ("lab", 4_587),
     ("loops", 9_459),
     ("mcp", 1_812),
-    ("models", 9_965),
+    ("models", 9_971),
     ("net", 700),
-    ("process", 2_705),
+    ("process", 2_765),
     ("screen", 9_537),
     ("surfaces", 5_792),
     ("text", 660),

@@ -2,11 +2,12 @@
 //! stricter.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use gyrus_contract::DEFAULT_AGENT;
+use gyrus_process::{read_regular, read_regular_text};
 
 use super::{LineReader, Policy, PolicyError, PolicyOrigin};
 use crate::shell;
@@ -71,7 +72,7 @@ impl PolicyFiles {
 
     /// Reads one file; `None` if it is absent.
     pub fn read(&self, file: &Path, may_loosen: bool) -> Result<Option<Policy>, PolicyFileError> {
-        let text = match fs::read_to_string(file) {
+        let text = match read_regular_text(file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => {
@@ -100,7 +101,10 @@ impl PolicyFiles {
     /// Returns the content of the files, byte for byte; `None` for one that cannot be read.
     pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
         let files = self.paths();
-        files.iter().map(|(file, _)| fs::read(file).ok()).collect()
+        files
+            .iter()
+            .map(|(file, _)| read_regular(file).ok())
+            .collect()
     }
 }
 

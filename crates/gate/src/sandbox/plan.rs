@@ -201,7 +201,7 @@ fn hidden(around: &Surroundings<'_>, home: &Path) -> Vec<PathBuf> {
 
 /// Whether a file of settings holds a token; one that cannot be read as text may.
 fn holds_token(settings: &Path) -> bool {
-    match fs::read_to_string(settings) {
+    match gyrus_process::read_regular_text(settings) {
         Ok(text) => TOKEN_NAMES.iter().any(|name| text.contains(name)),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }

@@ -1,7 +1,6 @@
 //! `gyrus show`
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
 };
@@ -10,6 +9,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_process::open_regular;
 use gyrus_text::width;
 use tempfile::NamedTempFile;
 
@@ -159,7 +159,7 @@ fn to_file(
 fn is_page(path: &Path) -> bool {
     let mut start = String::new();
     let length = page::OPENING.len() as u64;
-    File::open(path)
+    open_regular(path)
         .and_then(|file| file.take(length).read_to_string(&mut start))
         .is_ok_and(|_| start == page::OPENING)
 }

@@ -1,6 +1,9 @@
 //! Everything that can be typed wrong: one sentence, a hint, exit code 2, and nothing done.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path};
+
+use gyrus_kernel::log_name;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::{THREE_STEPS, World, said};
 
@@ -139,4 +142,42 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     drop(child.stdout.take());
     let said = said(child.wait_with_output().unwrap());
     assert_eq!(said.err, "");
+}
+
+/// A pipe blocks whoever opens it until another program writes to it.
+#[test]
+fn a_named_pipe_is_refused_wherever_a_file_is_named() {
+    let world = World::new(THREE_STEPS);
+    let pipe = world.path("pipe");
+    let make = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+    make(&pipe).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    for arguments in [
+        vec!["run", "say hello", "--file", pipe],
+        vec!["run", "say hello", "--image", pipe],
+        vec!["run", "say hello", "--model", &format!("script:{pipe}")],
+        vec!["eval", pipe],
+        vec!["runs", "import", pipe],
+    ] {
+        world
+            .gyrus(&arguments)
+            .exits(2)
+            .says("it is a pipe, a socket or a device, not a regular file");
+    }
+
+    world.run(&[]).exits(0);
+    let run = world.store().folder(&log_name(world.runs()[0]));
+    for entry in fs::read_dir(&run).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            fs::remove_file(entry.path()).unwrap();
+            make(&entry.path()).unwrap();
+        }
+    }
+    world.gyrus(&["runs"]);
+    world.gyrus(&["runs", "verify"]);
+    make(&world.path("home/config.toml")).unwrap();
+    world
+        .gyrus(&["run", "say hello"])
+        .exits(2)
+        .says("not a regular file");
 }

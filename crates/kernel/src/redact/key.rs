@@ -2,7 +2,6 @@
 //! person, and useless to others.
 
 use std::{
-    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -44,7 +43,7 @@ pub fn key_in(folder: &Path) -> Result<[u8; 32], KeyError> {
 }
 
 fn read_key(file: &Path) -> Result<Option<[u8; 32]>, KeyError> {
-    let (file, read) = (file.to_owned(), fs::read(file));
+    let (file, read) = (file.to_owned(), gyrus_process::read_regular(file));
     match read {
         Ok(bytes) => match bytes.try_into() {
             Ok(key) => Ok(Some(key)),
@@ -71,7 +70,7 @@ fn write_key(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Report of an evaluation: attempts and figures over them, as data and as a table for a person.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use gyrus_contract::Microdollars;
 use gyrus_text::{clip, wrap};
@@ -132,7 +132,8 @@ impl Report {
             ))
             .hint("`gyrus eval SUITE --report FOLDER` writes one")
         };
-        let text = fs::read_to_string(&file).map_err(|error| unreadable().because(error))?;
+        let text =
+            gyrus_process::read_regular_text(&file).map_err(|error| unreadable().because(error))?;
         let report: Self =
             serde_json::from_str(&text).map_err(|error| unreadable().because(error))?;
         match report.version {

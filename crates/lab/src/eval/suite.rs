@@ -9,6 +9,7 @@ use std::{
 };
 
 use gyrus_loops::Check;
+use gyrus_process::{read_regular, read_regular_text};
 use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
@@ -243,7 +244,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
         |file: &&PathBuf| file == &path || file.extension().is_some_and(|it| it == "toml");
     let mut tasks = Vec::new();
     for file in written.iter().filter(is_toml) {
-        let text = fs::read_to_string(file).map_err(failed)?;
+        let text = read_regular_text(file).map_err(failed)?;
         tasks.extend(parse(file, &text)?);
     }
     let mut files = BTreeMap::new();
@@ -251,7 +252,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
     if given.is_dir() {
         for file in listed(&given).map_err(failed)? {
             let name = file.file_name().unwrap_or_default().to_owned();
-            files.insert(name, fs::read(&file).map_err(failed)?);
+            files.insert(name, read_regular(&file).map_err(failed)?);
         }
     }
     Ok(Suite {

@@ -1,12 +1,12 @@
 //! `gyrus runs import`
 
 use std::{
-    fs::File,
     io::{self, BufReader},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
+use gyrus_process::open_regular;
 
 use super::blobs::lacks_files;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
@@ -26,7 +26,7 @@ impl Import {
         let name = if self.file == Path::new("-") {
             store.import(&mut io::stdin().lock())?
         } else {
-            let file = File::open(&self.file).map_err(|error| {
+            let file = open_regular(&self.file).map_err(|error| {
                 Failure::usage(format!("{} cannot be read", self.file.display())).because(&error)
             })?;
             store.import(&mut BufReader::new(file))?
