@@ -1,8 +1,14 @@
 //! Identifiers of runs, effects and content.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::Mutex,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
+use uuid::{ContextV7, Timestamp, Uuid};
 
 /// The error for a string that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +27,20 @@ pub(crate) fn not(given: &str, expected: &'static str) -> ParseIdError {
     }
 }
 
+/// Returns a new version 7 UUID; such ids sort by the time at which they were made. A clock before
+/// 1970, which they cannot express, counts as 1970.
+pub fn time_ordered_uuid() -> Uuid {
+    uuid_at(SystemTime::now())
+}
+
+fn uuid_at(time: SystemTime) -> Uuid {
+    /// Keeps the order of ids that are made within a millisecond, or while the clock stands still.
+    static ORDER: Mutex<ContextV7> = Mutex::new(ContextV7::new());
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, nanoseconds) = (since.as_secs(), since.subsec_nanos());
+    Uuid::new_v7(Timestamp::from_unix(&ORDER, seconds, nanoseconds))
+}
+
 /// Identifies a run: one attempt at one goal. A version 7 UUID, so ids sort by the time they were
 /// made; a child run's id is derived from its parent's and is the same after every crash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,7 +51,7 @@ impl RunId {
     /// Creates an id from the present time and randomness. Only for the start of a run: inside a
     /// loop it would differ on replay.
     pub fn new() -> Self {
-        Self(uuid::Uuid::now_v7())
+        Self(time_ordered_uuid())
     }
 
     /// Returns the id of the child run that `effect` of `parent` starts.
@@ -279,6 +299,14 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_before_1970_makes_ids_in_order() {
+        let before = UNIX_EPOCH - std::time::Duration::from_secs(1);
+        let (first, second) = (uuid_at(before), uuid_at(before));
+        assert_eq!(first.get_version_num(), 7);
+        assert!(first < second && second < time_ordered_uuid());
+    }
 
     #[test]
     fn ids_survive_text() {

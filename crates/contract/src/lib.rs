@@ -53,7 +53,7 @@ pub use gate::{
     PathChange, Place, ResolvedCall, ResolvedCommand, ResolvedPath, ResolvedProgram, Risk,
     Unresolvable, Verdict, WithheldChange,
 };
-pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
+pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};

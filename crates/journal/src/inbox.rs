@@ -75,7 +75,10 @@ impl Inbox {
     fn put(&self, path: &std::path::Path, body: &str) -> io::Result<()> {
         let disk = &self.files.disk;
         let folder = self.files.inbox();
-        let temporary = folder.join(format!("{TEMPORARY_PREFIX}{}", Uuid::now_v7()));
+        let temporary = folder.join(format!(
+            "{TEMPORARY_PREFIX}{}",
+            gyrus_contract::time_ordered_uuid()
+        ));
         let file = disk.create_new(&temporary)?;
         let put = write_all(file.as_ref(), body.as_bytes())
             .and_then(|()| file.sync())

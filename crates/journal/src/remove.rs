@@ -9,7 +9,6 @@ use std::{
 };
 
 use gyrus_contract::BlobId;
-use uuid::Uuid;
 
 use crate::{
     Disk, Error, LockMode, LogName, Store, Take, blobs, home::make_folder, lock, seal::Seal,
@@ -24,7 +23,7 @@ impl Store {
         let _lock = lock::take(&files, Take::IfFree)?;
         let trash = self.home.root.join(".trash");
         make_folder(self.home.disk.as_ref(), &trash)?;
-        let target = trash.join(Uuid::now_v7().to_string());
+        let target = trash.join(gyrus_contract::time_ordered_uuid().to_string());
         let disk = &self.home.disk;
         disk.rename(&files.folder, &target)
             .map_err(Error::io("remove", &files.folder))?;

@@ -15,7 +15,6 @@ use std::{
 };
 
 use gyrus_contract::{BlobId, Digest};
-use uuid::Uuid;
 
 use crate::{
     Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Tail, Take, Writer, blobs,
@@ -240,7 +239,7 @@ impl Store {
         let disk = &self.home.disk;
         let incoming = self.home.root.join(".incoming");
         make_folder(disk.as_ref(), &incoming)?;
-        let folder = incoming.join(Uuid::now_v7().to_string());
+        let folder = incoming.join(gyrus_contract::time_ordered_uuid().to_string());
         disk.create_folder(&folder)
             .map_err(Error::io("create", &folder))?;
         let files = Files::new(Arc::clone(disk), name.clone(), folder);
@@ -370,7 +369,7 @@ fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
 }
 
 fn write_format(disk: &dyn Disk, root: &Path, path: &Path) -> Result<(), Error> {
-    let temporary = root.join(format!(".tmp-{}", Uuid::now_v7()));
+    let temporary = root.join(format!(".tmp-{}", gyrus_contract::time_ordered_uuid()));
     let file = disk
         .create_new(&temporary)
         .map_err(Error::io("create", &temporary))?;

@@ -395,7 +395,7 @@ pub fn send(
     from: Principal,
     body: MessageBody,
 ) -> Result<(), ApprovalError> {
-    let id = uuid::Uuid::now_v7().to_string();
+    let id = gyrus_contract::time_ordered_uuid().to_string();
     let message = SurfaceMessage {
         id: id.clone(),
         from,

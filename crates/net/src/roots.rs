@@ -10,9 +10,12 @@ use std::{
     ffi::OsString,
     path::Path,
     sync::{Arc, OnceLock},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls::{
+    ClientConfig, RootCertStore, crypto::ring, pki_types::UnixTime, time_provider::TimeProvider,
+};
 use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
 
 /// Protocol above TLS: HTTP/1.1, the only version that the clients are built with.
@@ -108,8 +111,21 @@ fn add(
     })
 }
 
+/// The wall clock of certificates. One before 1970 is no time, and with none no certificate is valid;
+/// the default clock of rustls panics.
+#[derive(Debug)]
+struct WallClock;
+
+impl TimeProvider for WallClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Some(UnixTime::since_unix_epoch(since))
+    }
+}
+
 fn config(roots: RootCertStore) -> ClientConfig {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_details(provider, Arc::new(WallClock))
         .with_safe_default_protocol_versions()
         .expect("ring has cipher suites for TLS 1.2 and 1.3")
         .with_root_certificates(roots)

@@ -161,7 +161,7 @@ impl Page {
 fn way_to(home: &Home, address: &str) -> io::Result<PathBuf> {
     let folder = takeover::folder(home);
     fs::create_dir_all(&folder)?;
-    let way = folder.join(format!("{}.html", uuid::Uuid::now_v7()));
+    let way = folder.join(format!("{}.html", gyrus_contract::time_ordered_uuid()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
