@@ -11,6 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{Limits, Microdollars, Price, RunId, Spent};
+use gyrus_text::{counted, grouped};
 
 use crate::{Charge, Ending, KernelState};
 
@@ -175,7 +176,7 @@ impl Account {
         if std::mem::replace(&mut node.began, true) {
             node.charged_to_parents = Used::default();
         }
-        exhausted("steps", node.limits.steps, node.spent.steps, 1)?;
+        exhausted("steps", node.limits.steps, node.spent.steps)?;
         tree.check_time(self.index)
     }
 
@@ -299,7 +300,7 @@ impl Tree {
     fn check_time(&self, index: usize) -> Result<(), Ending> {
         self.path(index).try_for_each(|node| {
             let used = node.spent_now().time_ms;
-            exhausted("time in ms", node.limits.time_ms, used, 1)
+            exhausted("time in ms", node.limits.time_ms, used)
         })
     }
 
@@ -415,12 +416,26 @@ impl Node {
         if output >= OUTPUT_FLOOR.min(wanted) {
             return Ok(output);
         }
-        let needed = input_tokens.saturating_add(OUTPUT_FLOOR);
-        exhausted("tokens", self.limits.tokens, self.spent.tokens, needed)?;
-        let limit = self.limits.cost.unwrap_or_default();
-        Err(Ending::Limit {
-            what: format!("cost: {} of {limit}", self.spent.cost),
-        })
+        let needed = OUTPUT_FLOOR.min(wanted);
+        let tokens = input_tokens.saturating_add(needed);
+        let what = match (left.tokens, self.limits.tokens) {
+            (Some(left), Some(limit)) if left < tokens => format!(
+                "tokens: the next call could cost up to {}; {} of {} are left",
+                counted(tokens, "token"),
+                grouped(left),
+                grouped(limit)
+            ),
+            _ => {
+                let cost = price.map(|price| price.at_most(input_tokens, needed));
+                format!(
+                    "cost: the next call could cost up to {}; {} of {} are left",
+                    cost.unwrap_or_default(),
+                    left.cost.unwrap_or_default(),
+                    self.limits.cost.unwrap_or_default()
+                )
+            }
+        };
+        Err(Ending::Limit { what })
     }
 }
 
@@ -438,9 +453,9 @@ fn affordable(left: Microdollars, price: Price, input_tokens: u64) -> u64 {
     }
 }
 
-fn exhausted(name: &str, limit: Option<u64>, used: u64, needed: u64) -> Result<(), Ending> {
+fn exhausted(name: &str, limit: Option<u64>, used: u64) -> Result<(), Ending> {
     match limit {
-        Some(limit) if used.saturating_add(needed) > limit => Err(Ending::Limit {
+        Some(limit) if used >= limit => Err(Ending::Limit {
             what: format!("{name}: {used} of {limit}"),
         }),
         _ => Ok(()),
@@ -503,6 +518,35 @@ mod tests {
         assert_eq!(reservation.charge.cost, Microdollars(1_000));
         let dear = Price::new(u64::MAX, u64::MAX);
         assert!(account.reserve(u64::MAX / 2, 10, Some(dear)).is_err());
+    }
+
+    #[test]
+    fn a_limit_names_what_the_next_call_needs() {
+        let what = |limits, price| {
+            let account = account(None, limits);
+            let first = account.reserve(2_000, 100, Some(PRICE)).unwrap();
+            let used = Charge {
+                tokens: 2_649,
+                cost: Microdollars(2_649),
+            };
+            account.settle(first.charge, used, false);
+            match account.reserve(3_036, 4_000, price) {
+                Err(Ending::Limit { what }) => what,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            what(tokens(5_000), None),
+            "tokens: the next call could cost up to 3,100 tokens; 2,351 of 5,000 are left"
+        );
+        let cost = Limits {
+            cost: Some(Microdollars(5_000)),
+            ..Limits::default()
+        };
+        assert_eq!(
+            what(cost, Some(PRICE)),
+            "cost: the next call could cost up to $0.0031; $0.0023 of $0.0050 are left"
+        );
     }
 
     #[test]
