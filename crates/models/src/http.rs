@@ -29,8 +29,9 @@ use crate::{
 /// Time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum silence of the provider: before it answers, and between two pieces of its answer.
-const SILENCE_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Maximum silence of the provider: before it answers, and between two pieces of its answer. As long
+/// as the kernel spends on a question that nobody answers, so that silence is not tried again.
+const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// Maximum duration of one reply from its first byte on, even if data keeps arriving.
 const REPLY_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);

@@ -43,6 +43,7 @@ pub struct Turn {
     usage: Option<Usage>,
     cut: bool,
     hangs: bool,
+    silent: bool,
 }
 
 impl Turn {
@@ -54,6 +55,7 @@ impl Turn {
             usage: Some(USAGE),
             cut: false,
             hangs: false,
+            silent: false,
         }
     }
 
@@ -114,6 +116,13 @@ impl Turn {
     #[must_use]
     pub fn hanging(mut self) -> Self {
         self.hangs = true;
+        self
+    }
+
+    /// The provider says nothing until the attempt is given up.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
         self
     }
 
@@ -383,6 +392,12 @@ impl Model for Scripted {
             let turn = self.script.turn(prompt);
             if let Some(error) = self.next_error(prompt, &turn) {
                 return Err(error);
+            }
+            if turn.silent {
+                tokio::time::sleep(gyrus_kernel::MAX_SILENCE).await;
+                return Err(ModelError::Network {
+                    message: "the provider was silent".to_owned(),
+                });
             }
             if turn.hangs {
                 self.hanging.send_modify(|asked| *asked += 1);

@@ -1,6 +1,7 @@
 //! Asking a model: reserve, record, send; settle, record. Requests are retried only here.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,6 +25,10 @@ use crate::{
 
 /// Maximum number of attempts before the run parks.
 pub const MAX_ATTEMPTS: u32 = 4;
+
+/// Maximum time for one question to one model in attempts that end with a network error, such as
+/// silence. Once it has passed, no further attempt begins.
+pub const MAX_SILENCE: Duration = Duration::from_secs(2 * 60);
 
 /// The wait before the second attempt; each further one is twice as long.
 pub(crate) const FIRST_DELAY_MS: u64 = 500;
@@ -268,6 +273,7 @@ impl<'a> Attempts<'a> {
         let router = self.core.kernel.organs().router.clone();
         // Attempts of an earlier process do not count for this one's limit.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
+        let mut silent: HashMap<String, Duration> = HashMap::new();
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
             let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
@@ -276,15 +282,21 @@ impl<'a> Attempts<'a> {
             // A model that has not failed yet is asked at once.
             if let Some((_, error)) = before.next_back() {
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
-                if !error.is_transient() || tried >= MAX_ATTEMPTS {
+                let is_silent = silent.get(&name).is_some_and(|time| *time >= MAX_SILENCE);
+                if !error.is_transient() || tried >= MAX_ATTEMPTS || is_silent {
                     return Err(EffectError::Failed(error.clone()));
                 }
                 self.pause(error, tried).await?;
             }
-            match self.attempt(&*router, choice).await {
+            let since = tokio::time::Instant::now();
+            let error = match self.attempt(&*router, choice).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => failed.push((name, error.handled()?)),
+                Err(error) => error.handled()?,
+            };
+            if let ModelError::Network { .. } = error {
+                *silent.entry(name.clone()).or_default() += since.elapsed();
             }
+            failed.push((name, error));
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) enum Ending {
     Abort,
     /// No further data, and the connection stays open.
     Silence,
-    /// These bytes come every five minutes, forever; time runs ahead.
+    /// These bytes come every minute, forever; time runs ahead.
     Drip(&'static str),
 }
 
@@ -167,7 +167,7 @@ async fn answer(
         Ending::Drip(drop) => {
             tokio::time::pause();
             let drops = stream::repeat(drop).then(async |drop| {
-                tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+                tokio::time::sleep(Duration::from_secs(60)).await;
                 Ok::<_, io::Error>(drop.as_bytes().to_vec())
             });
             Body::from_stream(pieces.chain(drops))

@@ -170,7 +170,7 @@ async fn errors_inside_a_stream_are_errors() {
 async fn silence_ends() {
     for dialect in dialects() {
         let silence = ModelError::Network {
-            message: "the provider was silent for 10 minutes".into(),
+            message: "the provider was silent for 2 minutes".into(),
         };
         // Before it answers: time runs ahead once the request is there.
         let server = Server::silent().await;

@@ -192,3 +192,15 @@ async fn a_model_that_cannot_be_reached_parks_the_run() {
         assert_eq!(ended.spent.tokens, 220, "errors cost nothing");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_model_is_given_up_after_one_attempt() {
+    let silent = Turn::call(FINISH, claim("looked")).silent();
+    let bench = Scenario::new("react", Script::agent([silent])).bench();
+    let parked = bench.start().await.unwrap();
+    assert!(
+        matches!(parked.ending, Ending::ModelUnreachable { .. }),
+        "{parked:?}"
+    );
+    assert_eq!(bench.model.heard().len(), 1);
+}
