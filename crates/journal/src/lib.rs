@@ -26,6 +26,7 @@ mod seek;
 mod lock;
 mod take;
 mod writer;
+mod create;
 mod flush;
 mod flushers;
 mod reader;
@@ -41,6 +42,7 @@ pub mod sim;
 #[cfg(any(test, feature = "sim"))]
 pub mod measure;
 
+pub use create::NewLog;
 pub use disk::{Disk, DiskFile, Holder, LockMode, Metadata, Now};
 pub use entry::{Entry, Payload};
 pub use error::Error;

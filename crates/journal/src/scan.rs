@@ -261,7 +261,9 @@ impl Scan {
     }
 
     fn damage(&self, offset: u64, why: String) -> Error {
-        let why = format!("what stands there does not follow from the entry before, but {why}");
+        let why = format!(
+            "what stands there, if anything, does not follow from the entry before, but {why}"
+        );
         self.files
             .corrupt(self.segment.number, offset, self.seq + 1, why)
     }

@@ -133,19 +133,6 @@ impl Store {
         Ok(names)
     }
 
-    /// Creates a log and takes it.
-    pub fn create(&self, name: &LogName) -> Result<Writer, Error> {
-        let staged = self.stage(name)?;
-        let output = take::first(&staged.files, &staged.lock.holder)?;
-        self.publish(&staged)?;
-        Ok(Writer::new(
-            &self.home,
-            self.files(name),
-            staged.lock,
-            output,
-        ))
-    }
-
     /// Takes a log that exists, sets aside bytes that a crash tore, and opens a new segment.
     pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;

@@ -11,7 +11,6 @@ use gyrus_contract::Digest;
 
 use crate::{
     DiskFile, Error, Holder, Tail,
-    line::genesis,
     scan::{Position, Scan},
     segment::{End, FORMAT, Files, SegmentHeader},
 };
@@ -41,16 +40,25 @@ pub(crate) struct Output {
     pub(crate) hash: Digest,
 }
 
-/// Opens the first segment of a staged log.
-pub(crate) fn first(files: &Files, holder: &Holder) -> Result<Output, Error> {
-    let header = header(files, None, 0, holder);
-    let (file, bytes) = files.new_segment(&header)?.finish()?;
+/// Opens the first segment of a staged log, with the lines of its first entries up to the number
+/// and hash of `last`.
+pub(crate) fn first(
+    files: &Files,
+    holder: &Holder,
+    lines: &[u8],
+    last: (u64, Digest),
+) -> Result<Output, Error> {
+    let (seq, hash) = last;
+    let header = header(files, None, seq, holder);
+    let mut segment = files.new_segment(&header)?;
+    segment.write(lines)?;
+    let (file, bytes) = segment.finish()?;
     Ok(Output {
         file,
         segment: 1,
         bytes,
-        seq: 0,
-        hash: genesis(),
+        seq,
+        hash,
     })
 }
 

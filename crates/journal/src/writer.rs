@@ -30,7 +30,7 @@ const PENDING_LIMIT: usize = 16 << 20;
 
 /// Number of blobs not yet on disk at which putting another one waits for the disk. Each is an open
 /// file.
-const UNSYNCED_LIMIT: usize = 64;
+pub(crate) const UNSYNCED_LIMIT: usize = 64;
 
 /// An entry to append.
 #[derive(Debug, Clone)]
@@ -206,7 +206,7 @@ impl Writer {
     }
 }
 
-fn check(batch: &[NewEntry<'_>]) -> Result<(), Error> {
+pub(crate) fn check(batch: &[NewEntry<'_>]) -> Result<(), Error> {
     let mut total = 0;
     for entry in batch {
         if !line::is_kind(entry.kind) {
@@ -236,7 +236,7 @@ fn check(batch: &[NewEntry<'_>]) -> Result<(), Error> {
 }
 
 /// Returns the text of a JSON value on one line. A newline in JSON is always white space.
-fn one_line(json: &str) -> Cow<'_, [u8]> {
+pub(crate) fn one_line(json: &str) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
         return json.as_bytes().into();
     }

@@ -73,8 +73,7 @@ impl Kernel {
             self.make_loop(&source.started.cognitive_loop, &source.started.loop_config)?;
         let settings = self.changed(&source.started.settings, &*cognitive_loop, changes);
         let id = RunId::new();
-        let writer = self.store().create(&log_name(id))?;
-        let log = Log::live(writer.clone())?;
+        let log = Log::new(self.store().prepare(&log_name(id))?);
         let source_log = Log::recorded(reader);
         let goal = source.started.goal.load(&source_log)?;
         let store = |item: &Item| -> Result<Inline<Item>, Stop> {
@@ -109,18 +108,22 @@ impl Kernel {
             snapshot: crate::driver::first_snapshot(self, &log, &workspace)?,
             ..RunStarted::clone(&source.started)
         };
-        log.append(started.clone())?;
+        let mut first: Vec<Entry> = vec![started.clone().into()];
         let mut position = Position::fresh(started);
         if let Some(last) = source.last {
             let capacity = cognitive_loop.memory().capacity();
-            let (first, items) = memory_at(source_log.reader(), &last, capacity)?;
+            let (number, items) = memory_at(source_log.reader(), &last, capacity)?;
             let items = items.iter().map(store).collect::<Result<_, _>>()?;
-            let ended = inherited(last, Appended { first, items });
-            log.append(ended.clone())?;
+            let appended = Appended {
+                first: number,
+                items,
+            };
+            let ended = inherited(last, appended);
+            first.push(ended.clone().into());
             position.cycle = ended.cycle + 1;
             position.last = Some(ended);
         }
-        writer.barrier_blocking()?;
+        let writer = log.publish(&first)?;
         let ready = Ready::new(self.clone(), writer, position, None, false)?;
         Ok(Forked { ready, files })
     }

@@ -6,26 +6,44 @@ use std::{
 };
 
 use gyrus_contract::{BlobId, Item, Part, ToolSpec};
-use gyrus_journal::{NewEntry, Payload, Reader, Writer};
+use gyrus_journal::{NewEntry, NewLog, Payload, Reader, Writer};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, UnreadableEntry};
 
-/// The journal behind a run: written live, or only read while replaying.
+/// The journal behind a run: prepared, written live, or only read while replaying.
 pub(crate) struct Log {
     reader: Reader,
-    writer: Option<Writer>,
+    target: Target,
     /// Blobs that this log is known to hold, so that a prompt's frame is stored once.
     held: Mutex<BTreeSet<BlobId>>,
 }
 
+/// The part of a journal that takes what is new.
+enum Target {
+    /// A journal without entries, which no other process sees. It takes blobs only.
+    New(NewLog),
+    /// A journal that this process holds.
+    Live(Writer),
+    /// Nothing: the journal is read.
+    Recorded,
+}
+
 impl Log {
+    pub(crate) fn new(prepared: NewLog) -> Self {
+        Self {
+            reader: prepared.reader(),
+            target: Target::New(prepared),
+            held: Mutex::default(),
+        }
+    }
+
     pub(crate) fn live(writer: Writer) -> Result<Self, Stop> {
         let reader = writer.reader()?;
         Ok(Self {
             reader,
-            writer: Some(writer),
+            target: Target::Live(writer),
             held: Mutex::default(),
         })
     }
@@ -33,8 +51,17 @@ impl Log {
     pub(crate) fn recorded(reader: Reader) -> Self {
         Self {
             reader,
-            writer: None,
+            target: Target::Recorded,
             held: Mutex::default(),
+        }
+    }
+
+    /// Creates the journal of a new run, with its first entries, which are on disk when this
+    /// returns.
+    pub(crate) fn publish(self, first: &[Entry]) -> Result<Writer, Stop> {
+        match self.target {
+            Target::New(prepared) => Ok(prepared.publish(&batch(first)?)?),
+            Target::Live(_) | Target::Recorded => Err(Stop::EndOfRecord),
         }
     }
 
@@ -43,12 +70,15 @@ impl Log {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.writer.is_some()
+        matches!(self.target, Target::Live(_))
     }
 
     /// Returns the writer. A replay has none and ends where the record does.
     fn writer(&self) -> Result<&Writer, Stop> {
-        self.writer.as_ref().ok_or(Stop::EndOfRecord)
+        match &self.target {
+            Target::Live(writer) => Ok(writer),
+            Target::New(_) | Target::Recorded => Err(Stop::EndOfRecord),
+        }
     }
 
     pub(crate) fn append(&self, entry: impl Into<Entry>) -> Result<u64, Stop> {
@@ -56,20 +86,7 @@ impl Log {
     }
 
     pub(crate) fn append_all(&self, entries: &[Entry]) -> Result<u64, Stop> {
-        let batch = entries
-            .iter()
-            .map(|entry| {
-                let payload = entry
-                    .payload()
-                    .map_err(|error| Stop::Failed(error.to_string()))?;
-                Ok(NewEntry {
-                    kind: entry.kind(),
-                    version: entry.version(),
-                    payload,
-                })
-            })
-            .collect::<Result<Vec<_>, Stop>>()?;
-        Ok(self.writer()?.append(&batch)?)
+        Ok(self.writer()?.append(&batch(entries)?)?)
     }
 
     /// Returns when everything appended so far is on disk.
@@ -91,14 +108,20 @@ impl Log {
         if self.held().contains(&id) {
             return Ok(id);
         }
-        self.writer()?.put_blob(bytes)?;
+        match &self.target {
+            Target::New(prepared) => prepared.put_blob(bytes)?,
+            Target::Live(_) | Target::Recorded => self.writer()?.put_blob(bytes)?,
+        };
         self.held().insert(id);
         Ok(id)
     }
 
     /// Stores content that is never exported and that no other log shares.
     pub(crate) fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
-        Ok(self.writer()?.put_private(bytes)?)
+        Ok(match &self.target {
+            Target::New(prepared) => prepared.put_private(bytes)?,
+            Target::Live(_) | Target::Recorded => self.writer()?.put_private(bytes)?,
+        })
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<BlobId>> {
@@ -110,6 +133,22 @@ impl Log {
     pub(crate) fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Stop> {
         Ok(self.reader.blob(id)?)
     }
+}
+
+/// Returns entries as a journal takes them.
+fn batch(entries: &[Entry]) -> Result<Vec<NewEntry<'_>>, Stop> {
+    let to_new = |entry| {
+        let entry: &Entry = entry;
+        let payload = entry
+            .payload()
+            .map_err(|error| Stop::Failed(error.to_string()))?;
+        Ok(NewEntry {
+            kind: entry.kind(),
+            version: entry.version(),
+            payload,
+        })
+    };
+    entries.iter().map(to_new).collect()
 }
 
 impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Kernel {
-    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet.
+    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet. If
+    /// the process ends before, there is no such run.
     ///
     /// # Errors
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
@@ -33,8 +34,7 @@ impl Kernel {
             Some(run) => Some(Before::read(self, run)?),
             None => None,
         };
-        let writer = self.store().create(&log_name(new.id))?;
-        let log = Log::live(writer.clone())?;
+        let log = Log::new(self.store().prepare(&log_name(new.id))?);
         let context: Vec<Part> = new
             .context
             .into_iter()
@@ -85,8 +85,7 @@ impl Kernel {
             snapshot,
             cognitive_loop: new.cognitive_loop,
         };
-        log.append(started.clone())?;
-        writer.barrier_blocking()?;
+        let writer = log.publish(&[started.clone().into()])?;
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 

@@ -107,3 +107,33 @@ fn steering_reaches_the_model_and_stays() {
         .exits(2)
         .says("is over");
 }
+
+/// The process is killed before the first entry, while it looks at what is in the folder.
+#[test]
+fn a_run_that_was_killed_before_it_began_is_no_run() {
+    let world = World::new(THREE_STEPS);
+    for number in 0..3_000 {
+        fs::write(
+            world.path(&format!("work/{number}.txt")),
+            number.to_string(),
+        )
+        .unwrap();
+    }
+    let incoming = world.path("home/journal/.incoming");
+    let running = world.start(&world.run_arguments(&[]));
+    while fs::read_dir(&incoming).map_or(0, Iterator::count) == 0 {
+        std::thread::yield_now();
+    }
+    running.signal(Signal::KILL);
+    running.end();
+    if world.runs().is_empty() {
+        let listed = world.gyrus(&["runs"]).exits(0).out;
+        assert!(listed.contains("there is no run yet"), "{listed}");
+    } else {
+        // It was faster, and can be resumed.
+        world
+            .gyrus(&["resume", "last", "--approve", "auto"])
+            .exits(0);
+    }
+    world.run(&[]).exits(0);
+}

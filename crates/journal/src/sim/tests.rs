@@ -20,13 +20,16 @@ fn whatever_happens_nothing_acknowledged_is_lost() {
     }
 }
 
-fn append(writer: &Writer) -> Result<u64, Error> {
-    let payload = RawValue::from_string("1".to_owned()).unwrap();
-    writer.append(&[NewEntry {
+fn one() -> NewEntry<'static> {
+    NewEntry {
         kind: "test.one",
         version: 1,
-        payload,
-    }])
+        payload: RawValue::from_string("1".to_owned()).unwrap(),
+    }
+}
+
+fn append(writer: &Writer) -> Result<u64, Error> {
+    writer.append(&[one()])
 }
 
 fn written() -> (SimDisk, Store, LogName, Writer) {
@@ -187,4 +190,45 @@ fn a_removal_that_failed_comes_undone_as_a_whole() {
         }
     }
     assert!(came_back > 0);
+}
+
+/// The power goes, or a call fails, at each call in turn.
+#[test]
+fn a_log_appears_with_its_first_entries_and_their_blobs() {
+    for fault in [Fault::PowerCut, Fault::Io, Fault::NoSpace] {
+        let (mut call, mut absent) = (0, 0);
+        loop {
+            call += 1;
+            let disk = SimDisk::new();
+            let store = Store::open_on(Arc::new(disk.clone()), Path::new("/home")).unwrap();
+            let name = LogName::new("runs", "a").unwrap();
+            disk.fail_at(disk.calls() + call, fault);
+            let created = store.prepare(&name).and_then(|log| {
+                log.put_blob(&[7; 700])?;
+                log.publish(&[one(), one()]).map(drop)
+            });
+            let over = disk.fired() == 0;
+            for seed in 0..6 {
+                let store = Store::open_on(Arc::new(disk.crash(seed)), Path::new("/home")).unwrap();
+                let Ok((writer, _)) = store.take(&name, Take::IfFree) else {
+                    assert!(created.is_err(), "{fault:?} at call {call}, seed {seed}");
+                    assert_eq!(store.names("runs").unwrap(), []);
+                    absent += 1;
+                    continue;
+                };
+                assert_eq!(
+                    writer.next_seq(),
+                    3,
+                    "{fault:?} at call {call}, seed {seed}"
+                );
+                let blob = writer.blob(&BlobId::of(&[7; 700])).unwrap();
+                assert_eq!(blob, [7; 700]);
+            }
+            if over {
+                created.unwrap();
+                break;
+            }
+        }
+        assert!(absent > 0);
+    }
 }

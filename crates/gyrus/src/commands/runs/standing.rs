@@ -44,7 +44,9 @@ impl Standing {
                 Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
                 ending => summary(ending),
             }),
-            _ => Standing::Parked("its process died".to_owned()),
+            Some(_) => Standing::Parked("its process died".to_owned()),
+            // Earlier versions left such a journal when they were killed at the start.
+            None => Standing::Over("never began".to_owned()),
         })
     }
 

@@ -64,7 +64,7 @@ pub(super) fn verify(store: &Store, run: RunId) -> Result<Verified, Failure> {
 fn damaged(error: Error) -> Failure {
     let entries = match &error {
         Error::Corrupt { seq, .. } if *seq > 1 => {
-            format!("its first {} can still be read", counted(seq - 1, "entry"))
+            format!("its entries up to {} can still be read", seq - 1)
         }
         Error::BadSeal { .. }
         | Error::BlobLost { .. }

@@ -1,0 +1,119 @@
+//! Creating a log. It appears in the store together with its first entries and their blobs: whatever
+//! happens before, there is no such log.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gyrus_contract::BlobId;
+
+use crate::{
+    Error, LogName, NewEntry, Reader, Store, Writer,
+    blobs::{self, Unsynced},
+    line::{self, BatchStart, Header, genesis},
+    store::Staged,
+    take,
+    writer::{UNSYNCED_LIMIT, check, one_line},
+};
+
+/// A log that is not in the store yet. Dropping it removes everything.
+pub struct NewLog {
+    store: Store,
+    /// `None` once the log is in the store.
+    staged: Option<Staged>,
+    unsynced: Mutex<Vec<Unsynced>>,
+}
+
+impl Store {
+    /// Creates a log and takes it.
+    pub fn create(&self, name: &LogName) -> Result<Writer, Error> {
+        self.prepare(name)?.publish(&[])
+    }
+
+    /// Prepares a log that appears in the store when it has its first entries.
+    pub fn prepare(&self, name: &LogName) -> Result<NewLog, Error> {
+        Ok(NewLog {
+            store: self.clone(),
+            staged: Some(self.stage(name)?),
+            unsynced: Mutex::default(),
+        })
+    }
+}
+
+impl NewLog {
+    /// Stores content beside the log, like [`Writer::put_blob`].
+    pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Error> {
+        let shared = self.store.home.shared_blobs();
+        // A blob is in the list only when it is complete.
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = blobs::put(&self.staged().files, &shared, &mut unsynced, bytes)?;
+        if unsynced.len() >= UNSYNCED_LIMIT {
+            blobs::finish(&self.staged().files, &shared, &mut unsynced)?;
+        }
+        Ok(id)
+    }
+
+    /// Stores private content, like [`Writer::put_private`].
+    pub fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Error> {
+        blobs::put_private(&self.staged().files, bytes)
+    }
+
+    /// Returns a reader of the blobs stored so far. It reads nothing after [`NewLog::publish`].
+    pub fn reader(&self) -> Reader {
+        Reader::new(&self.store.home, Arc::clone(&self.staged().files))
+    }
+
+    /// Gives the log its name, with these first entries. They and all blobs are on disk when this
+    /// returns.
+    ///
+    /// # Errors
+    /// Returns an error when a log of this name exists by now. Nothing is left behind then.
+    pub fn publish(mut self, first: &[NewEntry<'_>]) -> Result<Writer, Error> {
+        check(first)?;
+        let home = &self.store.home;
+        let files = &self.staged().files;
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs::finish(files, &home.shared_blobs(), &mut unsynced)?;
+        drop(unsynced);
+        let folder = files.blobs();
+        home.disk
+            .sync_folder(&folder)
+            .map_err(Error::io("sync", folder))?;
+        let mut lines = Vec::new();
+        let (mut seq, mut hash) = (0, genesis());
+        for entry in first {
+            let header = Header {
+                seq: seq + 1,
+                at_ms: home.disk.now().unix_ms,
+                mono_us: 0,
+                kind: entry.kind,
+                version: entry.version,
+                batch: (seq == 0).then_some(BatchStart {
+                    synced: 0,
+                    previous: hash,
+                }),
+            };
+            let payload = one_line(entry.payload.get());
+            hash = line::encode(&mut lines, &files.key, &hash, &header, &payload);
+            seq += 1;
+        }
+        let output = take::first(files, &self.staged().lock.holder, &lines, (seq, hash))?;
+        self.store.publish(self.staged())?;
+        let staged = self.staged.take().expect(STAGED);
+        let files = self.store.files(&staged.files.name);
+        Ok(Writer::new(&self.store.home, files, staged.lock, output))
+    }
+
+    fn staged(&self) -> &Staged {
+        self.staged.as_ref().expect(STAGED)
+    }
+}
+
+/// The reason why a log that was not published is staged.
+const STAGED: &str = "only publishing, which consumes the log, takes it away";
+
+impl Drop for NewLog {
+    fn drop(&mut self) {
+        if let Some(staged) = &self.staged {
+            self.store.discard(&staged.files.folder);
+        }
+    }
+}
