@@ -16,12 +16,12 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 4_987),
+    ("contract", 4_999),
     ("gate", 16_008),
-    ("gyrus", 11_192),
-    ("journal", 7_491),
-    ("kernel", 18_593),
-    ("lab", 4_587),
+    ("gyrus", 11_198),
+    ("journal", 7_493),
+    ("kernel", 18_643),
+    ("lab", 4_589),
     ("loops", 9_459),
     ("mcp", 1_812),
     ("models", 9_971),
