@@ -111,7 +111,7 @@ fn add(
     })
 }
 
-/// The wall clock of certificates. One before 1970 is no time, and with none no certificate is valid;
+/// The wall clock of certificates. A clock before 1970 counts as absent, and then no certificate is valid;
 /// the default clock of rustls panics.
 #[derive(Debug)]
 struct WallClock;

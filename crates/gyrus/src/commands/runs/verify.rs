@@ -12,8 +12,8 @@ use gyrus_surfaces::output;
 
 /// Check the chain of runs from their first entry to their last, and their blobs
 ///
-/// Of a finished run, it finds whatever is missing or changed. It finds accidents. It does not protect
-/// from a person who can write the files.
+/// In a finished run it finds whatever is missing or changed. It finds accidents; it does not
+/// protect against a person who can write the files.
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The runs: `last`, an id, or the start or end of one (default: all)
