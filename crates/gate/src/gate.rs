@@ -51,8 +51,6 @@ pub struct PolicyGate {
     /// Finds what is started with the person's own rights.
     finder: Arc<Programs>,
     contain: Arc<Contain>,
-    /// The reason why code runs unsandboxed, where it does.
-    why_unsandboxed: &'static str,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
 }
 
@@ -75,8 +73,7 @@ impl PolicyGate {
             policy: Policy::default(),
             standing: Vec::new(),
             programs: Vec::new(),
-            contain: Arc::new(|_, _| Err("no sandbox was asked for".to_owned())),
-            why_unsandboxed: "the sandbox is turned off",
+            contain: Arc::new(|_, _| Err("the sandbox is turned off".to_owned())),
             contained: Arc::default(),
         }
     }
@@ -109,11 +106,7 @@ impl PolicyGate {
     /// With commands confined as `contain` says.
     #[must_use]
     pub fn confining(self, contain: Arc<Contain>) -> Self {
-        Self {
-            contain,
-            why_unsandboxed: "the sandbox does not hold here; `gyrus doctor` says why",
-            ..self
-        }
+        Self { contain, ..self }
     }
 
     fn containment(&self, place: Place<'_>) -> Result<Containment, String> {
@@ -125,6 +118,18 @@ impl PolicyGate {
             .entry(place.run)
             .or_insert_with(|| (self.contain)(place.run, place.workspace))
             .clone()
+    }
+
+    /// Returns the reason why commands run unsandboxed, where they do: that of the newest run.
+    fn why_unsandboxed(&self) -> Option<String> {
+        let known = self
+            .contained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known
+            .values()
+            .rev()
+            .find_map(|contained| contained.clone().err())
     }
 
     /// Reads a command line, and plans what it would run in.
@@ -323,13 +328,14 @@ impl Gate for PolicyGate {
     }
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
+        let why_unsandboxed = self.why_unsandboxed();
         let scales = Scales {
             own_paths: &self.own_paths,
             standing: &self.standing,
             call,
             workspace: under.workspace,
             under,
-            why_unsandboxed: self.why_unsandboxed,
+            why_unsandboxed: &why_unsandboxed.unwrap_or_default(),
         };
         let mut weights: Vec<_> = spec
             .touches

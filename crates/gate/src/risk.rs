@@ -24,7 +24,7 @@ pub(crate) struct Scales<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) under: &'a Judgement<'a>,
     /// The reason why commands run unsandboxed, where they do.
-    pub(crate) why_unsandboxed: &'static str,
+    pub(crate) why_unsandboxed: &'a str,
 }
 
 impl Scales<'_> {

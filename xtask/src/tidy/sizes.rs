@@ -17,8 +17,8 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 4_999),
-    ("gate", 16_008),
-    ("gyrus", 11_198),
+    ("gate", 16_040),
+    ("gyrus", 11_260),
     ("journal", 7_493),
     ("kernel", 18_643),
     ("lab", 4_589),

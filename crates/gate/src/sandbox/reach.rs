@@ -17,7 +17,10 @@ use std::{
 
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
-    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+        socketpair,
+    },
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,13 +29,16 @@ use super::{Promise, finding::Attempts};
 /// Connections that are made while a thread changes what they lead to. Some milliseconds.
 const RACES: usize = 200;
 
+/// Connections that a service lets wait.
+const WAITING: i32 = 8;
+
 /// Services outside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Names {
     /// Sockets in files, and what is special about each.
     pub(super) files: Vec<(String, PathBuf)>,
-    /// An abstract one.
-    pub(super) name: String,
+    /// The bytes of an abstract one.
+    pub(super) name: Vec<u8>,
     /// One that takes messages without a connection.
     pub(super) messages: PathBuf,
 }
@@ -53,20 +59,19 @@ impl Services {
         let [folder_link, workspace_link] = opened
             .each_ref()
             .map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let mut listen = |link: &str, folder: &Path, name: &str| {
+        let mut listen_in = |link: &str, folder: &Path, name: &str| {
             listeners.push(UnixListener::bind(Path::new(link).join(name))?);
             io::Result::Ok(folder.join(name))
         };
-        let plain = listen(&folder_link, folder, "service")?;
+        let plain = listen_in(&folder_link, folder, "service")?;
         let renamed = folder.join("renamed");
-        fs::rename(listen(&folder_link, folder, "first")?, &renamed)?;
+        fs::rename(listen_in(&folder_link, folder, "first")?, &renamed)?;
         let linked = workspace.join("linked-service");
         fs::hard_link(&plain, &linked)?;
-        let within = listen(&workspace_link, workspace, "service")?;
+        let within = listen_in(&workspace_link, workspace, "service")?;
         let messages = folder.join("messages");
-        let name = format!("gyrus-probe-{}", folder.display());
-        let address = SocketAddr::from_abstract_name(&name)?;
-        listeners.push(UnixListener::bind_addr(&address)?);
+        let (listener, name) = listen_abstractly()?;
+        listeners.push(listener);
         for listener in &listeners {
             listener.set_nonblocking(true)?;
         }
@@ -102,6 +107,22 @@ impl Services {
     }
 }
 
+/// Listens at an abstract name that the kernel chooses: nothing of ours is too long for one, and
+/// two probes never take the same.
+fn listen_abstractly() -> io::Result<(UnixListener, Vec<u8>)> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrUnix::new_unnamed())?;
+    listen(&socket, WAITING)?;
+    let listener = UnixListener::from(socket);
+    let name = listener
+        .local_addr()?
+        .as_abstract_name()
+        .map(<[u8]>::to_vec);
+    let name = name.ok_or_else(|| io::Error::other("the kernel gave a socket no name"))?;
+    Ok((listener, name))
+}
+
 /// Tries to reach them from within `workspace`.
 pub(super) fn try_services(names: &Names, workspace: &Path, attempts: &mut Attempts) {
     let promise = Promise::Hidden;
@@ -115,12 +136,15 @@ pub(super) fn try_services(names: &Names, workspace: &Path, attempts: &mut Attem
         .and_then(|address| UnixStream::connect_addr(&address));
     let what = "connect to a service's abstract socket";
     attempts.forbidden(promise, what, connected);
-    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"x", &names.messages));
+    // The path may be longer than an address.
+    let messages = Path::new("messages");
+    let _ = symlink(&names.messages, messages);
+    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"x", messages));
     attempts.forbidden(promise, "send to a service without connecting", sent);
     let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
     let sent = socketpair(family, kind, SocketFlags::CLOEXEC, None)
         .map_err(io::Error::from)
-        .and_then(|(one, _other)| UnixDatagram::from(one).send_to(b"x", &names.messages));
+        .and_then(|(one, _other)| UnixDatagram::from(one).send_to(b"x", messages));
     attempts.forbidden(promise, "send to a service from a pair of sockets", sent);
     if let Some((_, theirs)) = names.files.first() {
         // Whoever looks from outside knows whether one of these got there.

@@ -3,15 +3,24 @@
 use gyrus_contract::Network;
 use gyrus_gate::sandbox::{Promise, Wall, prove};
 
+use tempfile::TempDir;
+
 use super::{
     start::{Around, OTHER, Start, User},
     world::World,
 };
 
+/// A folder whose path is longer than an address of a socket.
+fn folder_in(world: &World) -> TempDir {
+    let prefix = "long-".repeat(24);
+    let mut folder = tempfile::Builder::new();
+    folder.prefix(&prefix).tempdir_in(world.path("")).unwrap()
+}
+
 pub(crate) fn holds(user: User, around: Around) {
     for network in [Network::None, Network::Proxy, Network::Open] {
         let world = World::new(user, around);
-        let folder = tempfile::tempdir_in(world.path("")).unwrap();
+        let folder = folder_in(&world);
         if user == User::Other {
             std::os::unix::fs::chown(folder.path(), Some(OTHER), Some(OTHER)).unwrap();
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -69,7 +78,7 @@ pub(crate) fn holds(user: User, around: Around) {
 /// A proof of nothing must say so: the same without a sandbox.
 pub(crate) fn sees_what_is_missing(user: User, around: Around) {
     let world = World::new(user, around);
-    let folder = tempfile::tempdir_in(world.path("")).unwrap();
+    let folder = folder_in(&world);
     let proof = prove(folder.path(), Network::None, |_, command| {
         let output = std::process::Command::new(&command.program)
             .args(&command.arguments)
@@ -80,4 +89,7 @@ pub(crate) fn sees_what_is_missing(user: User, around: Around) {
     for promise in Promise::ALL {
         assert!(!proof.holds(promise), "{promise:?}");
     }
+    let hidden = proof.findings.iter();
+    let mut hidden = hidden.filter(|found| found.promise == Promise::Hidden);
+    assert!(hidden.all(|found| !found.held), "{:#?}", proof.findings);
 }

@@ -132,16 +132,18 @@ pub fn holds(home: &Home) -> Result<(), String> {
 /// # Errors
 /// Returns what it does not keep, in words.
 pub fn suffices(proof: &Proof) -> Result<(), String> {
-    let broken: Vec<_> = NEEDED
-        .into_iter()
-        .filter(|promise| !proof.holds(*promise))
+    let broken: Vec<_> = proof
+        .broken()
+        .filter(|found| NEEDED.contains(&found.promise))
+        .map(|found| format!("{} ({})", found.attempt, found.detail))
         .collect();
-    match broken[..] {
-        [] => Ok(()),
-        _ => Err(format!(
-            "the sandbox does not keep its promises here: {broken:?}"
-        )),
+    if broken.is_empty() && NEEDED.into_iter().all(|promise| proof.holds(promise)) {
+        return Ok(());
     }
+    Err(format!(
+        "it does not hold here: {}; `gyrus doctor` tells more",
+        broken.join("; ")
+    ))
 }
 
 /// Plans the containment of a command that has `folder`, of gyrus's own, for its temporary files and
