@@ -232,6 +232,13 @@ pub enum Grant {
         /// The digest of the file's content.
         content: Digest,
     },
+    /// Following the folder's guidelines, or reading them as data. A run never asks for this.
+    Guidelines {
+        /// The digest of their content.
+        content: Digest,
+        /// Whether they instruct; otherwise they are data.
+        instruct: bool,
+    },
 }
 
 impl fmt::Display for Grant {
@@ -259,6 +266,12 @@ impl fmt::Display for Grant {
             Grant::Servers { .. } => {
                 f.write_str("starting the servers of `.mcp.json`, as it is now")
             }
+            Grant::Guidelines { instruct: true, .. } => {
+                f.write_str("following the folder's guidelines, as they are now")
+            }
+            Grant::Guidelines {
+                instruct: false, ..
+            } => f.write_str("reading the folder's guidelines, as they are now, as data"),
         }
     }
 }

@@ -24,6 +24,13 @@ pub enum Origin {
         /// The path as it was asked for.
         path: String,
     },
+    /// Guidelines for agents that lie in a folder, such as `AGENTS.md`.
+    Guidelines {
+        /// The path of the file, from the folder that the run works in.
+        path: String,
+        /// Whether a person trusts exactly this content: then it may instruct.
+        trusted: bool,
+    },
     /// Standard input.
     Stdin,
     /// Another run: a delegated goal, or a child's answer.
@@ -36,6 +43,7 @@ impl Origin {
     pub fn is_trusted(&self) -> bool {
         match self {
             Origin::Person | Origin::Configuration | Origin::Kernel => true,
+            Origin::Guidelines { trusted, .. } => *trusted,
             Origin::Model
             | Origin::Tool { .. }
             | Origin::File { .. }

@@ -129,6 +129,7 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Tool { .. }
         | Grant::Service { .. }
         | Grant::Program { .. }
+        | Grant::Guidelines { .. }
         | Grant::Servers { .. } => false,
     }
 }

@@ -1,12 +1,6 @@
 //! The browser of this program: under a keeper, in a profile of this person.
 
-use std::{
-    fs,
-    io::{self, BufRead},
-    path::PathBuf,
-    sync::Arc,
-    time::Instant,
-};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Instant};
 
 use gyrus::runtime::Home;
 use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
@@ -88,17 +82,11 @@ fn ask_to_attach(at: &Endpoint) -> Result<(), Failure> {
         let why = format!("attaching to {at} needs your yes, and there is no terminal to ask at");
         return Err(Failure::usage(why).hint("say it beforehand: --attach-anyway"));
     }
-    terminal::forget_what_was_typed();
-    put("attach to it? [y/N] ")?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(
-            Failure::usage(format!("the browser at {at} was not attached to"))
-                .hint("without --attach the run has a browser of its own"),
-        ),
+    if terminal::says_yes("attach to it? [y/N] ")? {
+        return Ok(());
     }
+    let why = format!("the browser at {at} was not attached to");
+    Err(Failure::usage(why).hint("without --attach the run has a browser of its own"))
 }
 
 /// Whether attaching was confirmed.

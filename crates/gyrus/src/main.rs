@@ -24,6 +24,7 @@ mod prompt;
 mod inside_run;
 mod stopped;
 mod flags;
+mod guidelines;
 mod config;
 mod env;
 mod state_folder;

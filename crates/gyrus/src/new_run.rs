@@ -10,10 +10,11 @@ use gyrus_kernel::{Attachment, Entry, NewRun, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
-use crate::{config::Config, failure::Failure, flags::RunFlags, which_loop};
+use crate::{Gyrus, config::Config, failure::Failure, flags::RunFlags, guidelines, which_loop};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct RunOptions<'a> {
+    pub(crate) gyrus: &'a Gyrus,
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) flags: &'a RunFlags,
@@ -40,6 +41,11 @@ impl RunOptions<'_> {
             thinks = thinks.with_start_url(url);
         }
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
+        let guidelines = if thinks.strategy().finds_guidelines() {
+            None
+        } else {
+            guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
+        };
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -69,7 +75,7 @@ impl RunOptions<'_> {
         let on_ask = flags.approvals.on_ask().or(config.on_ask);
         let name = thinks.strategy().loop_name();
         Ok(NewRun {
-            context: self.context,
+            context: guidelines.into_iter().chain(self.context).collect(),
             continues: self.continues,
             mode,
             throwaway,

@@ -5,7 +5,7 @@
 //! amendments of the goal count all the same.
 
 use crate::{
-    ApprovalAnswered, AttemptResult, Charge, Entry, Settled, Stop,
+    ApprovalAnswered, Charge, Entry, Settled, Stop,
     accounts::Used,
     core::Core,
     effects::{
@@ -38,9 +38,6 @@ pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop
             Entry::ModelReply(reply) => {
                 let used = Used::charged(reply.charged, reply.estimated);
                 core.account.charge(used);
-                if matches!(reply.came, AttemptResult::Reply { .. }) {
-                    core.expose();
-                }
             }
             Entry::ToolResulted(result) if result.settled == Settled::Done => core.expose(),
             Entry::ApprovalAnswered(answered) => count_denial(core, entries, answered),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Part,
+    Action, Claim, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Part,
     Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
@@ -32,8 +32,8 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(React::new(config))),
 };
 
-/// Maximum number of consecutive reminders for a model that answers without calling a tool; then
-/// the run parks.
+/// Maximum number of consecutive reminders for a model whose replies are empty or cut off; then the
+/// run parks. Words are an answer after one.
 const MAX_REMINDERS: u32 = 2;
 
 /// The state that ReAct keeps between cycles beside its memory.
@@ -204,6 +204,53 @@ impl React {
             .add(Message::user(Text::new(words, Origin::Kernel)));
     }
 
+    /// Returns the words of a reply that are an answer: those of the second reply in a row that
+    /// called no tool.
+    fn answer_in_words<'a>(&self, plan: &'a Plan) -> Option<&'a str> {
+        let words = plan.steps.first().map(|step| step.thought.trim())?;
+        let is_answer = plan.tool_calls().next().is_none()
+            && !words.is_empty()
+            && !self.cut_off
+            && self.state.idle_replies > 0;
+        is_answer.then_some(words)
+    }
+
+    /// Returns the call that submits an answer in words to the judge, if there is one.
+    pub(crate) fn submission_in_words(&self, plan: &Plan) -> Option<ToolCall> {
+        let words = self.answer_in_words(plan)?;
+        self.profile.judge.as_ref()?.submission(words)
+    }
+
+    /// Ends the work with an answer in words, or has the judge decide about it.
+    async fn take_answer(
+        &mut self,
+        run: &mut Run,
+        plan: &Plan,
+    ) -> Result<Option<ExecutionResult>, Stop> {
+        let Some(answer) = self.answer_in_words(plan) else {
+            return Ok(None);
+        };
+        let mut result = ExecutionResult::default();
+        match (&self.profile.judge, self.submission_in_words(plan)) {
+            (None, _) => {
+                result.claim = Some(Claim {
+                    reached: true,
+                    answer: answer.to_owned(),
+                    evidence: Vec::new(),
+                });
+            }
+            (Some(judge), Some(call)) => {
+                let observation = judge.hear(run, &call, self.config.judge_images()).await?;
+                self.memory
+                    .add_observation(&call.tool, &observation.text.text);
+                result.actions.push(Action { call, observation });
+            }
+            (Some(_), None) => return Ok(None),
+        }
+        self.state.idle_replies = 0;
+        Ok(Some(result))
+    }
+
     /// Reminds the model after a reply without a call, which has no effect; after several, the run
     /// parks for a person.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
@@ -214,8 +261,8 @@ impl React {
             "Your reply was cut off at its length limit before it called a tool, so nothing \
              happened. Say less, and do it in smaller parts."
         } else {
-            "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the \
-             goal is reached or cannot be reached."
+            "Your reply called no tool, so nothing happened. If it was your answer, give it again \
+             with `finish`, or whole and in words: the work ends with it. Otherwise call a tool."
         });
         Ok(())
     }
@@ -365,6 +412,9 @@ impl CognitiveLoop for React {
     }
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        if let Some(answered) = self.take_answer(run, plan).await? {
+            return Ok(answered);
+        }
         if plan.tool_calls().next().is_none() {
             let said = plan
                 .steps

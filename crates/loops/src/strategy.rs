@@ -35,6 +35,12 @@ impl Strategy {
         }
     }
 
+    /// Whether the loop finds the folder's guidelines by itself, among the files that a person
+    /// approves. Every other run is given them with its goal.
+    pub fn finds_guidelines(self) -> bool {
+        self == Self::Changeset
+    }
+
     /// Returns the loop's name, as in `--loop` and the journal.
     pub fn loop_name(self) -> &'static str {
         self.kind().name

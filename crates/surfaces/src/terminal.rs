@@ -1,7 +1,7 @@
 //! The terminal at which a person sits, if one does.
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, BufRead as _, IsTerminal, Write as _},
     os::fd::OwnedFd,
 };
 
@@ -33,6 +33,20 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
         surface: surface.to_owned(),
         id,
     }
+}
+
+/// Asks the person at this terminal; nothing but a plain yes is one.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub fn says_yes(question: &str) -> io::Result<bool> {
+    forget_what_was_typed();
+    let mut asking = io::stderr().lock();
+    asking.write_all(question.as_bytes())?;
+    asking.flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Drops what was typed before a question was shown: it cannot be meant as its answer.

@@ -1,10 +1,6 @@
 //! `gyrus mcp`
 
-use std::{
-    io::{self, BufRead},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
@@ -318,12 +314,9 @@ fn consent(project: &ProjectServers, content: Option<&str>) -> Result<(), Failur
             ),
         );
     }
-    terminal::forget_what_was_typed();
-    put("allow them? [y/N] ")?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::usage("nothing was allowed")),
+    if terminal::says_yes("allow them? [y/N] ")? {
+        Ok(())
+    } else {
+        Err(Failure::usage("nothing was allowed"))
     }
 }

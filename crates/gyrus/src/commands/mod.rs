@@ -17,6 +17,7 @@ mod look;
 mod browser;
 mod show;
 mod trace;
+mod trust;
 mod replay;
 mod record;
 mod models;
@@ -64,6 +65,7 @@ commands! {
     Approve(approve::Approve),
     Deny(deny::Deny),
     Approvals(approvals::Approvals),
+    Trust(trust::Trust),
     Policy(policy::Policy),
     Look(look::Look),
     Browser(browser::Browser),

@@ -1,7 +1,5 @@
 //! `gyrus rearm`
 
-use std::io::stdin;
-
 use clap::Args;
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, stopped};
@@ -50,9 +48,6 @@ fn confirmed(words: &str) -> Result<bool, Failure> {
         return Err(Failure::usage("there is no terminal to ask at")
             .hint("if you are sure: gyrus rearm --yes"));
     }
-    terminal::forget_what_was_typed();
-    put(&format!("{words}\nlet runs go on? y = yes, n = no: "))?;
-    let mut line = String::new();
-    stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "yes"))
+    let question = format!("{words}\nlet runs go on? y = yes, n = no: ");
+    Ok(terminal::says_yes(&question)?)
 }

@@ -82,6 +82,7 @@ impl Run {
             context.push(runtime.block_on(attachments::clipboard(&workspace))?);
         }
         let mut new = RunOptions {
+            gyrus,
             home: &home,
             config: &config,
             flags: &self.flags,

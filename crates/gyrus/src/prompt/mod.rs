@@ -152,6 +152,7 @@ impl Prompt<'_> {
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
         let mut new = RunOptions {
+            gyrus: self.gyrus,
             home: &self.home,
             config: &self.config,
             flags: &self.flags,

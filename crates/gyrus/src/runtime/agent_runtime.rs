@@ -17,7 +17,8 @@ use gyrus_loops::CognitiveConfig;
 use gyrus_tools::Registry;
 
 use super::{
-    Confinement, Home, LlmClient, Parts, RuntimeError, assembly, sandbox, sandbox_folders,
+    Confinement, Guidelines, Home, LlmClient, Parts, RuntimeError, assembly, sandbox,
+    sandbox_folders,
 };
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
@@ -131,6 +132,12 @@ impl AgentRuntime {
         let strategy = agent.config.strategy();
         let config = serde_json::to_value(&agent.config).expect("it is plain data");
         let mut new = NewRun::new(goal, strategy.loop_name(), config, self.workspace.clone());
+        if !strategy.finds_guidelines()
+            && let Some(found) = Guidelines::find(&self.workspace)
+        {
+            let trust = found.trust(&self.store, &self.workspace)?;
+            new.context.push(found.attachment(&self.workspace, trust));
+        }
         new.mode = self.mode;
         new.on_ask = self.on_ask;
         new.limits.steps = agent.config.max_iterations();

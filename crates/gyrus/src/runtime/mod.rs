@@ -1,6 +1,7 @@
 //! The parts of gyrus put together, for the program and for embedders alike.
 
 mod home;
+mod guidelines;
 pub mod sandbox;
 pub mod sandbox_folders;
 mod programs;
@@ -14,6 +15,7 @@ pub use assembly::{
     Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, organs, workspace,
 };
 pub use error::RuntimeError;
+pub use guidelines::{GuidelineTrust, Guidelines};
 pub use home::Home;
 pub use llm_client::{LlmClient, StoredPictures};
 pub use programs::keep_out_of_workspaces;

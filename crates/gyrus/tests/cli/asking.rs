@@ -77,7 +77,6 @@ fn a_parked_question_is_answered_and_resumed_once() {
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
     │ The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
     │ - writes .envrc, which is obeyed by direnv, when a person enters the folder
-    │ - the run has read untrusted text
     │ as written by the model (unverified):
     │ ┃ content: hello
     │ ┃ path: .envrc

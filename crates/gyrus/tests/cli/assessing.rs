@@ -41,7 +41,10 @@ fn says(text: String) -> Provider {
 }
 
 fn run(world: &World, more: &[&str]) -> Said {
-    world.gyrus(&[&["run", "make a file", "--on-ask", "park"], more].concat())
+    // A look is taken at what a run does that has read untrusted text.
+    fs::write(world.work().join("notes"), "Some notes.\n").unwrap();
+    let arguments = ["run", "make a file", "--on-ask", "park", "--file", "notes"];
+    world.gyrus(&[&arguments, more].concat())
 }
 
 fn asked(provider: &Provider) -> usize {
@@ -249,7 +252,8 @@ fn a_look_that_a_crash_cuts_off_is_paid_for_and_taken_again() {
         words(&answer("same", "fine"))
     });
     let world = world(INLINE, &provider);
-    let mut gyrus = world.command(&["run", "make a file"]);
+    fs::write(world.work().join("notes"), "Some notes.\n").unwrap();
+    let mut gyrus = world.command(&["run", "make a file", "--file", "notes"]);
     gyrus.env("GYRUS_CRASH_AFTER", call.to_string());
     assert!(!gyrus.output().unwrap().status.success());
     assert_eq!(world.entries().len(), call);

@@ -167,7 +167,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 2794
+    input = 2806
     output = 14
     "#);
 }

@@ -97,6 +97,16 @@ fn broken_crate(work: &Path) {
 }
 
 #[test]
+fn work_that_the_model_only_speaks_of_is_judged() {
+    let says = "[[reply]]\ntext = \"All of it is done.\"\n";
+    let world = World::new(&(PLAN.to_owned() + &says.repeat(4) + RIGHT));
+    let judge = "test -e done || { touch done; false; }";
+    let said = judged(&world, judge, &[]).exits(0);
+    assert_eq!(said.out, "All of it is done.\n");
+    assert_eq!(verdicts(&world), [false, true]);
+}
+
+#[test]
 fn a_failing_crate_is_made_to_pass() {
     let search = r#"[[reply]]
 purpose = "plan"

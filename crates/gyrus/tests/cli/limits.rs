@@ -62,6 +62,8 @@ fn a_model_that_does_not_answer_leaves_the_run_resumable() {
 
 #[test]
 fn a_model_that_goes_round_in_circles_is_stuck() {
-    let world = World::new("[[reply]]\ntext = \"hm\"\nrepeat = 50\n");
+    let world = World::new(
+        "[[reply]]\ncalls = [{ tool = \"read\", arguments = { path = \".\" } }]\nrepeat = 50\n",
+    );
     world.run(&[]).exits(6).says("gyrus steer");
 }

@@ -51,6 +51,7 @@ mod crashing;
 mod approval_crashing;
 mod interrupting;
 mod stopping;
+mod guidelines;
 mod holding;
 mod keeping;
 mod undoing;

@@ -1,8 +1,10 @@
 //! Models over a real wire: what a person sees when one answers, and when it does not.
 
+use gyrus_kernel::Entry;
 use serde_json::json;
 
 use crate::{
+    journal,
     provider::{Provider, Says, call, event, refusal, words},
     support::{Said, THREE_STEPS, World},
 };
@@ -35,9 +37,26 @@ fn a_compatible_server_reaches_the_goal() {
 }
 
 #[test]
-fn a_model_that_only_talks_is_reminded_and_then_a_person_is_told() {
+fn an_answer_in_words_ends_the_work_after_one_reminder() {
+    for strategy in ["react", "chain-of-thought", "plan"] {
+        let world = World::new(THREE_STEPS);
+        let provider = Provider::start(|_, _| words("7 × 6 is 42."));
+        let said = ask(&world, &provider, &["--loop", strategy]).exits(0);
+        assert_eq!(said.out, "7 × 6 is 42.\n", "{strategy}");
+        let Some(Entry::RunEnded(ended)) = journal::entries(&world).pop() else {
+            panic!("it has not ended");
+        };
+        let reached = format!("{:?}", ended.ending);
+        assert!(reached.contains("Claimed"), "{reached}");
+        let asked = provider.asked.lock().unwrap().len();
+        assert_eq!(asked, if strategy == "chain-of-thought" { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn a_model_that_says_nothing_is_reminded_and_then_a_person_is_told() {
     let world = World::new(THREE_STEPS);
-    let provider = Provider::start(|_, _| words("I would first look at the folder."));
+    let provider = Provider::start(|_, _| words(" "));
     ask(&world, &provider, &[])
         .exits(6)
         .says("without calling a tool")

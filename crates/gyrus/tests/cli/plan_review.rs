@@ -35,7 +35,7 @@ fn the_card_shows_steps_tools_inputs_and_risk() {
     ┌ approval 1.4 ─────────────────────────────────────────────────────────
     │ The agent wants to carry out a plan of 2 steps; 1 of them asks again when it runs
     │ - step 1 (`write`): a plain change, runs unasked
-    │ - step 2 (`shell`, marked as risky): high risk, asks again: reads [folder]/work/.env, where keys or passwords are kept; the run has read untrusted text; mode `auto` asks about what no sandbox contains
+    │ - step 2 (`shell`, marked as risky): high risk, asks again: reads [folder]/work/.env, where keys or passwords are kept; mode `auto` asks about what no sandbox contains
     │ as written by the model (unverified):
     │ ┃ 1. write: because of 1
     │ ┃    content: mv a.txt b.txt

@@ -258,7 +258,6 @@ impl<'a> Attempts<'a> {
         match reply.came {
             AttemptResult::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
-                self.core.expose();
                 Ok(Again::Reply(Box::new(reply)))
             }
             AttemptResult::Error { error } => Ok(Again::Failed(Some(error))),
@@ -399,7 +398,6 @@ impl<'a> Attempts<'a> {
             reply: Inline::store(&came, &core.log)?,
         };
         self.settle(reservation.charge, stored, charged, since)?;
-        core.expose();
         core.warn_of_limits()?;
         Ok(came)
     }

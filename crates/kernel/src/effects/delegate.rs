@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Digest, EffectId, Limits, Origin, RunId, Spent, Text};
+use gyrus_contract::{Digest, EffectId, Limits, Origin, Part, RunId, Spent, Text};
 use gyrus_journal::Take;
 use serde_json::Value;
 
 use crate::{
-    ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun, ResumeChanges,
-    Stop,
+    Attachment, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun,
+    ResumeChanges, Stop,
     accounts::Used,
     core::{Core, OpenChild},
     position::Position,
@@ -212,7 +212,7 @@ fn child_run(
     NewRun {
         id: child,
         goal: Text::new(work.goal, Origin::Run),
-        context: Vec::new(),
+        context: guidelines(core),
         continues: None,
         cognitive_loop: work.cognitive_loop,
         loop_config: work.loop_config,
@@ -229,6 +229,18 @@ fn child_run(
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
     }
+}
+
+/// Returns the folder's guidelines as this run has them: they hold for whatever it delegates, too.
+fn guidelines(core: &Core) -> Vec<Attachment> {
+    let parts = core.context.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    parts
+        .filter(|text| matches!(text.origin, Origin::Guidelines { .. }))
+        .map(|text| Attachment::Text(text.clone()))
+        .collect()
 }
 
 /// Creates the child if it does not exist, or else takes it up, and drives it to its end. Returns

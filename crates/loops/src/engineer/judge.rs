@@ -171,6 +171,17 @@ impl Judge {
         })
     }
 
+    /// Returns the call that submits work of which the model only spoke; a judge that is a tool needs
+    /// arguments of its own.
+    pub(crate) fn submission(&self, words: &str) -> Option<ToolCall> {
+        let arguments = match self {
+            Judge::Command(_) => json!({"summary": words}),
+            Judge::Http(_) => json!({"summary": words, "submission": words}),
+            Judge::Tool(_) => return None,
+        };
+        Some(ToolCall::new(SUBMIT, arguments))
+    }
+
     /// Returns the reason why the judge is not available in this run, if that is so.
     pub(super) fn missing(&self, run: &Run) -> Option<String> {
         match self {

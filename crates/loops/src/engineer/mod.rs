@@ -205,7 +205,8 @@ impl Engineer {
 
     /// Runs a turn of phase 1, and phase 2 if the model submits in it.
     async fn work(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
-        let submits = plan.tool_calls().any(|call| self.judge.hears(call));
+        let submits = plan.tool_calls().any(|call| self.judge.hears(call))
+            || self.acting.submission_in_words(plan).is_some();
         if submits {
             self.enter(run, Phase::Validating)?;
         }

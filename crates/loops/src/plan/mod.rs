@@ -134,7 +134,7 @@ impl Planner {
         self.state.requested = true;
         let given = perception.context.iter().map(|part| match part {
             Part::Text(text) => match &text.origin {
-                Origin::File { path } => path.clone(),
+                Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
                 Origin::Tool { name } => name.clone(),
                 _ => "standard input".to_owned(),
             },

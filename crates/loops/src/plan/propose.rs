@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
+use gyrus_contract::{
+    Claim, Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec,
+};
 use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
 use serde_json::json;
 
@@ -46,11 +48,13 @@ impl Subject for Shown<'_> {
 }
 
 impl Planner {
-    /// Returns a plan that can be carried out, or the reason why there is none.
+    /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
+    /// reason why there is neither.
     pub(super) async fn propose(&mut self, run: &mut Run) -> Result<Turn, Stop> {
         let tools = tools(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
         let mut wrong = Vec::new();
+        let mut spoke = false;
         for attempt in 1..=1 + MAX_REPAIRS {
             let mut question = prompt::question(
                 &self.config,
@@ -73,10 +77,21 @@ impl Planner {
                 })
                 .await?;
             self.state.heard = run.goal().len();
+            let said = reply.text();
+            let speaks = reply.stop == StopReason::EndOfTurn
+                && !said.contains('{')
+                && !said.trim().is_empty();
+            if speaks && std::mem::replace(&mut spoke, true) {
+                return Ok(Turn::Over(Claim {
+                    reached: true,
+                    answer: said.trim().to_owned(),
+                    evidence: Vec::new(),
+                }));
+            }
             let cut_off = "it was cut off at its length limit: plan fewer or shorter steps";
             let read = match reply.stop {
                 StopReason::MaxTokens => Err(vec![cut_off.to_owned()]),
-                StopReason::EndOfTurn | StopReason::ToolCalls => draft::read(&reply.text()),
+                StopReason::EndOfTurn | StopReason::ToolCalls => draft::read(&said),
             };
             let read = read.map_err(EffectError::Failed);
             wrong = match read.and_then(|draft| self.check(run, draft, &tools)) {
@@ -91,7 +106,11 @@ impl Planner {
                     parts: reply.parts,
                 });
             }
-            talk.push(kernel_says(&words::refused(&wrong)));
+            let mut refused = words::refused(&wrong);
+            if speaks {
+                refused.push_str(" If the goal needs no step at all, answer it again in words.");
+            }
+            talk.push(kernel_says(&refused));
         }
         Ok(Turn::Hopeless(format!(
             "no plan could be carried out, after {MAX_REPAIRS} repairs; the last one: {}",

@@ -1,0 +1,58 @@
+//! A person's word about the guidelines of a folder.
+
+use std::path::Path;
+
+use gyrus::runtime::{GuidelineTrust, Guidelines, Home};
+use gyrus_kernel::{Attachment, grants};
+use gyrus_text::{counted, visible};
+
+use crate::{Gyrus, failure::Failure};
+use gyrus_surfaces::terminal;
+
+/// Records what the person says about the guidelines.
+pub(crate) fn say(
+    gyrus: &Gyrus,
+    home: &Home,
+    workspace: &Path,
+    found: &Guidelines,
+    instruct: bool,
+) -> Result<(), Failure> {
+    let (store, person) = (home.store()?, gyrus.environment.user.as_deref());
+    let person = terminal::person(person, "command line");
+    let standing = grants::in_folder(&store, workspace)?;
+    let other = found.grant(!instruct);
+    for standing in standing.iter().filter(|standing| standing.grant == other) {
+        grants::revoke(&store, standing, &person)?;
+    }
+    grants::give(&store, workspace, &[found.grant(instruct)], &person)?;
+    Ok(())
+}
+
+/// Returns the guidelines for a run in this folder. A person at the terminal is asked once whether
+/// they instruct.
+pub(crate) fn of_run(
+    gyrus: &Gyrus,
+    home: &Home,
+    workspace: &Path,
+    at_terminal: bool,
+) -> Result<Option<Attachment>, Failure> {
+    let Some(found) = Guidelines::find(workspace) else {
+        return Ok(None);
+    };
+    let mut trust = found.trust(&home.store()?, workspace)?;
+    if trust == GuidelineTrust::Unasked && at_terminal {
+        let follow = terminal::says_yes(&format!(
+            "{} ({}) says how agents are to work here. Shall runs follow it, as it is now?\n  They \
+             never may do more because of it. Without your yes it is data. [y/N] ",
+            visible(&found.path.display().to_string()),
+            counted(found.text.lines().count(), "line"),
+        ))?;
+        say(gyrus, home, workspace, &found, follow)?;
+        trust = if follow {
+            GuidelineTrust::Trusted
+        } else {
+            GuidelineTrust::Data
+        };
+    }
+    Ok(Some(found.attachment(workspace, trust)))
+}

@@ -1,0 +1,104 @@
+//! Guidelines for agents that lie in a folder: `AGENTS.md`, or `CLAUDE.md` where there is none.
+//!
+//! The nearest one counts, from the folder that a run works in up to the root of its repository.
+//! Once a person trusts exactly this content it instructs; before, it is data like any other file.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::{Digest, Grant, Origin, Text};
+use gyrus_journal::Store;
+use gyrus_kernel::{Attachment, grants};
+use gyrus_process::read_regular;
+
+use super::RuntimeError;
+
+/// Names of the file, the preferred one first.
+const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+
+/// Maximum length of guidelines in bytes: they are part of every prompt. What is longer is cut.
+const MAX_BYTES: usize = 32 * 1024;
+
+/// The guidelines of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guidelines {
+    /// The file.
+    pub path: PathBuf,
+    /// Its content, as far as a prompt takes it.
+    pub text: String,
+}
+
+/// A person's word about guidelines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuidelineTrust {
+    /// They instruct.
+    Trusted,
+    /// They are data.
+    Data,
+    /// Nobody was asked about this content yet: until then they are data.
+    Unasked,
+}
+
+impl Guidelines {
+    /// Returns the guidelines for runs in `workspace`, a real path. A file that leads out of the
+    /// repository, that is no regular file or that cannot be read is none.
+    pub fn find(workspace: &Path) -> Option<Self> {
+        let is_root = |folder: &&Path| folder.join(".git").exists();
+        let root = workspace.ancestors().find(is_root).unwrap_or(workspace);
+        let folders = workspace.ancestors();
+        let mut folders = folders.take_while(|folder| folder.starts_with(root));
+        folders.find_map(|folder| {
+            NAMES.iter().find_map(|name| {
+                let path = folder.join(name);
+                let real = path.canonicalize().ok()?;
+                let text = read_regular(&real)
+                    .ok()
+                    .filter(|_| real.starts_with(root))?;
+                let mut text = String::from_utf8_lossy(&text).into_owned();
+                if text.len() > MAX_BYTES {
+                    text = gyrus_text::first_bytes(&text, MAX_BYTES).to_owned();
+                    text.push_str("\n[cut here: guidelines may be 32 KiB long]");
+                }
+                (!text.trim().is_empty()).then_some(Self { path, text })
+            })
+        })
+    }
+
+    /// Returns what the person said about exactly this content, for runs in `workspace`.
+    ///
+    /// # Errors
+    /// The grants cannot be read.
+    pub fn trust(&self, store: &Store, workspace: &Path) -> Result<GuidelineTrust, RuntimeError> {
+        let standing = grants::in_folder(store, workspace)?;
+        // The newest word counts.
+        let said = standing.iter().rev().find_map(|standing| {
+            if standing.grant == self.grant(true) {
+                Some(GuidelineTrust::Trusted)
+            } else if standing.grant == self.grant(false) {
+                Some(GuidelineTrust::Data)
+            } else {
+                None
+            }
+        });
+        Ok(said.unwrap_or(GuidelineTrust::Unasked))
+    }
+
+    /// Returns the grant by which a person says whether they instruct.
+    pub fn grant(&self, instruct: bool) -> Grant {
+        Grant::Guidelines {
+            content: Digest::of_json(&self.text),
+            instruct,
+        }
+    }
+
+    /// Returns them as what comes with the goal of a run in `workspace`.
+    pub fn attachment(self, workspace: &Path, trust: GuidelineTrust) -> Attachment {
+        let above = workspace.strip_prefix(self.path.parent().unwrap_or(&self.path));
+        let steps = above.map_or(0, |above| above.components().count());
+        let name = self.path.file_name().unwrap_or_default();
+        let origin = Origin::Guidelines {
+            path: "../".repeat(steps) + &name.to_string_lossy(),
+            trusted: trust == GuidelineTrust::Trusted,
+        };
+        Attachment::Text(Text::new(self.text, origin))
+    }
+}
