@@ -114,7 +114,7 @@ impl Drive<'_> {
         }
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
-        let code = ended(done, json, ephemeral, &painter)?;
+        let code = ended(&store, done, json, ephemeral, &painter)?;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
         match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
@@ -236,12 +236,23 @@ fn header(ready: &Ready, painter: &Painter) -> String {
 
 /// Says how the run ended: the answer to standard output, the rest to standard error.
 fn ended(
+    store: &Store,
     finished: Finished,
     json: bool,
     ephemeral: bool,
     painter: &Painter,
 ) -> Result<Code, Failure> {
-    let code = Code::of(&finished.ending);
+    let refused = match &finished.ending {
+        Ending::Failed { denied, .. } if denied.is_empty() => {
+            approvals::denied_by_people(store, finished.run).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let code = if refused.is_empty() {
+        Code::of(&finished.ending)
+    } else {
+        Code::Denied
+    };
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
@@ -249,7 +260,12 @@ fn ended(
         }
         ending => {
             if let Some(said) = say(ending, &finished.run.short()) {
-                let what = readable(&said.what);
+                let what = if refused.is_empty() {
+                    said.what
+                } else {
+                    format!("{}: {}", said.what, refused.join("; "))
+                };
+                let what = readable(&what);
                 let next = if ephemeral {
                     "it was ephemeral, so nothing is left of it; run it without --ephemeral"
                 } else {

@@ -82,19 +82,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
     let resume = format!("gyrus resume {run}");
     let (what, next) = match ending {
         Ending::Reached { .. } => return None,
-        Ending::Failed { reason, denied } if denied.is_empty() => (
-            format!("the goal was not reached: {reason}"),
-            format!("see what happened: gyrus show {run}"),
-        ),
-        Ending::Failed { reason, denied } => (
-            format!(
-                "the goal was not reached: {reason} (denied, because nobody could be asked: {})",
-                denied.join("; ")
-            ),
-            "run it at a terminal, or with --on-ask park and `gyrus approve`, or with a wider \
-             --approve MODE"
-                .to_owned(),
-        ),
+        Ending::Failed { reason, denied } => failed(reason, denied, run),
         Ending::Limit { what } => (
             format!("a limit was reached ({what})"),
             raise(what, &resume),
@@ -135,16 +123,41 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
             format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),
         ),
         Ending::ModelUnreachable { error } => (error.to_string(), then_asks(error, &resume)),
-        Ending::Stopped { by } => (
-            format!("the run was stopped by {} ({})", by.id, by.surface),
-            format!("to go on: {resume}"),
-        ),
+        Ending::Stopped { by, reason } => {
+            let reason = reason.as_deref().map(|words| format!(": {words}"));
+            let (reason, by) = (
+                reason.unwrap_or_default(),
+                format!("{} ({})", by.id, by.surface),
+            );
+            (
+                format!("the run was stopped by {by}{reason}"),
+                format!("to go on: {resume}"),
+            )
+        }
         Ending::Interrupted => (
             "the run was interrupted".to_owned(),
             format!("to go on: {resume}"),
         ),
     };
     Some(Said { what, next })
+}
+
+fn failed(reason: &str, denied: &[String], run: &str) -> (String, String) {
+    if denied.is_empty() {
+        return (
+            format!("the goal was not reached: {reason}"),
+            format!("see what happened: gyrus show {run}"),
+        );
+    }
+    (
+        format!(
+            "the goal was not reached: {reason} (denied, because nobody could be asked: {})",
+            denied.join("; ")
+        ),
+        "run it at a terminal, or with --on-ask park and `gyrus approve`, or with a wider \
+         --approve MODE"
+            .to_owned(),
+    )
 }
 
 /// The flag that raises the limit an ending names first: `steps: 10 of 10`.

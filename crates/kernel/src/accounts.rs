@@ -7,7 +7,7 @@
 use std::{
     iter,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use gyrus_contract::{Limits, Microdollars, Price, RunId, Spent};
@@ -248,6 +248,23 @@ impl Account {
         let expected = node.expected_again;
         let expects = expected.charge != Charge::default() || expected.children > 0;
         (node.reserved, expects)
+    }
+
+    /// Returns the time that the limits of the run, and of those above it, leave; `None` if nothing
+    /// limits it.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let tree = self.tree();
+        let left = tree.path(self.index);
+        let left = left.filter_map(|node| node.remaining().time_ms).min();
+        left.map(Duration::from_millis)
+    }
+
+    /// Checks that the time is not up.
+    ///
+    /// # Errors
+    /// Returns the ending of a run whose time is up.
+    pub(crate) fn check_time(&self) -> Result<(), Ending> {
+        self.tree().check_time(self.index)
     }
 
     /// Returns the limits of which more than [`WARN_AT_PERCENT`] is used and that were not

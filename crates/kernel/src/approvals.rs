@@ -3,7 +3,7 @@
 //! Questions are read from journals; an answer is a message in the inbox of the run that asks.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{File, TryLockError},
     path::PathBuf,
     thread,
@@ -337,6 +337,29 @@ fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>,
         }
     }
     Ok(None)
+}
+
+/// Returns what people denied in a run: each question, and who answered it.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_journal::Error> {
+    let (mut questions, mut denied) = (BTreeMap::new(), Vec::new());
+    for entry in store.reader(&log_name(run))?.entries(1)? {
+        match parse(&entry?) {
+            Ok(Entry::ApprovalAsked(asked)) => {
+                questions.insert(asked.effect, asked.card.sentence);
+            }
+            Ok(Entry::ApprovalAnswered(answered)) if !answered.approved => {
+                if let (Some(by), Some(question)) = (&answered.by, questions.get(&answered.effect))
+                {
+                    denied.push(format!("{question} (denied by {})", by.id));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(denied)
 }
 
 fn in_words(answered: &ApprovalAnswered) -> String {

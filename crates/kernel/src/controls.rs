@@ -48,12 +48,17 @@ impl Controls {
 
     /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere.
     pub fn pause(&self, by: Principal) {
-        self.ask(Asked::Pause(Ending::Stopped { by }));
+        self.ask(Asked::Pause(Ending::Stopped { by, reason: None }));
     }
 
     /// Does the same as [`interrupt_now`](Self::interrupt_now), on behalf of a person elsewhere.
     pub fn stop(&self, by: Principal) {
-        self.ask(Asked::Now(Ending::Stopped { by }));
+        self.end_now(Ending::Stopped { by, reason: None });
+    }
+
+    /// Asks the run to interrupt the effect in progress and to end or park like this.
+    pub(crate) fn end_now(&self, ending: Ending) {
+        self.ask(Asked::Now(ending));
     }
 
     fn ask(&self, order: Asked) {

@@ -17,8 +17,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::{
     ConnectionPermit, Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted,
     Settings, Stop, UnknownInput, accounts::Account, contents::Contents,
-    effects::repositories::Repositories, latch::Latched, links::Links, log::Log,
-    recorded::Recorded, typed::SecretFields,
+    effects::repositories::Repositories, links::Links, log::Log, recorded::Recorded,
+    typed::SecretFields,
 };
 
 /// One run while a process holds it.
@@ -313,8 +313,7 @@ impl Core {
         if !self.log.is_live() {
             return Ok(());
         }
-        let stopped = |latched: Latched| Ending::Stopped { by: latched.by() };
-        Ok(self.kernel.check_latch().map_err(stopped)?)
+        Ok(self.kernel.check_latch().map_err(Ending::from)?)
     }
 
     /// Obeys pause and stop requests of the inbox, whatever effect is in progress.

@@ -2,7 +2,7 @@
 
 mod take_up;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use gyrus_contract::{EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
@@ -465,17 +465,29 @@ async fn watch_orders(core: Arc<Core>) -> Stop {
     let failed: Result<std::convert::Infallible, Stop> = tokio::select! {
         failed = watched => failed,
         stopped = obey_latch(&core) => match stopped {},
+        ended = obey_time_limit(&core) => match ended {},
     };
     match failed {
         Err(stop) => stop,
     }
 }
 
-/// Interrupts the effect in progress when all runs are stopped and this process could not be
-/// killed.
+/// Interrupts the effect in progress when all runs are stopped.
 async fn obey_latch(core: &Core) -> std::convert::Infallible {
     if let Some(latch) = &core.kernel.organs().latch {
-        core.controls.stop(latch.outlived().await.by());
+        core.controls.end_now(latch.tripped().await.into());
+    }
+    std::future::pending().await
+}
+
+/// Interrupts the effect in progress when the run's time is up.
+async fn obey_time_limit(core: &Core) -> std::convert::Infallible {
+    while let Some(left) = core.account.time_left() {
+        if let Err(ending) = core.account.check_time() {
+            core.controls.end_now(ending);
+            break;
+        }
+        tokio::time::sleep(left.max(Duration::from_millis(1))).await;
     }
     std::future::pending().await
 }

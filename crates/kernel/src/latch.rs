@@ -15,14 +15,13 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use gyrus_contract::Principal;
 use gyrus_journal::os::watch;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now_ms;
+use crate::{Ending, clock::now_ms};
 
 pub use stopper::{Left, Stopped, stop_all};
 
@@ -31,10 +30,6 @@ const NAME: &str = "stopped";
 
 /// Maximum number of bytes of it that are read.
 const READ_LIMIT: u64 = 64 << 10;
-
-/// Time for which a run that sees the latch waits to be killed before it stops by itself: it may
-/// belong to a user whose processes the stop may not kill.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The latch of a state home.
 #[derive(Debug, Clone)]
@@ -64,16 +59,17 @@ pub struct Latched {
     pub told: Option<Told>,
 }
 
-impl Latched {
-    /// Returns the person who stopped all runs, for the journal.
-    pub(crate) fn by(self) -> Principal {
-        self.told.map_or_else(
-            || Principal {
-                surface: "emergency stop".to_owned(),
-                id: "somebody".to_owned(),
-            },
-            |told| told.by,
-        )
+impl From<Latched> for Ending {
+    fn from(latched: Latched) -> Self {
+        let somebody = || Principal {
+            surface: "emergency stop".to_owned(),
+            id: "somebody".to_owned(),
+        };
+        let (by, reason) = match latched.told {
+            Some(told) => (told.by, told.reason),
+            None => (somebody(), None),
+        };
+        Self::Stopped { by, reason }
     }
 }
 
@@ -156,19 +152,16 @@ impl Latch {
         }
     }
 
-    /// Returns when the latch has been set for so long that every process to be killed is dead.
-    pub(crate) async fn outlived(&self) -> Latched {
+    /// Returns when the latch is set. A run stops by itself then; one that does not is killed.
+    pub(crate) async fn tripped(&self) -> Latched {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         // Where watching is impossible, the check before each intent has to do.
         let Ok(mut changes) = watch::watch(folder) else {
             return std::future::pending().await;
         };
         loop {
-            if self.check().is_err() {
-                tokio::time::sleep(GRACE).await;
-                if let Err(latched) = self.check() {
-                    return latched;
-                }
+            if let Err(latched) = self.check() {
+                return latched;
             }
             changes.changed().await;
         }

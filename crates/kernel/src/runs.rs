@@ -78,7 +78,17 @@ pub fn summary(ending: &Ending) -> String {
         Ending::Sleeping { .. } => "sleeps".to_owned(),
         Ending::Stuck { what } => format!("stuck: {}", first_line(what)),
         Ending::ModelUnreachable { error } => error.to_string(),
-        Ending::Stopped { by } => format!("stopped by {} ({})", by.id, by.surface),
+        Ending::Stopped { by, reason } => {
+            let reason = reason
+                .as_deref()
+                .map(|words| format!(": {}", first_line(words)));
+            format!(
+                "stopped by {} ({}){}",
+                by.id,
+                by.surface,
+                reason.unwrap_or_default()
+            )
+        }
         Ending::Interrupted => "interrupted".to_owned(),
     }
 }

@@ -53,7 +53,8 @@ fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
     let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
     // A folder that cannot be made is one that the latch cannot be written to.
     let _ = home.create_state();
-    let tripped = home.latch().trip(&Told::now(by, reason));
+    let told = Told::now(by, reason);
+    let tripped = home.latch().trip(&told);
     // What is at work is ended even if nobody can be kept from beginning anew.
     let store = home.store();
     let stores: Vec<_> = store
@@ -61,7 +62,7 @@ fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
         .cloned()
         .chain(state_folder::ephemeral_stores(&home))
         .collect();
-    let ended = stop_all(&stores, GONE_WITHIN);
+    let ended = stop_all(&stores, told.since_ms, GONE_WITHIN);
     put(&said(&tripped, &ended))?;
     if let Err(error) = tripped {
         return Err(Failure::failed(
@@ -102,7 +103,10 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
             runs.join(", ")
         );
     }
-    if ended.processes.is_empty() {
+    for run in &ended.obeyed {
+        let _ = writeln!(text, "  ended run {}", run.short());
+    }
+    if ended.processes.is_empty() && ended.obeyed.is_empty() {
         text.push_str("  no run was at work\n");
     }
     for left in &ended.left {

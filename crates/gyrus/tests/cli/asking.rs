@@ -61,7 +61,11 @@ fn another_process_says_no_and_why() {
     world.wait_for(asks);
     let words = "not there, use the other one";
     world.gyrus(&["deny", "last", "--reason", words]).exits(0);
-    running.end().exits(1).says("I may not");
+    running
+        .end()
+        .exits(4)
+        .says("I may not")
+        .says("(denied by tester)");
     assert_eq!(world.file(".envrc"), "");
 }
 

@@ -1,6 +1,6 @@
 //! Limits are normal ends: the work is kept, and more can be given.
 
-use crate::support::{THREE_STEPS, World};
+use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
 #[test]
 fn more_can_be_given_and_nothing_is_done_again() {
@@ -58,6 +58,17 @@ fn a_model_that_does_not_answer_leaves_the_run_resumable() {
     std::fs::write(world.path("script.toml"), THREE_STEPS).unwrap();
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(world.file("ledger.txt"), "hello\n");
+}
+
+#[test]
+fn a_command_ends_when_the_time_is_up_and_goes_on_with_more() {
+    let world = World::new(UNTIL_GO);
+    world.run(&["--max-time", "1s"]).exits(3).says("--max-time");
+    assert_eq!(world.file("ledger.txt"), "begun\n");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    world
+        .gyrus(&["resume", "last", "--max-time", "1h"])
+        .exits(0);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::{fs, io::Read, net::TcpListener, path::PathBuf, thread};
 
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{Ending, Entry, Settled};
 use rustix::process::Signal;
 
 use crate::{
-    support::{THREE_STEPS, UNTIL_GO, World},
+    support::{Running, THREE_STEPS, UNTIL_GO, World},
     terminal::Terminal,
 };
 
@@ -15,7 +15,7 @@ const STUBBORN: &str = r#"
 [[reply]]
 calls = [{ tool = "shell", arguments = { command = "trap '' TERM INT HUP; (setsid sh -c 'trap \"\" TERM INT HUP; while :; do date +%N > alive; done' &) ; echo begun >> ledger.txt; while :; do :; done" } }]
 [[reply]]
-when = "interrupted"
+when = "cut this call off"
 calls = [{ tool = "finish", arguments = { reached = true, answer = "it was cut off" } }]
 "#;
 
@@ -52,8 +52,15 @@ fn it_ends_what_ignores_everything_and_latches_until_a_person_lifts_it() {
     world
         .gyrus(&["stop", "--all", "--reason", "it mails my sister"])
         .exits(0)
-        .says("ended process");
-    assert_eq!(running.end().code, None, "it was killed");
+        .says("  ended ");
+    running
+        .end()
+        .exits(4)
+        .says("stopped by tester (emergency stop): it mails my sister");
+    assert!(
+        matches!(world.entries().last(), Some(Entry::RunParked(parked))
+        if matches!(&parked.ending, Ending::Stopped { reason: Some(_), .. }))
+    );
     assert_eq!(at_work(&world), Vec::<String>::new());
 
     // Nothing begins, nothing goes on, and everybody is told why.
@@ -92,7 +99,7 @@ fn it_ends_what_ignores_everything_and_latches_until_a_person_lifts_it() {
     // A command must not be repeated: the model is told that it was cut off.
     let said = world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(said.out, "it was cut off\n");
-    assert_eq!(settled(&world)[0], Settled::Interrupted);
+    assert_eq!(settled(&world)[0], Settled::Cancelled);
     assert_eq!(world.file("ledger.txt"), "begun\n");
 }
 
@@ -136,11 +143,8 @@ fn while_a_model_is_asked() {
     let world = World::new(THREE_STEPS);
     let running = world.start(&world.run_arguments(&["--model", &model]));
     world.wait_for(|entry| matches!(entry, Entry::ModelCall(_)));
-    world
-        .gyrus(&["stop", "--all"])
-        .exits(0)
-        .says("ended process");
-    assert_eq!(running.end().code, None);
+    world.gyrus(&["stop", "--all"]).exits(0).says("  ended ");
+    running.end().exits(4).says("stopped by tester");
     silent.join().unwrap();
     world.gyrus(&["rearm", "--yes"]).exits(0);
     let script = format!("script:{}", world.path("script.toml").display());
@@ -157,10 +161,7 @@ fn while_a_person_is_asked_and_while_parked() {
     let world = World::new(&script);
     let running = world.start(&["run", "go", "--approve", "edits", "--on-ask", "wait"]);
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
-    world
-        .gyrus(&["stop", "--all"])
-        .exits(0)
-        .says("ended process");
+    world.gyrus(&["stop", "--all"]).exits(0).says("  ended ");
     running.end();
     // An answer that comes now changes nothing.
     world.gyrus(&["approve", "last"]).exits(0);
@@ -181,17 +182,13 @@ fn several_runs_end_at_once_and_ephemeral_ones_too() {
     let others = [(); 2].map(|()| world.start(&world.run_arguments(&[])));
     world.wait_for_file("ledger.txt", "begun\nbegun\nbegun\n");
     let said = world.gyrus(&["stop", "--all"]).exits(0);
-    assert_eq!(said.err.matches("ended process").count(), 3, "{said:?}");
+    assert_eq!(said.err.matches("  ended ").count(), 3, "{said:?}");
     for running in others.into_iter().chain([running]) {
-        assert_eq!(running.end().code, None);
+        running.end().exits(4).says("stopped by tester");
     }
     assert_eq!(at_work(&world), Vec::<String>::new());
-    // What was killed could not remove its journal. It is named until somebody has.
-    let names = || fs::read_dir(world.path("home/ephemeral")).unwrap();
-    let name = names().next().unwrap().unwrap().path();
-    fs::remove_dir_all(fs::read_link(name).unwrap()).unwrap();
-    world.gyrus(&["stop", "--all"]).exits(0);
-    assert_eq!(names().count(), 0);
+    let names = fs::read_dir(world.path("home/ephemeral"));
+    assert_eq!(names.map_or(0, Iterator::count), 0);
 }
 
 #[test]
@@ -216,26 +213,17 @@ fn whatever_the_latch_holds_it_stops() {
         .exits(0);
 }
 
-/// A run that the stopper could not kill looks before its next step.
+/// Nobody kills it: the file alone is enough.
 #[test]
 fn a_run_that_is_still_there_stops_by_itself() {
     let world = World::new(UNTIL_GO);
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
     fs::write(latch(&world), "").unwrap();
-    fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(4).says("the run was stopped by");
-    assert_eq!(settled(&world), [Settled::Done]);
+    assert_eq!(settled(&world), [Settled::Cancelled]);
     world.gyrus(&["rearm", "--yes"]).exits(0);
     assert_eq!(world.gyrus(&["resume", "last"]).exits(0).out, "finished\n");
-
-    // In the middle of a step it waits for being killed, and then cuts off what it does.
-    let world = World::new(UNTIL_GO);
-    let running = world.start(&world.run_arguments(&[]));
-    world.wait_for_file("ledger.txt", "begun");
-    fs::write(latch(&world), "").unwrap();
-    running.end().exits(4);
-    assert_eq!(settled(&world), [Settled::Cancelled]);
 }
 
 /// A suspended process cannot obey, and need not.
@@ -262,7 +250,7 @@ fn commands(line: &str) -> String {
 }
 
 /// Has a run carry a command out without any sandbox, as a person allows. It waits for a file `go`.
-fn unconfined(world: &World, line: &str, meanwhile: impl FnOnce()) {
+fn unconfined(world: &World, line: &str, meanwhile: impl FnOnce(&Running)) {
     let line = format!("echo > begun; until [ -e go ]; do sleep 0.01; done; {line}; echo > tried");
     fs::write(world.path("script.toml"), commands(&line)).unwrap();
     let arguments = ["--sandbox", "off", "--on-ask", "wait"];
@@ -270,9 +258,10 @@ fn unconfined(world: &World, line: &str, meanwhile: impl FnOnce()) {
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     world.gyrus(&["approve", "last"]).exits(0);
     world.wait_for_file("begun", "\n");
-    meanwhile();
+    meanwhile(&running);
     fs::write(world.work().join("go"), "").unwrap();
     world.wait_for_file("tried", "\n");
+    running.signal(Signal::CONT);
     running.end();
 }
 
@@ -311,7 +300,7 @@ fn a_run_cannot_trip_it() {
         "GYRUS_HOME={} {gyrus} stop --all > said.txt 2>&1",
         world.path("home").display()
     );
-    unconfined(&world, &line, || {});
+    unconfined(&world, &line, |_| {});
     let said = world.file("said.txt");
     assert!(
         said.contains("a command of a run cannot stop all runs"),
@@ -332,9 +321,12 @@ fn a_run_that_is_still_there_cannot_lift_it() {
     fs::write(world.path("script.toml"), commands(&line)).unwrap();
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("begun", "\n");
+    // It would cut its command off at once.
+    running.signal(Signal::STOP);
     fs::write(latch(&world), "").unwrap();
     fs::write(world.work().join("go"), "").unwrap();
     world.wait_for_file("tried", "\n");
+    running.signal(Signal::CONT);
     running.end().exits(4);
     assert!(latch(&world).exists());
 
@@ -345,7 +337,10 @@ fn a_run_that_is_still_there_cannot_lift_it() {
         world.path("home").display(),
         env!("CARGO_BIN_EXE_gyrus"),
     );
-    unconfined(&world, &line, || fs::write(latch(&world), "").unwrap());
+    unconfined(&world, &line, |running| {
+        running.signal(Signal::STOP);
+        fs::write(latch(&world), "").unwrap();
+    });
     let said = world.file("said.txt");
     assert!(
         said.contains("a command of a run cannot let runs go on"),

@@ -249,7 +249,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
     let (kernel, child) = (&core.kernel, new.id);
     let failed = |error: KernelError| match error {
         KernelError::Stop(stop) => stop,
-        KernelError::Latched(latched) => Ending::Stopped { by: latched.by() }.into(),
+        KernelError::Latched(latched) => Ending::from(latched).into(),
         KernelError::Journal(error) => error.into(),
         other => Stop::Failed(format!("child run {child}: {other}")),
     };

@@ -226,6 +226,9 @@ pub enum Ending {
     Stopped {
         /// The person.
         by: Principal,
+        /// The reason that the person gave for stopping all runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A person interrupted the run at the terminal.
     Interrupted,

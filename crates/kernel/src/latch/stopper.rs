@@ -1,8 +1,9 @@
 //! Killing all work in some stores: every process that holds a run, and every keeper that a run
 //! recorded and that may still be alive.
 //!
-//! Processes are killed, not asked, and through their identity, so that a later process with the
-//! same number is never hit. The death of a run's process ends its commands, by their keepers;
+//! A run that sees the latch stops by itself, writes down why, and tells its terminal: each has a
+//! moment for that. Then processes are killed, not asked, and through their identity, so that a
+//! later process with the same number is never hit. The death of a run's process ends its commands, by their keepers;
 //! those are killed here too, so that nothing depends on a keeper that was suspended.
 
 use std::{
@@ -20,10 +21,16 @@ use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::{Error, Holder, LogName, Reader, Store};
 use gyrus_process::{ProcessIdentity, keeper};
 
-use crate::{Entry, RUNS, log};
+use crate::{Ending, Entry, RUNS, log};
 
-/// Interval after which the processes found so far are killed, even if the search goes on.
+/// Interval after which the processes found so far are looked at, even if the search goes on.
 const WAVE: Duration = Duration::from_millis(50);
+
+/// Number of the newest runs among which those that have stopped by themselves are looked for.
+const NEWEST: usize = 64;
+
+/// Time for which a process may stop by itself before it is killed.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of threads that search. A log whose holder has not written its record is waited
 /// for, which must not delay the others.
@@ -32,8 +39,10 @@ const LOOKERS: usize = 8;
 /// The result of stopping everything.
 #[derive(Debug, Default)]
 pub struct Stopped {
-    /// The killed processes, with the runs that each held.
+    /// The processes that were found at work, with the runs that each held.
     pub processes: Vec<(ProcessIdentity, Vec<RunId>)>,
+    /// Runs that had stopped by themselves before their process was found.
+    pub obeyed: Vec<RunId>,
     /// Number of killed process trees of commands.
     pub commands: usize,
     /// Processes that could not be killed, and runs whose holder is unknown.
@@ -68,9 +77,12 @@ impl fmt::Display for Left {
     }
 }
 
-/// Kills every process that holds a run of these stores, and the process trees of their commands,
-/// and waits until they have ended, at most for `timeout`. The latch must be set before.
-pub fn stop_all(stores: &[Store], timeout: Duration) -> Stopped {
+/// Ends every process that holds a run of these stores, and the process trees of their commands,
+/// and waits until they have ended, at most for `timeout`. The latch must be set before: they stop
+/// by themselves then, and those that have not within a second are killed.
+///
+/// Runs that stopped after `since_ms` (UTC milliseconds) have obeyed this stop.
+pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> Stopped {
     let deadline = Instant::now() + timeout;
     let mut stopped = Stopped::default();
     let mut logs = Vec::new();
@@ -84,7 +96,7 @@ pub fn stop_all(stores: &[Store], timeout: Duration) -> Stopped {
             }),
         }
     }
-    let held = kill_holders(&logs, &mut stopped);
+    let held = end_holders(&logs, since_ms, &mut stopped);
     let keepers = logs
         .iter()
         .flat_map(|(store, name)| keepers(store, name, held.contains(name)));
@@ -119,25 +131,32 @@ impl Left {
     }
 }
 
-/// Finds the holders of runs and kills them, in waves. Returns the logs that were held.
-fn kill_holders(logs: &[(&Store, LogName)], stopped: &mut Stopped) -> HashSet<LogName> {
+/// Finds the holders of runs and kills those that do not stop by themselves, in waves. Returns the logs that were held.
+fn end_holders(
+    logs: &[(&Store, LogName)],
+    since_ms: i64,
+    stopped: &mut Stopped,
+) -> HashSet<LogName> {
     let mut held = HashSet::new();
     let mut found: BTreeMap<u32, (ProcessIdentity, Vec<RunId>)> = BTreeMap::new();
-    let mut killed = 0;
+    let mut patient_until = BTreeMap::new();
     let next = AtomicUsize::new(0);
     let (say, heard) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..LOOKERS.min(logs.len()) {
             let (say, next) = (say.clone(), &next);
-            scope.spawn(move || look(logs, next, &say));
+            scope.spawn(move || look(logs, since_ms, next, &say));
         }
         drop(say);
         let mut wave = Instant::now() + WAVE;
         loop {
             let left = wave.saturating_duration_since(Instant::now());
             match heard.recv_timeout(left) {
-                Ok((name, Ok(holder))) => {
+                Ok((name, Ok(None))) => stopped.obeyed.extend(name.id().parse::<RunId>().ok()),
+                Ok((name, Ok(Some(holder)))) => {
                     let process = holder.process;
+                    let until = Instant::now() + PATIENCE;
+                    patient_until.entry(process.pid).or_insert(until);
                     let runs = &mut found
                         .entry(process.pid)
                         .or_insert_with(|| (process.clone(), Vec::new()))
@@ -150,29 +169,40 @@ fn kill_holders(logs: &[(&Store, LogName)], stopped: &mut Stopped) -> HashSet<Lo
                     why: error.to_string(),
                 }),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if killed < found.len() {
-                        kill(found.values().map(|(process, _)| process), stopped);
-                        killed = found.len();
-                    }
-                    wave = Instant::now() + WAVE;
+                    let now = Instant::now();
+                    let due = found
+                        .values()
+                        .filter(|(process, _)| patient_until[&process.pid] <= now);
+                    kill(due.map(|(process, _)| process), stopped);
+                    wave = now + WAVE;
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }
-        if killed < found.len() {
-            kill(found.values().map(|(process, _)| process), stopped);
+        for (process, _) in found.values() {
+            let left = patient_until[&process.pid].saturating_duration_since(Instant::now());
+            // One that cannot be waited for is killed at once.
+            if !process.wait_gone(left).unwrap_or(false) {
+                kill(std::iter::once(process), stopped);
+            }
         }
     });
     stopped.processes = found.into_values().collect();
     held
 }
 
-type Found = (LogName, Result<Holder, Error>);
+/// A log with its holder, or with none if its run stopped by itself.
+type Found = (LogName, Result<Option<Holder>, Error>);
 
-fn look(logs: &[(&Store, LogName)], next: &AtomicUsize, say: &mpsc::Sender<Found>) {
-    while let Some((store, name)) = logs.get(next.fetch_add(1, Ordering::Relaxed)) {
+fn look(logs: &[(&Store, LogName)], since_ms: i64, next: &AtomicUsize, say: &mpsc::Sender<Found>) {
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some((store, name)) = logs.get(index) else {
+            return;
+        };
         let holder = match store.holder(name) {
-            Ok(Some(holder)) => Ok(holder),
+            Ok(Some(holder)) => Ok(Some(holder)),
+            Ok(None) if index < NEWEST && stopped_since(store, name, since_ms) => Ok(None),
             // A run that is removed meanwhile does nothing any more.
             Ok(None) | Err(Error::NotFound { .. }) => continue,
             Err(error) => Err(error),
@@ -181,6 +211,14 @@ fn look(logs: &[(&Store, LogName)], next: &AtomicUsize, say: &mpsc::Sender<Found
             return;
         }
     }
+}
+
+/// Whether the last entry of a run says that it was stopped, and not before this time.
+fn stopped_since(store: &Store, name: &LogName, since_ms: i64) -> bool {
+    let last = || store.reader(name)?.entries_back()?.next().transpose();
+    let last = last().ok().flatten().filter(|last| last.at_ms >= since_ms);
+    matches!(last.as_ref().map(log::parse),
+        Some(Ok(Entry::RunParked(parked))) if matches!(parked.ending, Ending::Stopped { .. }))
 }
 
 fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut Stopped) {

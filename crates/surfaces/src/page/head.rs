@@ -150,10 +150,10 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
         }
         Ending::Stuck { what } => stopped("stuck", "It repeats itself.".to_owned(), Some(what)),
         Ending::ModelUnreachable { error } => stopped("no model", brief(&error.to_string()), None),
-        Ending::Stopped { by } => stopped(
+        Ending::Stopped { by, reason } => stopped(
             "stopped",
             format!("{} ({}) stopped it.", by.id, by.surface),
-            None,
+            reason.as_deref(),
         ),
         Ending::Interrupted => stopped(
             "interrupted",

@@ -133,7 +133,7 @@ async fn orders_come_by_the_inbox_too() {
         let (parked, ()) = tokio::join!(ready.drive(), ordering);
         let parked = parked.unwrap();
         assert!(
-            matches!(&parked.ending, Ending::Stopped { by } if by.id == "ann"),
+            matches!(&parked.ending, Ending::Stopped { by, .. } if by.id == "ann"),
             "{parked:?}"
         );
         assert_eq!(outcome(&bench, HOLD), Some(settled));
