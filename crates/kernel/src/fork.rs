@@ -215,10 +215,13 @@ impl Source {
         match into {
             ForkInto::InPlace => {
                 let workspace = self.started.workspace.clone();
-                let files = match snapshot {
-                    Ok(id) => differences(id, load, &workspace)
-                        .map(ForkedFiles::Differ)
-                        .map_err(|error| unreadable(error.to_string()))?,
+                // It is for information only, and a prune drops it.
+                let compared = snapshot.and_then(|id| {
+                    let compared = differences(id, load, &workspace);
+                    compared.map_err(|error| error.to_string())
+                });
+                let files = match compared {
+                    Ok(files) => ForkedFiles::Differ(files),
                     Err(why) => ForkedFiles::Unknown(why),
                 };
                 Ok((workspace, files))

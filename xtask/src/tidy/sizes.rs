@@ -20,7 +20,7 @@ const CRATE_LINES: [(&str, usize); 16] = [
     ("gate", 16_040),
     ("gyrus", 11_439),
     ("journal", 7_493),
-    ("kernel", 18_750),
+    ("kernel", 18_779),
     ("lab", 4_589),
     ("loops", 9_560),
     ("mcp", 1_812),
@@ -31,7 +31,7 @@ const CRATE_LINES: [(&str, usize); 16] = [
     ("surfaces", 5_804),
     ("text", 660),
     ("tools", 7_390),
-    ("workspace", 14_000),
+    ("workspace", 14_040),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.

@@ -387,7 +387,10 @@ fn what_does_not_compile_is_taken_back_and_mended() {
     assert_eq!(events(&world)[5], "failed");
     let steps = facts(&world, "changeset.state");
     let why = steps[5]["last_error"].as_str().unwrap();
-    assert!(why.contains("all files are as they were before"), "{why}");
+    assert!(
+        why.contains("all files of the changeset are as they were before"),
+        "{why}"
+    );
     assert!(world.file(&shape(4)).contains("Vertex {"));
     world.replays();
     world.gyrus(&["undo", "last", "--yes"]).exits(0);

@@ -296,6 +296,9 @@ fn pruning_keeps_what_replaying_needs() {
         ])
         .exits(1)
         .says("they were pruned");
+    // In place it goes on: with the journal's state, and with files as they are now.
+    let mut forked = world.command(&["fork", "last", "--at", "1", "--in-place"]);
+    assert!(forked.status().unwrap().success());
 }
 
 #[test]

@@ -176,6 +176,34 @@ fn a_later_step_is_taken_back_alone() {
 }
 
 #[test]
+fn an_undo_of_some_steps_is_followed_by_one_of_all() {
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "a", content = "1" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "printf 2 > a; mkdir d; echo c > d/c; echo b > b" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "printf 3 > a; rm -r b d" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#,
+    );
+    world.run(&[]).exits(0);
+    world
+        .gyrus(&["undo", "last", "--to", "2", "--yes"])
+        .exits(0);
+    assert_eq!(
+        (world.file("a").as_str(), world.file("d/c").as_str()),
+        ("2", "c\n")
+    );
+    std::fs::write(world.work().join("b"), "mine").unwrap();
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(world.file("b"), "mine");
+    assert_eq!(describe(&world.work()).len(), 1);
+}
+
+#[test]
 fn what_changed_since_is_left_alone() {
     let world = World::new(EVERYTHING);
     furnish(&world.work());

@@ -11,6 +11,7 @@ use gyrus_workspace::{
 
 use super::{
     RunUndoError,
+    record::undone,
     repositories::{self, RepositoryUndo},
 };
 use crate::{
@@ -52,12 +53,16 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
         unfinished,
         is_over,
         to_undo,
+        moments,
     } = Moments::read(run, &reader, to)?;
     let (carried, files) = repositories::read(&reader, &to_undo)?;
     let places = repositories::in_folder(&carried, &workspace);
     let load = |id: &BlobId| contents::load(&reader, id);
+    let restored = restored(store, run, to, &moments)?;
     let mut plan = match (kept(before), kept(after)) {
-        (Ok(before), Ok(after)) => UndoPlan::new(workspace, &before, &after, &places, load)?,
+        (Ok(before), Ok(after)) => {
+            UndoPlan::new(workspace, &before, &after, &places, &restored, load)?
+        }
         // Too large for snapshots: each call kept the files that it changed.
         (Err(_), Err(_)) if !files.is_empty() => UndoPlan::of_nothing(workspace, &places),
         (Err(error), _) | (_, Err(error)) => return Err(error),
@@ -79,6 +84,22 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     })
 }
 
+/// Returns the snapshots after step `to` to which earlier undos of the run went back, oldest first.
+fn restored(
+    store: &Store,
+    run: RunId,
+    to: u32,
+    moments: &[(Snapshot, u32)],
+) -> Result<Vec<BlobId>, RunUndoError> {
+    let undone = undone(store, run)?;
+    let before_this = undone.iter().filter(|undone| undone.to > to);
+    let snapshots = before_this.filter_map(|undone| {
+        let then = moments.iter().rfind(|(_, step)| *step <= undone.to)?;
+        kept(then.clone()).ok()
+    });
+    Ok(snapshots.collect())
+}
+
 /// The two moments of a run that are compared.
 struct Moments {
     workspace: PathBuf,
@@ -88,6 +109,8 @@ struct Moments {
     is_over: bool,
     /// Blobs in which later calls stored data for an undo, in their order.
     to_undo: Vec<BlobId>,
+    /// Every snapshot with the step after which it was taken.
+    moments: Vec<(Snapshot, u32)>,
 }
 
 impl Moments {
@@ -97,12 +120,13 @@ impl Moments {
         // The last snapshot so far, and the step after which it was taken.
         let mut latest = (Snapshot::Missing("the run has no start".to_owned()), 0);
         let (mut last, mut began, mut is_over) = (0, false, false);
-        let mut to_undo = Vec::new();
+        let (mut to_undo, mut moments) = (Vec::new(), Vec::new());
         for entry in reader.entries(1)? {
             match parse(&entry?).map_err(Stop::from)? {
                 Recorded::RunStarted(started) => {
                     workspace.clone_from(&started.workspace);
                     latest = (started.snapshot.clone(), 0);
+                    moments.push(latest.clone());
                 }
                 Recorded::CycleEnded(ended) => {
                     if ended.cycle > to {
@@ -111,6 +135,7 @@ impl Moments {
                     (last, began) = (ended.cycle, false);
                     if let Some(snapshot) = ended.snapshot {
                         latest = (snapshot, ended.cycle);
+                        moments.push(latest.clone());
                     }
                 }
                 Recorded::ToolStarted(_) => began = true,
@@ -141,6 +166,7 @@ impl Moments {
             unfinished: began.then_some(last + 1),
             is_over,
             to_undo,
+            moments,
         })
     }
 }

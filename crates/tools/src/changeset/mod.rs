@@ -153,9 +153,12 @@ fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
     let mut verdict = ActionVerdict::CannotTell;
     let outcome = match applied.map(Applied::give_back) {
         None => "the files were like this before, and nothing was changed".to_owned(),
-        Some(Ok(None)) => "all files are as they were before".to_owned(),
+        Some(Ok(None)) => "all files of the changeset are as they were before, and other files \
+                            that the command wrote are still there"
+            .to_owned(),
         Some(Ok(Some(kept))) => format!(
-            "all files are as they were before; what was written over them meanwhile is in `{}`",
+            "all files of the changeset are as they were before; what the command wrote over them is \
+             in `{}`, and other files that it wrote are still there",
             kept.display()
         ),
         Some(Err(error)) => {

@@ -761,7 +761,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
         panic!("not new")
     };
     let plan = |load: &dyn Fn(&BlobId) -> Result<Vec<u8>, io::Error>| {
-        crate::undo::UndoPlan::new(tree.path().into(), &second, &third, &[], load).unwrap()
+        crate::undo::UndoPlan::new(tree.path().into(), &second, &third, &[], &[], load).unwrap()
     };
     let without = plan(&|id| open.load(id));
     let changed: Vec<_> = without.changes.iter().map(|change| &*change.path).collect();

@@ -47,7 +47,9 @@ pub struct UndoPlan {
 impl UndoPlan {
     /// Plans to undo the changes between two snapshots of `workspace`; `load` reads a blob.
     /// `repositories` are git directories that are taken back otherwise, below the folder: their
-    /// files are left out, but for those of a repository that is to go.
+    /// files are left out, but for those of a repository that is to go. `restored` are snapshots to
+    /// which earlier undos went back since `after`: a path that is as in one of them is as it was
+    /// left.
     ///
     /// # Errors
     /// When a snapshot or the workspace cannot be read.
@@ -56,10 +58,15 @@ impl UndoPlan {
         before: &BlobId,
         after: &BlobId,
         repositories: &[PathBuf],
+        restored: &[BlobId],
         load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Self, UndoError<E>> {
         let mut before = load_contents(before, &load)?;
         let mut after = load_contents(after, &load)?.entries;
+        for restored in restored {
+            let restored = load_contents(restored, &load)?.entries;
+            as_restored(&workspace, &mut after, restored)?;
+        }
         let mut apart = Vec::new();
         for git in repositories {
             let encoded = name::encode(git.as_os_str().as_bytes());
@@ -104,10 +111,7 @@ impl UndoPlan {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Self, UndoError<E>> {
         let workspace = workspace.to_owned();
-        let root = Root::open(&workspace).map_err(|error| UndoError::Folder {
-            path: workspace.clone(),
-            source: error.into(),
-        })?;
+        let root = open(&workspace)?;
         let mut looking = Looking::new(&root, &before.entries, &after);
         let paths: BTreeSet<&String> = before.entries.keys().chain(after.keys()).collect();
         for path in paths {
@@ -137,6 +141,45 @@ impl UndoPlan {
             after,
         })
     }
+}
+
+/// Sets each entry of `after` that an undo restored and that nobody changed since.
+fn as_restored<E>(
+    workspace: &Path,
+    after: &mut Entries,
+    mut restored: Entries,
+) -> Result<(), UndoError<E>> {
+    let root = open(workspace)?;
+    let paths: BTreeSet<String> = after.keys().chain(restored.keys()).cloned().collect();
+    for path in paths {
+        let (was, to) = (after.get(&path), restored.remove(&path));
+        let is_kept = |entry: Option<&Entry>| !matches!(entry, Some(Entry::Skipped { .. }));
+        if was == to.as_ref() || !is_kept(was) || !is_kept(to.as_ref()) {
+            continue;
+        }
+        let decoded = name::decode(&path).expect("the entries were checked when they were loaded");
+        // What cannot be looked at is refused later, with the reason.
+        let Ok(now) = look(&root, &decoded) else {
+            continue;
+        };
+        match (to, now) {
+            (Some(to), Some(now)) if to.agrees(&now.entry) => {
+                after.insert(path, to);
+            }
+            (None, None) => {
+                after.remove(&path);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn open<E>(workspace: &Path) -> Result<Root<'_>, UndoError<E>> {
+    Root::open(workspace).map_err(|error| UndoError::Folder {
+        path: workspace.to_owned(),
+        source: error.into(),
+    })
 }
 
 struct Looking<'a> {
