@@ -21,10 +21,23 @@ use crate::{
 
 pub use self::{
     error::RunUndoError,
-    plan::{RunUndo, plan},
+    plan::RunUndo,
     record::{Undone, forget, undone},
     repositories::RepositoryUndo,
 };
+
+/// Plans to revert the changes that `run` made after its step `to`, under the present facts: what an
+/// earlier undo of fewer steps restored is as the run left it.
+///
+/// # Errors
+/// Returns an error when the run, its snapshots or its workspace cannot be read, or when the step
+/// does not exist.
+pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError> {
+    let undone = undone(store, run)?;
+    let fewer = undone.iter().map(|undone| undone.to);
+    let fewer: Vec<u32> = fewer.filter(|step| *step > to).collect();
+    plan::plan(store, run, to, &fewer)
+}
 
 /// Removes the copies of workspace files and repositories that a run stored outside of its journal.
 /// The changes that its calls made there cannot be undone afterwards. Returns the number of bytes

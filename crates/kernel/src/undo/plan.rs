@@ -11,7 +11,6 @@ use gyrus_workspace::{
 
 use super::{
     RunUndoError,
-    record::undone,
     repositories::{self, RepositoryUndo},
 };
 use crate::{
@@ -39,12 +38,14 @@ pub struct RunUndo {
     pub is_over: bool,
 }
 
-/// Plans to revert the changes that `run` made after its step `to`.
-///
-/// # Errors
-/// Returns an error when the run, its snapshots or its workspace cannot be read, or when the step
-/// does not exist.
-pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError> {
+/// Plans to revert the changes that `run` made after its step `to`. Earlier undos went back to the
+/// ends of the steps `back_to`, oldest first.
+pub(super) fn plan(
+    store: &Store,
+    run: RunId,
+    to: u32,
+    back_to: &[u32],
+) -> Result<RunUndo, RunUndoError> {
     let reader = store.reader(&log_name(run))?;
     let Moments {
         workspace,
@@ -58,7 +59,7 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     let (carried, files) = repositories::read(&reader, &to_undo)?;
     let places = repositories::in_folder(&carried, &workspace);
     let load = |id: &BlobId| contents::load(&reader, id);
-    let restored = restored(store, run, to, &moments)?;
+    let restored = restored(back_to, &moments);
     let mut plan = match (kept(before), kept(after)) {
         (Ok(before), Ok(after)) => {
             UndoPlan::new(workspace, &before, &after, &places, &restored, load)?
@@ -84,20 +85,13 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     })
 }
 
-/// Returns the snapshots after step `to` to which earlier undos of the run went back, oldest first.
-fn restored(
-    store: &Store,
-    run: RunId,
-    to: u32,
-    moments: &[(Snapshot, u32)],
-) -> Result<Vec<BlobId>, RunUndoError> {
-    let undone = undone(store, run)?;
-    let before_this = undone.iter().filter(|undone| undone.to > to);
-    let snapshots = before_this.filter_map(|undone| {
-        let then = moments.iter().rfind(|(_, step)| *step <= undone.to)?;
+/// Returns the snapshots after these steps.
+fn restored(steps: &[u32], moments: &[(Snapshot, u32)]) -> Vec<BlobId> {
+    let then = steps.iter().filter_map(|wanted| {
+        let then = moments.iter().rfind(|(_, step)| step <= wanted)?;
         kept(then.clone()).ok()
     });
-    Ok(snapshots.collect())
+    then.collect()
 }
 
 /// The two moments of a run that are compared.
