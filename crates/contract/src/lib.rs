@@ -19,6 +19,7 @@ mod schema;
 mod typed_tool;
 mod calls;
 mod screen_calls;
+mod patch;
 mod proposal;
 mod process;
 mod containment;
@@ -62,8 +63,9 @@ pub use model::{
     Router, Shown, StopReason, SystemPart, Usage, Wanted,
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
+pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
-pub use proposal::{FileDiff, Proposal};
+pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet};
 pub use schema::schema_of;
 pub use screen::{

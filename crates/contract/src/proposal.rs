@@ -1,24 +1,28 @@
-//! A changeset that was compared with the files, and its text: a unified diff with the reasons
-//! above the hunks, which a person reads and may edit.
+//! A changeset that was compared with the files, and its text: a patch that `git apply` takes, with
+//! the reason for each file above its header, which a person reads and may edit.
 //!
 //! ```text
 //! # why as a whole
-//! diff src/a.rs 00112233445566778899aabbccddeeff
+//!
 //! # why here
+//! # made for 00112233445566778899aabbccddeeff
+//! diff --git a/src/a.rs b/src/a.rs
+//! --- a/src/a.rs
+//! +++ b/src/a.rs
 //! @@ -1,2 +1,2 @@
 //!  stays
 //! -goes
 //! +comes
 //! ```
 //!
-//! The digest is that of the file that the hunks were made for; `new` stands there if there must be
-//! none. `executable`, `not executable` and `deleted` are lines of their own below the reason.
+//! The digest is that of the file that the hunks were made for; a new file has none. A blank line
+//! stands between the files, and between the first one and the reason for the whole.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{BINARY, Digest, EMPTY_BINARY, PatchHeader, git_mode};
 
 /// A changeset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,10 +49,19 @@ pub struct FileDiff {
     /// Whether the file is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// The name that git gives the content of a deleted file whose text is not shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_id: Option<String>,
     /// The hunks, from the first `@@` on; those of a deleted file are only shown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hunks: String,
 }
+
+/// The beginning of the line above a header that names the digest of the file.
+pub const MADE_FOR: &str = "# made for ";
+
+/// The name that git gives a content that does not exist.
+pub const NO_GIT_ID: &str = "0000000000000000000000000000000000000000";
 
 fn comment(f: &mut fmt::Formatter<'_>, words: &str) -> fmt::Result {
     let mut lines = words.trim().lines();
@@ -58,23 +71,34 @@ fn comment(f: &mut fmt::Formatter<'_>, words: &str) -> fmt::Result {
 impl fmt::Display for Proposal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         comment(f, &self.summary)?;
-        self.changes.iter().try_for_each(|change| change.fmt(f))
+        self.changes
+            .iter()
+            .try_for_each(|change| write!(f, "\n{change}"))
     }
 }
 
 impl fmt::Display for FileDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.before {
-            Some(digest) => writeln!(f, "diff {} {digest}", self.path)?,
-            None => writeln!(f, "diff {} new", self.path)?,
-        }
         comment(f, &self.reason)?;
-        f.write_str(match self.executable {
-            Some(true) => "executable\n",
-            Some(false) => "not executable\n",
-            None => "",
-        })?;
-        f.write_str(if self.deleted { "deleted\n" } else { "" })?;
+        if let Some(digest) = self.before {
+            writeln!(f, "{MADE_FOR}{digest}")?;
+        }
+        let executes = self.executable == Some(true);
+        let before = self
+            .before
+            .map(|_| git_mode(self.executable == Some(false)));
+        let header = PatchHeader {
+            path: self.path.as_bytes(),
+            before,
+            after: (!self.deleted).then(|| git_mode(executes)),
+            renamed_from: None,
+            ids: self.git_id.as_deref().map(|id| (id, NO_GIT_ID)),
+            has_hunks: !self.hunks.is_empty(),
+        };
+        f.write_str(&header.lines())?;
+        if self.git_id.is_some() {
+            return write!(f, "{BINARY}\n{EMPTY_BINARY}");
+        }
         f.write_str(&self.hunks)
     }
 }

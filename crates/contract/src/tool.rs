@@ -209,6 +209,12 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
+    /// Returns the change that the call would make to a file of the workspace, as a bounded patch
+    /// for the person who is asked about it; nothing is changed. `None` if it cannot be told.
+    fn preview(&self, _call: &ResolvedCall, _workspace: &Path) -> Option<String> {
+        None
+    }
+
     /// Measures what a call with [`Touch::Screen`] would touch, changing nothing. The result is
     /// judged, and [`Tool::call`] refuses if it has changed by then.
     ///

@@ -1,7 +1,7 @@
 //! Tools whose arguments are a type: the schema for models, the parsing, and the message about
 //! wrong arguments come from it.
 
-use std::future::Future;
+use std::{future::Future, path::Path};
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize as _, DeserializeOwned};
@@ -109,6 +109,11 @@ pub trait TypedTool: Send + Sync + 'static {
         Ok(())
     }
 
+    /// See [`Tool::preview`].
+    fn preview(&self, _call: &ResolvedCall, _workspace: &Path) -> Option<String> {
+        None
+    }
+
     /// See [`Tool::aim`].
     fn aim(
         &self,
@@ -174,6 +179,10 @@ impl<T: TypedTool> Tool for BuiltIn<T> {
 
     fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
         self.tool.check(arguments)
+    }
+
+    fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
+        self.tool.preview(call, workspace)
     }
 
     fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {

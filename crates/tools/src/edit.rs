@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read as _},
+    path::Path,
 };
 
 use gyrus_contract::{
@@ -72,6 +73,19 @@ impl TypedTool for Edit {
         edit(arguments, call, site)
     }
 
+    fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
+        let arguments = EditArguments::parse(&call.arguments).ok()?;
+        let place = Place::of(call, workspace).ok()?;
+        let content = content(&place).ok()?;
+        let change = Replacement {
+            old: arguments.old_text,
+            new: arguments.new_text,
+            all: arguments.replace_all,
+        };
+        let made = change.made_in(place.given(), &content).ok()?;
+        place.diff(Some(&content), &made.content)
+    }
+
     async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
         probe(call, site)
     }
@@ -111,7 +125,9 @@ fn edit(
         parent.undo();
         return Err(error.into());
     }
-    Ok(output(&place, &changed, what(&change, &content, &places)))
+    let diff = place.diff(Some(&content), &changed);
+    let what = what(&change, &content, &places);
+    Ok(output(&place, &changed, what, diff))
 }
 
 /// Adds the alternatives to a single replacement.
@@ -177,7 +193,7 @@ fn lines(first: usize, last: usize) -> String {
     }
 }
 
-fn output(place: &Place<'_>, changed: &[u8], what: String) -> ToolOutput {
+fn output(place: &Place<'_>, changed: &[u8], what: String, diff: Option<String>) -> ToolOutput {
     let artifact = place.in_workspace().map(|path| Artifact {
         path: path.display().to_string(),
         digest: Digest::of(changed),
@@ -185,7 +201,8 @@ fn output(place: &Place<'_>, changed: &[u8], what: String) -> ToolOutput {
     ToolOutput {
         verdict: ActionVerdict::Changed,
         artifacts: artifact.into_iter().collect(),
-        ..ToolOutput::read(format!("edited `{}`: {what}", place.given())).with_value(&place.value())
+        ..ToolOutput::read(format!("edited `{}`: {what}", place.given()))
+            .with_value(&place.value(diff))
     }
 }
 
@@ -221,7 +238,7 @@ fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
             };
             let places = reverse.places(&content);
             let what = format!("the new text is in lines {}", line_list(&content, &places));
-            Probe::Happened(output(&place, &content, what))
+            Probe::Happened(output(&place, &content, what, None))
         }
         (false, false) if change.new.is_empty() => Probe::Unknown,
         (false, false) => Probe::DidNotHappen,

@@ -5,16 +5,34 @@
 //! the workspace, or `/` for a place outside.
 
 use std::{
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{PathList, ResolvedCall, ResolvedPath};
-use gyrus_workspace::{Parent, Root};
+use gyrus_contract::{ResolvedCall, ResolvedPath, git_mode};
+use gyrus_workspace::{
+    Parent, Root,
+    patch::{self, Version},
+};
 use rustix::{
     fs::{FileType, OFlags, Stat, fstat},
     io::Errno,
 };
+use serde::Serialize;
+
+/// Maximum size of a file that is compared to show its change, in bytes.
+pub(crate) const MAX_COMPARED_BYTES: usize = 1 << 20;
+
+/// Maximum number of characters of a change that is shown.
+const MAX_DIFF_CHARS: usize = 16_000;
+
+/// The value of a call that changed a file.
+#[derive(Serialize)]
+pub(crate) struct ChangedFile {
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
 
 /// A file or folder that a call may access.
 pub(crate) struct Place<'a> {
@@ -75,11 +93,35 @@ impl<'a> Place<'a> {
         &self.path.given
     }
 
-    /// Returns the value of a call that changed it: its path.
-    pub(crate) fn value(&self) -> PathList {
-        PathList {
+    /// Returns the value of a call that changed it: its path, and the change as a patch.
+    pub(crate) fn value(&self, diff: Option<String>) -> ChangedFile {
+        ChangedFile {
             paths: vec![self.given().to_owned()],
+            diff,
         }
+    }
+
+    /// Returns a change of the file as a patch for a person; `None` for a file outside of the
+    /// workspace, or one that is not text or too large to compare.
+    pub(crate) fn diff(&self, old: Option<&[u8]>, new: &[u8]) -> Option<String> {
+        let is_text = |content: &[u8]| {
+            content.len() <= MAX_COMPARED_BYTES && std::str::from_utf8(content).is_ok()
+        };
+        if !is_text(old.unwrap_or_default()) || !is_text(new) {
+            return None;
+        }
+        let path = self.in_workspace()?.as_os_str().as_bytes();
+        let side = |content| Version {
+            mode: git_mode(false),
+            content,
+        };
+        let mut diff = patch::of_file(path, old.map(side), Some(side(new)));
+        let kept = gyrus_text::first_chars(&diff, MAX_DIFF_CHARS).len();
+        if kept < diff.len() {
+            diff.truncate(kept);
+            diff.push_str("\n[the rest of the diff is left out]\n");
+        }
+        Some(diff)
     }
 
     /// Returns the path below the workspace; `None` when it is outside.

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read as _},
+    path::Path,
 };
 
 use gyrus_contract::{
@@ -17,7 +18,7 @@ use serde::Deserialize;
 
 use crate::{
     failure::ToolFailure,
-    place::{Place, PlaceError},
+    place::{MAX_COMPARED_BYTES, Place, PlaceError},
     replace,
 };
 
@@ -42,8 +43,9 @@ impl Arguments for WriteArguments {
 
 /// Result of a write.
 enum Written {
-    Created,
-    Overwritten,
+    /// With the change, if it can be shown.
+    Created(Option<String>),
+    Overwritten(Option<String>),
     /// The file was created or overwritten by an earlier call whose outcome was lost.
     Before,
     Unchanged,
@@ -76,7 +78,18 @@ impl TypedTool for Write {
             revealed.map_err(|error| ToolFailure::from(error).and("; nothing was written"))?;
         let place = Place::of(call, site.workspace())?;
         let written = write(&place, content.as_bytes())?;
-        Ok(output(&place, &content, &written))
+        Ok(output(&place, &content, written))
+    }
+
+    fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
+        let content = WriteArguments::parse(&call.arguments).ok()?.content;
+        let place = Place::of(call, workspace).ok()?;
+        let old = match place.open() {
+            Ok((file, stat)) => Some(present(file.into(), &stat, content.len())?),
+            Err(PlaceError::Missing { .. } | PlaceError::NoFolder { .. }) => None,
+            Err(_) => return None,
+        };
+        place.diff(old.as_deref(), content.as_bytes())
     }
 
     async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
@@ -92,7 +105,7 @@ impl TypedTool for Write {
         };
         match place.open() {
             Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
-                Ok(true) => Probe::Happened(output(&place, &content, &Written::Before)),
+                Ok(true) => Probe::Happened(output(&place, &content, Written::Before)),
                 Ok(false) => Probe::DidNotHappen,
                 Err(_) => Probe::Unknown,
             },
@@ -102,21 +115,20 @@ impl TypedTool for Write {
     }
 }
 
-fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
+fn output(place: &Place<'_>, content: &str, written: Written) -> ToolOutput {
     let (bytes, lines) = (content.len(), content.lines().count());
     let size = format!("{}, {}", counted(bytes, "byte"), counted(lines, "line"));
     let path = place.given();
-    let (text, verdict) = match written {
-        Written::Created => (format!("created `{path}` ({size})"), ActionVerdict::Changed),
-        Written::Overwritten => (
-            format!("overwrote `{path}` ({size})"),
-            ActionVerdict::Changed,
-        ),
-        Written::Before => (format!("wrote `{path}` ({size})"), ActionVerdict::Changed),
-        Written::Unchanged => (
-            format!("unchanged: `{path}` has exactly this content already ({size})"),
-            ActionVerdict::NoEffect,
-        ),
+    let mut verdict = ActionVerdict::Changed;
+    let (text, diff) = match written {
+        Written::Created(diff) => (format!("created `{path}` ({size})"), diff),
+        Written::Overwritten(diff) => (format!("overwrote `{path}` ({size})"), diff),
+        Written::Before => (format!("wrote `{path}` ({size})"), None),
+        Written::Unchanged => {
+            verdict = ActionVerdict::NoEffect;
+            let text = format!("unchanged: `{path}` has exactly this content already ({size})");
+            (text, None)
+        }
     };
     let artifact = place.in_workspace().map(|path| Artifact {
         path: path.display().to_string(),
@@ -125,7 +137,7 @@ fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
     ToolOutput {
         verdict,
         artifacts: artifact.into_iter().collect(),
-        ..ToolOutput::read(text).with_value(&place.value())
+        ..ToolOutput::read(text).with_value(&place.value(diff))
     }
 }
 
@@ -142,21 +154,30 @@ fn write(place: &Place<'_>, content: &[u8]) -> Result<Written, PlaceError> {
 
 fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Written, PlaceError> {
     let before = replace::target(place, parent)?;
-    if let Some(stat) = &before {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        // A file that may be written but not read counts as different.
-        if let Ok(file) = openat(&parent.folder, parent.name, flags, Mode::empty())
-            && same(file.into(), stat, content).unwrap_or(false)
-        {
-            return Ok(Written::Unchanged);
-        }
+    let Some(stat) = &before else {
+        replace::replace(parent, None, content).map_err(|error| place.error(error))?;
+        return Ok(Written::Created(place.diff(None, content)));
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // A file that may be written but not read counts as different.
+    let old = openat(&parent.folder, parent.name, flags, Mode::empty()).ok();
+    let old = old.and_then(|file| present(file.into(), stat, content.len()));
+    if old.as_deref() == Some(content) {
+        return Ok(Written::Unchanged);
     }
-    replace::replace(parent, before.as_ref(), content).map_err(|error| place.error(error))?;
-    Ok(if before.is_some() {
-        Written::Overwritten
-    } else {
-        Written::Created
-    })
+    replace::replace(parent, Some(stat), content).map_err(|error| place.error(error))?;
+    let diff = old.and_then(|old| place.diff(Some(&old), content));
+    Ok(Written::Overwritten(diff))
+}
+
+/// Returns the content of a file, unless it is both longer than `most` bytes and too large to be
+/// compared.
+fn present(file: File, stat: &Stat, most: usize) -> Option<Vec<u8>> {
+    let most = most.max(MAX_COMPARED_BYTES) as u64;
+    let mut content = Vec::new();
+    let is_small = u64::try_from(stat.st_size).is_ok_and(|size| size <= most);
+    let read = is_small.then(|| file.take(most + 1).read_to_end(&mut content))?;
+    read.ok().map(|_| content)
 }
 
 /// Whether the file has this content.

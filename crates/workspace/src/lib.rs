@@ -16,6 +16,7 @@ pub mod snapshot;
 pub mod changeset;
 pub mod undo;
 mod change_set;
+pub mod patch;
 pub mod repository;
 pub mod layer;
 

@@ -12,6 +12,7 @@
 
 mod apply;
 pub(crate) mod look;
+mod patch;
 mod plan;
 
 use std::{io, path::PathBuf};

@@ -2,7 +2,8 @@
 //! proposal. Whether the hunks fit is not judged here: the tools do that, which have the files.
 
 use gyrus_contract::{
-    ApplyChangesetCall, FileDiff, Proposal, ProposeChangesetCall, ProposedChange, WantedChange,
+    ApplyChangesetCall, BINARY, EMPTY_BINARY, FileDiff, MADE_FOR, Proposal, ProposeChangesetCall,
+    ProposedChange, WantedChange, path_of_header,
 };
 
 /// Maximum number of wrong lines that are reported.
@@ -100,9 +101,13 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
     }
     let Reader {
         mut proposal,
-        wrong,
+        mut wrong,
+        unknown,
         ..
     } = reader;
+    wrong.extend(unknown.iter().map(|path| {
+        format!("`{path}` has neither the line `{MADE_FOR}DIGEST` above it nor `{NEW_FILE}…`")
+    }));
     proposal.changes.retain(|change| !is_nothing(change));
     if !wrong.is_empty() {
         let more = wrong.len().saturating_sub(MAX_WRONG);
@@ -123,6 +128,10 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
 struct Reader {
     proposal: Proposal,
     wrong: Vec<String>,
+    /// The lines of the comment that is being read, which belongs to the next file.
+    comment: Vec<String>,
+    /// Files of which it is not said yet whether they are there.
+    unknown: Vec<String>,
     in_hunk: bool,
     /// Number of lines of the old file that are still to come in the present hunk, by its head.
     old_left: usize,
@@ -130,18 +139,23 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
-        if let Some(head) = line.strip_prefix("diff ") {
+        let is_over = !self.in_hunk || self.old_left == 0;
+        if let Some(words) = line.strip_prefix('#').filter(|_| is_over) {
             self.in_hunk = false;
-            self.proposal.changes.push(begin(head)?);
+            let words = words.strip_prefix(' ').unwrap_or(words);
+            self.comment.push(words.trim_end().to_owned());
+            return Ok(());
+        }
+        if line.starts_with("diff ") {
+            self.in_hunk = false;
+            return self.begin(line);
+        }
+        if line.is_empty() && is_over {
+            self.end_comment();
             return Ok(());
         }
         let Some(change) = self.proposal.changes.last_mut() else {
-            match line.strip_prefix('#') {
-                Some(words) => say(&mut self.proposal.summary, words),
-                None if line.is_empty() => {}
-                None => return Err("stands before the first file"),
-            }
-            return Ok(());
+            return Err("stands before the first file");
         };
         if line.starts_with("@@") {
             let left = old_lines(line).ok_or("is not the head of a hunk, as `@@ -1,3 +1,4 @@`")?;
@@ -150,8 +164,7 @@ impl Reader {
         } else if self.in_hunk {
             let line = match line.chars().next() {
                 // Editors remove the space from a line that has nothing else.
-                None if self.old_left > 0 => " ",
-                None => return Ok(()),
+                None => " ",
                 Some(' ' | '-' | '+' | '\\') => line,
                 Some(_) => {
                     return Err(
@@ -163,9 +176,45 @@ impl Reader {
                 self.old_left = self.old_left.saturating_sub(1);
             }
             self.keep(line);
-        } else if !line.is_empty() {
-            above_hunks(change, line)?;
+        } else {
+            if line.starts_with(NEW_FILE) {
+                self.unknown.pop_if(|path| *path == change.path);
+            }
+            of_header(change, line.trim_end_matches('\r'))?;
         }
+        Ok(())
+    }
+
+    /// Ends a comment that stands apart: before the first file it is the reason for the whole.
+    fn end_comment(&mut self) {
+        let comment = std::mem::take(&mut self.comment);
+        if self.proposal.changes.is_empty() && !comment.is_empty() {
+            say(&mut self.proposal.summary, &comment.join("\n"));
+        }
+    }
+
+    /// Begins a file with its first line; the comment above it is its reason, with the digest of
+    /// the file below.
+    fn begin(&mut self, line: &str) -> Result<(), &'static str> {
+        let mut comment = std::mem::take(&mut self.comment);
+        let digest = comment.last().and_then(|last| {
+            let digest = last.strip_prefix(MADE_FOR.strip_prefix("# ")?)?;
+            digest.trim().parse().ok()
+        });
+        if digest.is_some() {
+            comment.pop();
+        }
+        let wrong = "names no file as `diff --git a/PATH b/PATH`";
+        let path = path_of_header(line).ok_or(wrong)?;
+        if digest.is_none() {
+            self.unknown.push(path.clone());
+        }
+        self.proposal.changes.push(FileDiff {
+            path,
+            before: digest,
+            reason: comment.join("\n"),
+            ..FileDiff::default()
+        });
         Ok(())
     }
 
@@ -178,42 +227,42 @@ impl Reader {
     }
 }
 
-/// Parses the head of a file: the path, and the digest or `new`.
-fn begin(head: &str) -> Result<FileDiff, &'static str> {
-    let wrong = "names no file with its digest, or `new`";
-    let (path, before) = head.trim_end().rsplit_once(' ').ok_or(wrong)?;
-    let before = match before {
-        "new" => None,
-        digest => Some(digest.parse().map_err(|_| wrong)?),
-    };
-    if path.is_empty() {
-        return Err(wrong);
-    }
-    Ok(FileDiff {
-        path: path.to_owned(),
-        before,
-        ..FileDiff::default()
-    })
-}
+/// The beginning of the line that says that a file is new.
+const NEW_FILE: &str = "new file mode ";
 
-/// Parses a line between a file's head and its hunks.
-fn above_hunks(change: &mut FileDiff, line: &str) -> Result<(), &'static str> {
-    match (line, line.strip_prefix('#')) {
-        (_, Some(words)) => say(&mut change.reason, words),
-        ("executable", _) => change.executable = Some(true),
-        ("not executable", _) => change.executable = Some(false),
-        ("deleted", _) if change.before.is_none() => return Err("deletes a file that is `new`"),
-        ("deleted", _) => change.deleted = true,
-        _ => return Err("says nothing that is known of a file"),
+/// Parses a line between a file's first line and its hunks.
+fn of_header(change: &mut FileDiff, line: &str) -> Result<(), &'static str> {
+    let executes = |mode: &str| mode.ends_with("755");
+    if let Some(mode) = line.strip_prefix(NEW_FILE) {
+        if change.before.is_some() {
+            return Err("makes a file that is there already");
+        }
+        change.executable = executes(mode).then_some(true);
+    } else if line.starts_with("deleted file mode ") {
+        change.deleted = true;
+    } else if let Some(mode) = line.strip_prefix("new mode ") {
+        change.executable = Some(executes(mode));
+    } else if let Some(ids) = line.strip_prefix("index ") {
+        change.git_id = ids.split_once("..").map(|(old, _)| old.to_owned());
+    } else if !is_said_elsewhere(line) {
+        return Err("says nothing that is known of a file");
     }
     Ok(())
 }
 
-fn say(words: &mut String, line: &str) {
+/// Whether a line of a header repeats what other lines say.
+fn is_said_elsewhere(line: &str) -> bool {
+    let starts = ["old mode ", "--- ", "+++ "];
+    starts.iter().any(|start| line.starts_with(start))
+        || line == BINARY
+        || EMPTY_BINARY.lines().any(|known| known == line)
+}
+
+fn say(words: &mut String, more: &str) {
     if !words.is_empty() {
         words.push('\n');
     }
-    words.push_str(line.strip_prefix(' ').unwrap_or(line));
+    words.push_str(more);
 }
 
 /// Returns the number of lines of the old file in a hunk: `-3,7`, or `-3` for one.
@@ -236,10 +285,14 @@ mod tests {
 
     fn whole() -> String {
         format!(
-            "# why, and\n# \n# why again\ndiff src/a b.rs {DIGEST}\n# here\nexecutable\n\
-             @@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n\\ No newline at end of file\n\
-             diff new.rs new\n# there\n@@ -0,0 +1 @@\n+diff x new\n\
-             diff gone.rs {DIGEST}\n# away\ndeleted\n@@ -1 +0,0 @@\n-# old\n"
+            "# why, and\n# \n# why again\n\n\
+             # here\n# made for {DIGEST}\ndiff --git a/src/a b.rs b/src/a b.rs\n\
+             old mode 100644\nnew mode 100755\n--- a/src/a b.rs\t\n+++ b/src/a b.rs\t\n\
+             @@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n\\ No newline at end of file\n\n\
+             # there\ndiff --git a/new.rs b/new.rs\nnew file mode 100644\n\
+             --- /dev/null\n+++ b/new.rs\n@@ -0,0 +1 @@\n+diff x new\n\n\
+             # away\n# made for {DIGEST}\ndiff --git a/gone.rs b/gone.rs\n\
+             deleted file mode 100644\n--- a/gone.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-# old\n"
         )
     }
 
@@ -270,17 +323,18 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_not_changed() {
-        let text = whole().replace("executable\n@@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n", "");
+        let text = whole().replace("old mode 100644\nnew mode 100755\n", "");
+        let text = text.replace("@@ -1,3 +1,3 @@\n one\r\n-two\n+2\n \n", "");
         let text = text.replace("\\ No newline at end of file\n", "");
         let paths = |text: &str| {
             let changes = read(text).unwrap().changes.into_iter();
             changes.map(|change| change.path).collect::<Vec<_>>()
         };
         assert_eq!(paths(&text), ["new.rs", "gone.rs"]);
-        let (kept, _) = text.split_once("diff gone.rs").unwrap();
+        let (kept, _) = text.split_once("# away").unwrap();
         assert_eq!(paths(kept), ["new.rs"]);
         // A new file without lines is an empty one.
-        let empty = read("diff new.rs new\n").unwrap();
+        let empty = read("diff --git a/new.rs b/new.rs\nnew file mode 100644\n").unwrap();
         assert_eq!(
             apply(&empty, None).to_call().arguments,
             json!({"changes": [{"path": "new.rs", "content": ""}]})
@@ -314,12 +368,21 @@ mod tests {
                 "diff a.rs 0011\n",
                 "line 1 (`diff a.rs 0011`) names no file",
             ),
-            ("diff a.rs\n", "names no file"),
-            ("diff a.rs new\nhello\n", "line 2 (`hello`) says nothing"),
-            ("diff a.rs new\ndeleted\n", "deletes a file that is `new`"),
-            ("diff a.rs new\n@@ hello\n", "is not the head of a hunk"),
+            ("diff --git a/a.rs b/b.rs\n", "names no file"),
             (
-                "diff a.rs new\n@@ -0,0 +1 @@\nhello\n",
+                "diff --git a/a.rs b/a.rs\n@@ -1 +1 @@\n-a\n+b\n",
+                "`a.rs` has neither the line `# made for DIGEST` above it nor",
+            ),
+            (
+                "diff --git a/a.rs b/a.rs\nhello\n",
+                "line 2 (`hello`) says nothing",
+            ),
+            (
+                "diff --git a/a.rs b/a.rs\n@@ hello\n",
+                "is not the head of a hunk",
+            ),
+            (
+                "diff --git a/a.rs b/a.rs\n@@ -0,0 +1 @@\nhello\n",
                 "is not a line of a hunk",
             ),
         ] {

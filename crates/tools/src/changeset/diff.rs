@@ -8,16 +8,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt::Write as _, ops::Range, time::Instant};
-
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
-
-/// Number of unchanged lines around a change.
-const CONTEXT: usize = 3;
-
-/// Marker below a line that ends a file without a line break.
-const NO_NEWLINE: &str = "\\ No newline at end of file";
-
 /// Reason why a diff cannot be applied to a file. It does not quote lines, which may contain
 /// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,86 +47,6 @@ struct Hunk<'a> {
     at: usize,
     /// The lines with their line breaks.
     lines: Vec<(Side, Vec<u8>)>,
-}
-
-/// Returns the hunks that turn `old` into `new`; empty if they are the same. When time is up, what
-/// has not been compared is shown as replaced.
-pub(super) fn hunks(old: &str, new: &str, until: Instant) -> String {
-    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
-    let (old, new) = (lines(old), lines(new));
-    let compared = compared(&old, &new, until);
-    let mut text = String::new();
-    for group in group_diff_ops(compared, CONTEXT) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else {
-            continue;
-        };
-        let olds = first.old_range().start..last.old_range().end;
-        let news = first.new_range().start..last.new_range().end;
-        let _ = writeln!(text, "@@ -{} +{} @@", numbers(&olds), numbers(&news));
-        for change in &group {
-            let (olds, news) = (&old[change.old_range()], &new[change.new_range()]);
-            if let DiffOp::Equal { .. } = change {
-                put(&mut text, ' ', olds);
-            } else {
-                put(&mut text, '-', olds);
-                put(&mut text, '+', news);
-            }
-        }
-    }
-    text
-}
-
-/// Returns the equal and replaced ranges of lines.
-fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
-    let mut all = Vec::new();
-    let (mut next_old, mut next_new) = (0, 0);
-    let end = DiffOp::Equal {
-        old_index: old.len(),
-        new_index: new.len(),
-        len: 0,
-    };
-    let found = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(until));
-    for step in found.into_iter().chain([end]) {
-        // For other operations the library does not always report correct positions.
-        let DiffOp::Equal {
-            old_index,
-            new_index,
-            len,
-        } = step
-        else {
-            continue;
-        };
-        let (old_len, new_len) = (old_index - next_old, new_index - next_new);
-        if old_len + new_len > 0 {
-            all.push(DiffOp::Replace {
-                old_index: next_old,
-                old_len,
-                new_index: next_new,
-                new_len,
-            });
-        }
-        if len > 0 {
-            all.push(step);
-        }
-        (next_old, next_new) = (old_index + len, new_index + len);
-    }
-    all
-}
-
-/// Formats first line and count as diffs do: an empty range names the line before it.
-fn numbers(lines: &Range<usize>) -> String {
-    let first = lines.start + usize::from(!lines.is_empty());
-    format!("{first},{}", lines.len())
-}
-
-fn put(text: &mut String, sign: char, lines: &[&str]) {
-    for line in lines {
-        text.push(sign);
-        text.push_str(line);
-        if !line.ends_with('\n') {
-            let _ = write!(text, "\n{NO_NEWLINE}\n");
-        }
-    }
 }
 
 /// Returns `old` with the diff applied.

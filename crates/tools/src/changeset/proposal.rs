@@ -10,6 +10,7 @@ use gyrus_contract::{Digest, FileDiff, Proposal};
 use gyrus_workspace::{
     Root,
     changeset::{EXECUTE, ancestors, parents},
+    patch,
 };
 use rustix::fs::{FileType, Stat};
 
@@ -21,7 +22,7 @@ use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 
 /// Maximum bytes of a diff. A person reads the whole diff, so a larger one is refused, never
 /// shortened.
-const MAX_DIFF_BYTES: usize = 1 << 20;
+const MAX_DIFF_BYTES: usize = 1_900_000;
 
 /// Maximum bytes shown of one deleted file, and of all together; the text is for reading only.
 const MAX_DELETED_BYTES: usize = 16 << 10;
@@ -80,7 +81,7 @@ pub(super) fn compare(
         }
         if bytes > MAX_DIFF_BYTES {
             let words =
-                "the diff is larger than 1 MiB, too much for a review; propose less at once";
+                "the diff is larger than 1.9 MB, too much for a review; propose less at once";
             return Err(words.to_owned());
         }
     }
@@ -172,13 +173,15 @@ fn change(
     };
     let hunks = match (&file.becomes, old.map(|(content, _)| content)) {
         (Becomes::Deleted, Some(old)) => {
-            let old = String::from_utf8(old).unwrap_or_default();
-            let hunks = diff::hunks(&old, "", Instant::now());
-            let shown = hunks.len() <= MAX_DELETED_BYTES.min(*deleted);
-            *deleted -= if shown { hunks.len() } else { 0 };
+            let text = std::str::from_utf8(&old).ok();
+            let hunks = text.map(|old| patch::hunks(old, "", Instant::now()));
+            let most = MAX_DELETED_BYTES.min(*deleted);
+            let hunks = hunks.filter(|hunks| hunks.len() <= most);
+            *deleted -= hunks.as_ref().map_or(0, String::len);
             return Ok(Some(FileDiff {
                 deleted: true,
-                hunks: if shown { hunks } else { String::new() },
+                git_id: hunks.is_none().then(|| patch::git_id(&old)),
+                hunks: hunks.unwrap_or_default(),
                 ..unchanged
             }));
         }
@@ -224,13 +227,13 @@ fn hunks(file: &File, old: Vec<u8>, until: Instant) -> Result<String, String> {
     }
     let old = String::from_utf8(old).map_err(|_| no_text())?;
     let new = match becomes {
-        Becomes::Content(content) => return Ok(diff::hunks(&old, content, until)),
+        Becomes::Content(content) => return Ok(patch::hunks(&old, content, until)),
         Becomes::Edited(edits) => edited(path, old.clone().into_bytes(), edits)?,
         Becomes::Patched(diff) => diff::patch(old.as_bytes(), diff).map_err(fits_not)?,
         Becomes::Same | Becomes::Deleted => return Ok(String::new()),
     };
     let new = String::from_utf8(new).map_err(|_| no_text())?;
-    Ok(diff::hunks(&old, &new, until))
+    Ok(patch::hunks(&old, &new, until))
 }
 
 fn fits_not(error: DiffError) -> String {

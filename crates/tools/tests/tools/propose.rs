@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
 };
 
-use gyrus_contract::{ActionVerdict, BuiltIn, Digest, Probe};
+use gyrus_contract::{ActionVerdict, BuiltIn, Digest, MADE_FOR, Probe, path_of_header};
 use gyrus_tools::{ApplyChangeset, ProposeChangeset, Shell};
 use serde_json::{Value, json};
 
@@ -27,31 +27,29 @@ fn propose(world: &World, changes: Value) -> Result<String, String> {
 /// Returns the changes of a diff in the form in which a loop applies them.
 fn changes(diff: &str) -> Vec<Value> {
     let mut changes: Vec<Value> = Vec::new();
-    let mut in_hunk = false;
+    let (mut in_hunk, mut before) = (false, None);
     for line in diff.split_inclusive('\n') {
-        if let Some(head) = line.strip_prefix("diff ") {
-            let (path, before) = head.trim_end().rsplit_once(' ').unwrap();
+        if let Some(digest) = line.strip_prefix(MADE_FOR) {
+            before = Some(digest.trim_end());
+        } else if line.starts_with("diff ") {
+            let path = path_of_header(line.trim_end()).unwrap();
             changes.push(json!({"path": path, "diff": ""}));
-            if before != "new" {
+            if let Some(before) = before.take() {
                 changes.last_mut().unwrap()["before"] = json!(before);
             }
             in_hunk = false;
-            continue;
-        }
-        let Some(change) = changes.last_mut() else {
-            continue;
-        };
-        in_hunk |= line.starts_with("@@");
-        match line.trim_end() {
-            _ if in_hunk => {
+        } else if let Some(change) = changes.last_mut() {
+            in_hunk |= line.starts_with("@@");
+            in_hunk &= !line.starts_with('#') && line != "\n";
+            if in_hunk {
                 if let Some(diff) = change.get("diff") {
                     change["diff"] = json!(format!("{}{line}", diff.as_str().unwrap()));
                 }
+            } else if line.starts_with("deleted file mode") {
+                change.as_object_mut().unwrap().remove("diff");
+            } else if line.starts_with("new mode") || line.starts_with("new file mode 100755") {
+                change["executable"] = json!(line.trim_end().ends_with("755"));
             }
-            "executable" => change["executable"] = json!(true),
-            "not executable" => change["executable"] = json!(false),
-            "deleted" => drop(change.as_object_mut().unwrap().remove("diff")),
-            _ => assert!(line.starts_with("# "), "{line}"),
         }
     }
     changes
@@ -100,8 +98,12 @@ fn the_diff_is_what_a_person_reads() {
     # Why it is done.
     # 
     # And more.
-    diff lines 8f0d341ef861afb61b4adac34a5faed4
+
     # two of them
+    # made for 8f0d341ef861afb61b4adac34a5faed4
+    diff --git a/lines b/lines
+    --- a/lines
+    +++ b/lines
     @@ -1,5 +1,6 @@
      1
      2
@@ -115,8 +117,12 @@ fn the_diff_is_what_a_person_reads() {
      10
     -11
      12
-    diff dos.txt ae43f8212c906ca748926169ddb863bc
+
     # line ends stay
+    # made for ae43f8212c906ca748926169ddb863bc
+    diff --git a/dos.txt b/dos.txt
+    --- a/dos.txt
+    +++ b/dos.txt
     @@ -1,3 +1,3 @@
     -one␍
     -two␍
@@ -124,35 +130,65 @@ fn the_diff_is_what_a_person_reads() {
     +2␍
      three
     \ No newline at end of file
-    diff run.sh bc1f407a11c9377c8b9b13f956b279c8
+
     # another
     # shell
+    # made for bc1f407a11c9377c8b9b13f956b279c8
+    diff --git a/run.sh b/run.sh
+    --- a/run.sh
+    +++ b/run.sh
     @@ -1,1 +1,1 @@
     -#!/bin/sh
     +#!/bin/bash
-    diff plain.sh bc1f407a11c9377c8b9b13f956b279c8
+
     # it is started
-    executable
-    diff picture d772fdc2de1483b57f1ce63a85e26bbb
-    deleted
-    diff program 3df463629d49bc902472d3cb7906fe32
+    # made for bc1f407a11c9377c8b9b13f956b279c8
+    diff --git a/plain.sh b/plain.sh
+    old mode 100644
+    new mode 100755
+
+    # made for d772fdc2de1483b57f1ce63a85e26bbb
+    diff --git a/picture b/picture
+    deleted file mode 100644
+    index 365006928ede9c4036366661c73eaa0176cf9454..0000000000000000000000000000000000000000
+    GIT binary patch
+    literal 0
+    HcmV?d00001
+
+
     # not text
-    executable
-    diff old/a def009eead394f409a1cca1ca41c2002
+    # made for 3df463629d49bc902472d3cb7906fe32
+    diff --git a/program b/program
+    old mode 100644
+    new mode 100755
+
     # moved
-    deleted
+    # made for def009eead394f409a1cca1ca41c2002
+    diff --git a/old/a b/old/a
+    deleted file mode 100644
+    --- a/old/a
+    +++ /dev/null
     @@ -1,1 +0,0 @@
     -the old a
-    diff new/deep a new
+
     # moved
-    executable
+    diff --git a/new/deep a b/new/deep a
+    new file mode 100755
+    --- /dev/null
+    +++ b/new/deep a	
     @@ -0,0 +1,1 @@
     +the old a
     \ No newline at end of file
-    diff empty new
+
     # a mark
-    diff config 8581a952ae33928ba632a9c59c200b54
+    diff --git a/empty b/empty
+    new file mode 100644
+
     # more
+    # made for 8581a952ae33928ba632a9c59c200b54
+    diff --git a/config b/config
+    --- a/config
+    +++ b/config
     @@ -1,4 +1,4 @@
     -a = 1
     +a = 2
@@ -329,7 +365,7 @@ fn all_that_is_wrong_is_said_at_once() {
             "`lines` does not fit its diff: line 1 of the file",
         ),
         (
-            json!([{"path": "new", "reason": "", "content": "x\n".repeat(600_000)}]),
+            json!([{"path": "new", "reason": "", "content": "x\n".repeat(1_000_000)}]),
             "propose less at once",
         ),
     ] {

@@ -222,12 +222,20 @@ async fn what_the_model_is_told() {
 
     ---
     # this cannot be applied
-    diff colour new
+
     # why
+    diff --git a/colour b/colour
+    new file mode 100644
+    --- /dev/null
+    +++ b/colour
     @@ -0,0 +1 @@
     +conflict
-    diff size new
+
     # why
+    diff --git a/size b/size
+    new file mode 100644
+    --- /dev/null
+    +++ b/size
     @@ -0,0 +1 @@
     +large
 

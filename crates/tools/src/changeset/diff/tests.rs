@@ -1,6 +1,12 @@
 //! Texts are turned into each other, whole or hunk by hunk, and nothing else is touched.
 
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::RefCell,
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+use gyrus_workspace::patch::{NO_NEWLINE, hunks};
 
 use super::*;
 

@@ -1,0 +1,129 @@
+//! The changes that an undo would take back, as a patch.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{BlobId, git_mode};
+
+use super::{
+    UndoError, UndoPlan,
+    look::{self, look},
+};
+use crate::{
+    patch::{self, Version},
+    root::Root,
+    snapshot::{manifest::Entry, name, pack::Opened},
+};
+
+/// The mode that git gives a symbolic link.
+const LINK: u32 = 0o120_000;
+
+/// One side of a path.
+#[derive(PartialEq, Eq)]
+struct Side {
+    mode: u32,
+    content: Vec<u8>,
+}
+
+impl Side {
+    fn version(&self) -> Version<'_> {
+        Version {
+            mode: self.mode,
+            content: &self.content,
+        }
+    }
+
+    /// Returns an entry with its content; `None` for what git does not keep.
+    fn of(entry: &Entry, content: Vec<u8>) -> Option<Self> {
+        match entry {
+            Entry::File { executable, .. } => Some(Self {
+                mode: git_mode(*executable),
+                content,
+            }),
+            Entry::Link { target } => Some(Self {
+                mode: LINK,
+                content: name::decode(target)?,
+            }),
+            Entry::Folder { .. } | Entry::Skipped { .. } => None,
+        }
+    }
+}
+
+/// Both sides of the changed paths.
+type Changed = BTreeMap<Vec<u8>, (Option<Side>, Option<Side>)>;
+
+impl UndoPlan {
+    /// Returns the changes that would be undone, as a patch that makes them again: `git apply`
+    /// takes it in the folder as it was before. Git's own files are left out; `load` reads a blob.
+    ///
+    /// # Errors
+    /// When the workspace or a content cannot be read.
+    pub fn patch<E>(
+        &self,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<String, UndoError<E>> {
+        let failed = |source| UndoError::Folder {
+            path: self.workspace.clone(),
+            source,
+        };
+        let root = Root::open(&self.workspace).map_err(|error| failed(error.into()))?;
+        let opened = Opened::default();
+        let mut changed = Changed::new();
+        for change in &self.changes {
+            let path = name::decode(&change.path).unwrap_or_default();
+            let mut parts = name::path(&path).components();
+            if parts.any(|part| part.as_os_str() == ".git") {
+                continue;
+            }
+            let old = match self.before.entries.get(&change.path) {
+                None => None,
+                Some(file @ Entry::File { .. }) => {
+                    Side::of(file, self.before.read(file, &opened, load)?)
+                }
+                Some(other) => Side::of(other, Vec::new()),
+            };
+            let new = look(&root, &path).map_err(failed)?;
+            let new = new.and_then(|look::Now { entry, content, .. }| Side::of(&entry, content));
+            changed.insert(path, (old, new));
+        }
+        Ok(text(changed))
+    }
+}
+
+fn text(mut changed: Changed) -> String {
+    let mut text = String::new();
+    for (from, to) in renamed(&changed) {
+        changed.remove(&from);
+        if let Some((_, Some(side))) = changed.remove(&to) {
+            text.push_str(&patch::of_renamed(&from, &to, side.mode));
+        }
+    }
+    for (path, (old, new)) in &changed {
+        let (old, new) = (old.as_ref(), new.as_ref());
+        text.push_str(&patch::of_file(
+            path,
+            old.map(Side::version),
+            new.map(Side::version),
+        ));
+    }
+    text
+}
+
+/// Returns files that are gone and the new ones that are the same, each once.
+fn renamed(changed: &Changed) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut gone: Vec<_> = changed
+        .iter()
+        .filter_map(|(path, sides)| match sides {
+            (Some(side), None) if !side.content.is_empty() => Some((path, side)),
+            _ => None,
+        })
+        .collect();
+    let mut found = Vec::new();
+    for (path, sides) in changed {
+        let (None, Some(side)) = sides else { continue };
+        if let Some(at) = gone.iter().position(|(_, gone)| *gone == side) {
+            let (from, _) = gone.remove(at);
+            found.push((from.clone(), path.clone()));
+        }
+    }
+    found
+}
