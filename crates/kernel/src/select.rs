@@ -67,7 +67,7 @@ fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {
         .copied()
         .filter(|run| {
             let id = run.to_string();
-            id.starts_with(&wanted) || id.ends_with(&wanted)
+            id.starts_with(&wanted) || id.ends_with(&wanted) || run.short().starts_with(&wanted)
         })
         .collect();
     match matching.as_slice() {
@@ -104,6 +104,7 @@ mod tests {
             ("aaaa", Ok(old)),
             ("0198", Ok(old)),
             ("0000BBBB", Ok(new)),
+            ("0000b", Ok(new)),
             ("bbb", Err("too short")),
             ("ffff0000", Err("there is no run")),
             ("", Err("too short")),

@@ -1,6 +1,6 @@
 //! The settings of a run as it was left, for a process that continues it.
 
-use gyrus_contract::{OnAsk, RunId};
+use gyrus_contract::{OnAsk, RunId, Spent};
 use gyrus_journal::Store;
 
 use crate::{Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
@@ -28,6 +28,22 @@ pub enum StandingError {
     /// The first entry is of another version, or damaged.
     #[error(transparent)]
     Unreadable(#[from] UnreadableEntry),
+}
+
+/// Returns what a run had used when that was written down last.
+///
+/// # Errors
+/// Returns an error when the journal cannot be read.
+pub fn spent(store: &Store, run: RunId) -> Result<Spent, gyrus_journal::Error> {
+    for entry in store.reader(&log_name(run))?.entries_back()? {
+        match parse(&entry?) {
+            Ok(Entry::RunEnded(ended)) => return Ok(ended.spent),
+            Ok(Entry::RunParked(parked)) => return Ok(parked.spent),
+            Ok(Entry::CycleEnded(ended)) => return Ok(ended.kernel.spent),
+            _ => {}
+        }
+    }
+    Ok(Spent::default())
 }
 
 impl StandingRun {

@@ -11,7 +11,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use gyrus_text::{escaped_json, readable};
+use gyrus_text::{escaped_json, readable, width, wrap};
 use serde::Serialize;
 
 use crate::{console::STYLES, error::SurfaceError};
@@ -27,7 +27,9 @@ pub fn standard() -> Output {
 impl Output {
     /// For `write!` and `writeln!`: text for people.
     pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
-        self.0.write_all(fit(&text.to_string()).as_bytes())
+        let text = text.to_string();
+        let wrapped = wrapped(&text, columns_of(&self.0));
+        self.0.write_all(fit(&wrapped).as_bytes())
     }
 
     /// One line of JSON, for programs.
@@ -63,6 +65,57 @@ impl AsFd for Output {
     }
 }
 
+/// Returns the columns of a stream; `None` if it is not a terminal.
+pub fn columns_of(stream: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Returns the text with lines that are too long broken at words; what follows stands below the
+/// beginning of its line.
+pub fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    let Some(columns) = columns else {
+        return Cow::Borrowed(text);
+    };
+    let mut whole = String::new();
+    for line in text.split_inclusive('\n') {
+        let (line, end) = match line.strip_suffix('\n') {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
+        let (style, inner, reset) = painted(line);
+        if inner.contains('\x1b') || width(&readable(inner.trim_end())) <= columns {
+            whole.extend([line, end]);
+            continue;
+        }
+        let words = inner.trim_start_matches(' ');
+        let indent = (inner.len() - words.len()).min(columns / 2);
+        let lines = wrap(words, columns - indent).into_iter();
+        let lines = lines.map(|line| format!("{style}{}{line}{reset}", " ".repeat(indent)));
+        whole.push_str(&lines.collect::<Vec<_>>().join("\n"));
+        whole.push_str(end);
+    }
+    Cow::Owned(whole)
+}
+
+/// Splits a line that is painted as a whole into the colour, the text, and the end of the colour.
+fn painted(line: &str) -> (&str, &str, &str) {
+    let mut inner = line;
+    while let Some(rest) = inner.strip_prefix('\x1b')
+        && let Some(style) = STYLES.iter().find(|style| rest.starts_with(**style))
+    {
+        inner = &rest[style.len()..];
+    }
+    let (style, reset) = (&line[..line.len() - inner.len()], "\x1b[0m");
+    match inner.strip_suffix(reset) {
+        Some(text) => (style, text, reset),
+        None => ("", line, ""),
+    }
+}
+
 /// The text as a terminal may have it: readable, and with no sequences but our own colours.
 pub fn fit(text: &str) -> Cow<'_, str> {
     let Some((before, mut rest)) = text.split_once('\x1b') else {
@@ -92,6 +145,24 @@ pub fn fit(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::{console::Painter, projection::Tone};
+
+    #[test]
+    fn long_lines_break_at_words() {
+        for (text, shown) in [
+            ("a short one\n", "a short one\n"),
+            ("one two three four\nfive\n", "one two\nthree four\nfive\n"),
+            ("  hint: one two\n", "  hint: one\n  two\n"),
+            (
+                "\x1b[1mone two three four\x1b[0m\n",
+                "\x1b[1mone two\x1b[0m\n\x1b[1mthree four\x1b[0m\n",
+            ),
+            ("日本語 日本語です\n", "日本語\n日本語です\n"),
+            ("abcdefghijklmnop", "abcdefghijk\nlmnop"),
+        ] {
+            assert_eq!(wrapped(text, Some(11)), shown);
+            assert_eq!(wrapped(text, None), text);
+        }
+    }
 
     #[test]
     fn only_our_own_colours_pass() {

@@ -1,7 +1,7 @@
 //! The terminal at which a person sits, if one does.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal, Write as _},
+    io::{self, BufRead as _, IsTerminal, Read as _, Write as _},
     os::fd::OwnedFd,
 };
 
@@ -26,9 +26,7 @@ pub fn can_ask() -> bool {
 
 /// Returns the person at this terminal: `user` is the name that the environment gives.
 pub fn person(user: Option<&str>, surface: &str) -> Principal {
-    let id = user
-        .map(str::to_owned)
-        .unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
+    let id = user.map(str::to_owned).unwrap_or_else(name_of_this_user);
     Principal {
         surface: surface.to_owned(),
         id,
@@ -47,6 +45,25 @@ pub fn says_yes(question: &str) -> io::Result<bool> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Maximum size of the list of users that is looked into, in bytes.
+const MAX_USERS: u64 = 1 << 20;
+
+/// The name of this process's user, or its number if it has none here.
+fn name_of_this_user() -> String {
+    let id = rustix::process::getuid().as_raw();
+    let mut users = String::new();
+    let read = std::fs::File::open("/etc/passwd")
+        .and_then(|file| file.take(MAX_USERS).read_to_string(&mut users));
+    let named = users.lines().filter(|_| read.is_ok()).find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number == id.to_string()).then(|| name.to_owned())
+    });
+    named
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| format!("user {id}"))
 }
 
 /// Drops what was typed before a question was shown: it cannot be meant as its answer.

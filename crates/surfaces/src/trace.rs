@@ -12,7 +12,7 @@ use crate::projection::stored;
 pub struct Step {
     /// The step's number, counted from 1.
     pub step: u32,
-    /// The phase of the loop, or the loop's name if it has no phases.
+    /// The phase of the loop in which the step began, or the loop's name if it has no phases.
     phase: String,
     /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
@@ -27,7 +27,10 @@ pub struct Step {
 /// Collects entries until a step is complete.
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// The present phase.
     phase: String,
+    /// The phase in which the present step began to think or act.
+    began_in: Option<String>,
     thoughts: Vec<String>,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -41,7 +44,7 @@ impl Trace {
         if let Entry::CycleEnded(ended) = parsed {
             let step = Step {
                 step: ended.cycle,
-                phase: self.phase.clone(),
+                phase: self.began_in.take().unwrap_or_else(|| self.phase.clone()),
                 thought: self.thoughts.join("\n\n"),
                 tool_inputs: std::mem::take(&mut self.calls),
                 tool_outputs: std::mem::take(&mut self.results),
@@ -54,7 +57,10 @@ impl Trace {
             self.phase = started.cognitive_loop;
         } else if let Entry::Noted { kind, fact, .. } = parsed {
             self.fact(&kind, &fact.fact);
+        } else if let Entry::ModelCall(_) = parsed {
+            self.begin();
         } else if let Entry::ToolCalled(called) = parsed {
+            self.begin();
             self.calls.push(json!({
                 "effect": called.effect,
                 "tool": called.call.tool,
@@ -74,16 +80,25 @@ impl Trace {
         None
     }
 
+    fn begin(&mut self) {
+        self.began_in.get_or_insert_with(|| self.phase.clone());
+    }
+
     fn fact(&mut self, kind: &str, fact: &Value) {
         let text = fact.as_str().or_else(|| fact["text"].as_str());
         match (kind, text) {
             ("thought" | "reflection", Some(text)) => self.thoughts.push(text.to_owned()),
             ("phase", Some(phase)) => phase.clone_into(&mut self.phase),
+            ("changeset.state", _) => {
+                let phase = fact["to"].as_str().unwrap_or_default();
+                phase.clone_into(&mut self.phase);
+            }
             _ => {}
         }
     }
 
     fn clear(&mut self) {
+        self.began_in = None;
         self.thoughts.clear();
         self.calls.clear();
         self.results.clear();

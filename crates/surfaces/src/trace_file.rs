@@ -4,11 +4,13 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use gyrus_journal::{Entry, Reader};
 use gyrus_text::escaped_json;
+use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use crate::{
@@ -42,22 +44,28 @@ impl TraceFile {
             source: Some(error),
             hint: None,
         };
+        let not_a_trace = || SurfaceError::Usage {
+            message: format!("{} is not a trace", path.display()),
+            source: None,
+            hint: Some("name a new file, or one that --trace wrote"),
+        };
+        // Opening a pipe that nobody reads would wait.
+        let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("it is one bit");
         let mut file = OpenOptions::new()
             .create(true)
             .read(true)
             .append(true)
+            .custom_flags(nonblocking)
             .open(path)
             .map_err(failed)?;
-        let (end, last, torn) = complete(&mut file).map_err(failed)?;
-        if !torn.is_empty() {
-            // Only what a crash of ours left may go.
-            if !torn.starts_with(LINE_START) && !LINE_START.starts_with(&torn) {
-                return Err(SurfaceError::Usage {
-                    message: format!("{} is not a trace", path.display()),
-                    source: None,
-                    hint: Some("name a new file, or one that --trace wrote"),
-                });
-            }
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(not_a_trace());
+        }
+        let Some((end, last, torn)) = complete(&mut file).map_err(failed)? else {
+            return Err(not_a_trace());
+        };
+        // Only what a crash of ours left may go.
+        if torn {
             file.set_len(end).map_err(failed)?;
         }
         let written = if what_for == For::Resumed { last } else { 0 };
@@ -94,9 +102,9 @@ impl TraceFile {
 /// Beginning of every line.
 const LINE_START: &[u8] = b"{\"step\":";
 
-/// Returns the byte offset at which the last complete line ends, its step, and the rest of the
-/// file.
-fn complete(file: &mut File) -> io::Result<(u64, u32, Vec<u8>)> {
+/// Returns the byte offset at which the last complete line ends, its step, and whether the
+/// beginning of another follows; `None` if a line is not one of a trace.
+fn complete(file: &mut File) -> io::Result<Option<(u64, u32, bool)>> {
     #[derive(Deserialize)]
     struct Numbered {
         step: u32,
@@ -106,9 +114,14 @@ fn complete(file: &mut File) -> io::Result<(u64, u32, Vec<u8>)> {
     let (mut end, mut last, mut line) = (0, 0, Vec::new());
     loop {
         line.clear();
+        let start = lines.fill_buf()?;
+        let start = &start[..start.len().min(LINE_START.len())];
+        if !LINE_START.starts_with(start) {
+            return Ok(None);
+        }
         let length = lines.read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
-            return Ok((end, last, line));
+            return Ok(Some((end, last, !line.is_empty())));
         }
         end += length as u64;
         last = serde_json::from_slice(&line).map_or(last, |Numbered { step }| step);
@@ -133,11 +146,14 @@ mod tests {
         assert_eq!(TraceFile::open(&path, For::NewRun).unwrap().written, 0);
         assert!(TraceFile::open(folder.path(), For::NewRun).is_err());
 
-        std::fs::write(&path, "a file\nof the person").unwrap();
-        assert!(TraceFile::open(&path, For::NewRun).is_err());
-        assert_eq!(
-            std::fs::read_to_string(&path).unwrap(),
-            "a file\nof the person"
-        );
+        for text in ["a file\nof the person", "a file\n", "{\"step\":1}\nnotes\n"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(TraceFile::open(&path, For::NewRun).is_err(), "{text}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(TraceFile::open(&pipe, For::NewRun).is_err());
     }
 }

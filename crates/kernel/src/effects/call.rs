@@ -8,6 +8,7 @@ use gyrus_contract::{
     quoted_words,
 };
 use gyrus_text::shorten;
+use serde_json::Value;
 
 use super::{
     approval,
@@ -16,8 +17,8 @@ use super::{
     execute, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, Settled, Stop, ToolCalled,
-    ToolResulted, ToolStarted,
+    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted, Settled, Stop,
+    ToolCalled, ToolResulted, ToolStarted,
     core::Core,
     recorded::diverges,
     run::Begun,
@@ -260,7 +261,11 @@ async fn let_through(
             };
         }
         let digest = Digest::of_json(&resolved);
-        let mut card = card(spec, call, &resolved, place.workspace, verdict);
+        let mut card = card(spec, call, &resolved, &core.started, verdict);
+        if let Some(change) = tool.preview(&resolved, place.workspace) {
+            let redacted = core.kernel.organs().redactor.redact(&change);
+            card.details = vec![Text::new(redacted, Origin::Model)];
+        }
         card.details.extend(says);
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
@@ -365,9 +370,15 @@ fn card(
     spec: &ToolSpec,
     call: &ToolCall,
     resolved: &ResolvedCall,
-    workspace: &Path,
+    started: &RunStarted,
     verdict: Verdict,
 ) -> ApprovalCard {
+    let workspace = &*started.workspace;
+    let origin = if is_typed(&started.loop_config, &call.arguments) {
+        Origin::Person
+    } else {
+        Origin::Model
+    };
     if let Some((touch, argument)) = asks_a_person(spec) {
         return question_card(touch, argument, resolved);
     }
@@ -406,10 +417,10 @@ fn card(
                 let value = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                Text::new(format!("{name}: {value}"), Origin::Model)
+                Text::new(format!("{name}: {value}"), origin.clone())
             })
             .collect(),
-        None => vec![Text::new(call.arguments.to_string(), Origin::Model)],
+        None => vec![Text::new(call.arguments.to_string(), origin)],
     };
     ApprovalCard {
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
@@ -418,6 +429,30 @@ fn card(
         wider: verdict.wider,
         ..ApprovalCard::default()
     }
+}
+
+/// Whether all texts among the arguments are what the person typed for the run: a check, or a
+/// command that verifies or judges.
+fn is_typed(loop_config: &Value, arguments: &Value) -> bool {
+    let is_of_person = |text: &str| {
+        let mut left = vec![loop_config];
+        while let Some(value) = left.pop() {
+            match value {
+                Value::String(typed) => {
+                    if typed == text || typed.strip_prefix("js:") == Some(text) {
+                        return true;
+                    }
+                }
+                Value::Array(values) => left.extend(values),
+                Value::Object(fields) => left.extend(fields.values()),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        false
+    };
+    let texts = arguments.as_object().into_iter().flatten();
+    let mut texts = texts.filter_map(|(_, value)| value.as_str()).peekable();
+    texts.peek().is_some() && texts.all(is_of_person)
 }
 
 /// Creates a card that asks for words.

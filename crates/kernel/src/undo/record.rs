@@ -70,6 +70,24 @@ impl RunUndo {
         files.cloned().chain(repositories).collect()
     }
 
+    /// Returns what the run changed and what is still as it left it, as a patch that `git apply`
+    /// takes, with the paths that are not in it: files of folders that are too large for snapshots,
+    /// and repositories.
+    ///
+    /// # Errors
+    /// Returns an error when a content or the workspace cannot be read.
+    pub fn patch(&self, store: &Store) -> Result<(String, Vec<String>), RunUndoError> {
+        let reader = store.reader(&log_name(self.run))?;
+        let patch = self
+            .plan
+            .patch(&|id: &BlobId| contents::load(&reader, id))?;
+        let repositories = self.repositories.iter().map(RepositoryUndo::change);
+        let others = self.files_back.iter().cloned().chain(repositories);
+        let refused = self.plan.refused.iter().map(|refused| refused.path.clone());
+        let left_out = others.map(|change| change.path).chain(refused);
+        Ok((patch, left_out.collect()))
+    }
+
     /// Carries out the plan, with copies in a new folder below `trash` and a record of it.
     ///
     /// # Errors

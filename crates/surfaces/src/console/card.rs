@@ -4,15 +4,12 @@ use gyrus_contract::{Origin, Text};
 use gyrus_kernel::{ApprovalCard, QuestionId};
 use gyrus_text::{counted, one_line, visible, width, wrap};
 
-use super::paint::Painter;
-use crate::projection::Tone;
+use super::{line::painted_patch, paint::Painter};
+use crate::projection::{Tone, is_patch};
 
 /// Lines of details on one card. Who wants to see more looks at the run. A card whose text can be
 /// edited is shown whole: what is approved as it stands was there to be read.
 const DETAIL_LINES: usize = 60;
-
-/// Before what a line of a diff goes on with.
-const CONTINUED: &str = "↪ ";
 
 /// Columns of the rules above and below a card, in a wide terminal.
 const RULE: usize = 72;
@@ -62,6 +59,18 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     lines
 }
 
+/// Says who wrote the details of a card.
+pub(crate) fn whose(card: &ApprovalCard) -> &'static str {
+    let any = |origin: Origin| card.details.iter().any(|detail| detail.origin == origin);
+    if any(Origin::Model) {
+        "as written by the model (unverified)"
+    } else if any(Origin::Person) {
+        "as you typed it"
+    } else {
+        "as it was found (unverified)"
+    }
+}
+
 /// Renders the unverified details of a card in their box.
 fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
     let frame = painter.paint(Tone::Ask, "│");
@@ -72,25 +81,20 @@ fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> V
     };
     let details = card.details.iter();
     let details: Vec<_> = details
-        .flat_map(|detail| detail_lines(detail, inner))
+        .flat_map(|detail| detail_lines(detail, inner, painter))
         .collect();
     if details.is_empty() {
         return Vec::new();
     }
-    let is_of_model = |detail: &Text| detail.origin == Origin::Model;
-    let whose = if card.details.iter().any(is_of_model) {
-        "as written by the model (unverified):"
-    } else {
-        "as it was found (unverified):"
-    };
+    let whose = format!("{}:", whose(card));
     let most = match card.edit {
         Some(_) => usize::MAX,
         None => DETAIL_LINES,
     };
-    let mut lines = framed(Tone::Aside, whose);
-    for (paint, line) in details.iter().take(most) {
+    let mut lines = framed(Tone::Aside, &whose);
+    for line in details.iter().take(most) {
         let mark = painter.paint(Tone::Bad, "┃ ");
-        lines.push(format!("{frame} {mark}{}", painter.paint(*paint, line)));
+        lines.push(format!("{frame} {mark}{line}"));
     }
     if details.len() > most {
         let more = details.len() - most;
@@ -105,31 +109,16 @@ fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> V
     lines
 }
 
-/// The lines of a detail. Those of a diff are coloured by what they do.
-fn detail_lines(detail: &Text, columns: usize) -> Vec<(Tone, String)> {
-    let is_diff = detail.text.starts_with("diff ");
-    let room = if is_diff { width(CONTINUED) } else { 0 };
+/// The lines of a detail. Those of a patch are coloured by what they do.
+fn detail_lines(detail: &Text, columns: usize, painter: &Painter) -> Vec<String> {
+    if is_patch(&detail.text) {
+        return painted_patch(&detail.text, columns, painter);
+    }
     let lines = detail.text.trim_end_matches('\n').split('\n');
-    let painted = lines.flat_map(|line| {
-        let tone = match line.chars().next() {
-            Some('+') if is_diff => Tone::Call,
-            Some('-') if is_diff => Tone::Bad,
-            Some('@') if is_diff => Tone::Aside,
-            Some('d') if is_diff => Tone::Strong,
-            _ => Tone::Plain,
-        };
-        let wrapped = wrap(&visible(line), columns.saturating_sub(room));
-        let wrapped = wrapped.into_iter().enumerate();
-        wrapped.map(move |(number, part)| {
-            if is_diff && number > 0 {
-                // It must not look like a line of the diff.
-                (tone, format!("{CONTINUED}{part}"))
-            } else {
-                (tone, part)
-            }
-        })
-    });
-    painted.collect()
+    let wrapped = lines.flat_map(|line| wrap(&visible(line), columns));
+    wrapped
+        .map(|line| painter.paint(Tone::Plain, &line))
+        .collect()
 }
 
 #[cfg(test)]
@@ -177,7 +166,7 @@ mod tests {
     #[test]
     fn a_diff_is_shown_whole_and_cannot_be_forged_by_long_lines() {
         let diff = format!(
-            "diff a.rs new\n@@ -0,0 +1,2 @@\n+aaaaaaaaaaaaaaaaa - b\n{}",
+            "diff --git a/a.rs b/a.rs\n@@ -0,0 +1,2 @@\n+aaaaaaaaaaaaaaaaa - b\n{}",
             "+x\n".repeat(100)
         );
         let card = ApprovalCard {

@@ -1,13 +1,29 @@
 //! Renders happenings as lines of a terminal.
 
-use gyrus_text::{counted, one_line, width, wrap};
+use gyrus_text::{counted, one_line, visible, width, wrap};
 use serde_json::Value;
 
 use super::paint::Painter;
-use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone};
+use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone, patch_lines};
 
 /// Most lines of one happening that are shown; the journal has the rest.
 const SHOWN_LINES: usize = 10;
+
+/// Most lines of a patch that are shown.
+const SHOWN_DIFF_LINES: usize = 40;
+
+/// Stands before what a line of a patch goes on with, which must not look like a line of it.
+pub(super) const CONTINUED: &str = "↪ ";
+
+/// Arguments that are shown as a patch elsewhere, by their tools. Of a text of several lines, or of
+/// a list, only the size is shown.
+const SHOWN_AS_PATCH: [(&str, &str); 5] = [
+    ("edit", "old_text"),
+    ("edit", "new_text"),
+    ("write", "content"),
+    ("propose_changeset", "changes"),
+    ("apply_changeset", "changes"),
+];
 
 /// A text for a terminal with its colour and mark. Unseen characters are not made visible yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +34,8 @@ pub struct Line {
     pub mark: char,
     /// The text; its line breaks count.
     pub text: String,
+    /// A patch that stands below the text.
+    pub patch: Option<String>,
 }
 
 impl From<&Happening> for Line {
@@ -26,6 +44,7 @@ impl From<&Happening> for Line {
             tone: happening.tone,
             mark: happening.subject.mark(),
             text: text(happening),
+            patch: happening.text(TextForm::Diff).map(str::to_owned),
         }
     }
 }
@@ -55,8 +74,31 @@ impl Line {
             let more = format!("  … {}", counted(rest, "more line"));
             text.push_str(&format!("{indent}{}\n", painter.paint(Tone::Aside, &more)));
         }
+        if let Some(patch) = &self.patch {
+            let lines = painted_patch(patch, columns, painter);
+            for line in lines.iter().take(SHOWN_DIFF_LINES) {
+                text.push_str(&format!("{indent}  {line}\n"));
+            }
+            if let Some(more) = lines.len().checked_sub(SHOWN_DIFF_LINES + 1) {
+                let more = format!("  … {}", counted(more + 1, "more line"));
+                text.push_str(&format!("{indent}{}\n", painter.paint(Tone::Aside, &more)));
+            }
+        }
         text
     }
+}
+
+/// Returns a patch as lines of at most this many columns, coloured by what they do.
+pub(super) fn painted_patch(patch: &str, columns: usize, painter: &Painter) -> Vec<String> {
+    let lines = patch_lines(patch).flat_map(|(tone, line)| {
+        let wrapped = wrap(&visible(line), columns.saturating_sub(width(CONTINUED)));
+        let wrapped = wrapped.into_iter().enumerate();
+        wrapped.map(move |(number, part)| {
+            let mark = if number == 0 { "" } else { CONTINUED };
+            painter.paint(tone, &format!("{mark}{part}"))
+        })
+    });
+    lines.collect()
 }
 
 /// Returns what happened as one text: the headline, then what belongs to it.
@@ -81,8 +123,9 @@ fn text(happening: &Happening) -> String {
             HappeningPart::Arguments(arguments) => {
                 text.push(' ');
                 // On one line, so that no argument looks like a line of ours.
-                text.push_str(&one_line(&of_arguments(arguments)));
+                text.push_str(&one_line(&of_arguments(&happening.headline, arguments)));
             }
+            HappeningPart::Text(TextForm::Diff, _) => {}
             HappeningPart::Card(_)
             | HappeningPart::Picture(_)
             | HappeningPart::Files(_)
@@ -94,6 +137,9 @@ fn text(happening: &Happening) -> String {
         happening.subject,
         Subject::Result { .. } | Subject::Thought | Subject::Person
     );
+    if is_bare && text.is_empty() && happening.text(TextForm::Diff).is_some() {
+        return "a patch:".to_owned();
+    }
     if remarks.is_empty() || (is_bare && !text.is_empty()) {
         return text;
     }
@@ -106,13 +152,16 @@ fn text(happening: &Happening) -> String {
 }
 
 /// Arguments as one would say them, long ones last and as they are.
-fn of_arguments(arguments: &Value) -> String {
+fn of_arguments(tool: &str, arguments: &Value) -> String {
     let Some(object) = arguments.as_object() else {
         return arguments.to_string();
     };
     let mut parts: Vec<String> = object
         .iter()
         .map(|(name, value)| match value.as_str() {
+            _ if SHOWN_AS_PATCH.contains(&(tool, name)) && is_long(value) => {
+                format!("{name}=({})", size(value))
+            }
             Some(text) if object.len() == 1 => text.trim_end().to_owned(),
             Some(text) => format!("{name}={}", text.trim_end()),
             None => format!("{name}={value}"),
@@ -120,6 +169,19 @@ fn of_arguments(arguments: &Value) -> String {
         .collect();
     parts.sort_by_key(String::len);
     parts.join(" ")
+}
+
+/// Whether a value is a list, or a text of several lines.
+fn is_long(value: &Value) -> bool {
+    let text = value.as_str().map(|text| text.trim_end().contains('\n'));
+    text.unwrap_or_else(|| value.is_array())
+}
+
+fn size(value: &Value) -> String {
+    match value.as_array() {
+        Some(files) => counted(files.len(), "file"),
+        None => counted(value.as_str().unwrap_or_default().lines().count(), "line"),
+    }
 }
 
 #[cfg(test)]
@@ -132,6 +194,7 @@ mod tests {
             tone,
             mark: '←',
             text: text.to_owned(),
+            patch: None,
         };
         let painter = Painter::plain(20);
         for (tone, text, shown) in [

@@ -11,12 +11,12 @@ mod speech;
 mod status;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io::{self, Write},
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use gyrus_contract::{OnAsk, Principal, RunId, Spent};
+use gyrus_contract::{EffectId, OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
     ApprovalCard, Entry,
@@ -30,7 +30,7 @@ use crate::{
     error::SurfaceError,
     live_replies::ReplyPiece,
     output,
-    projection::{Happening, Projection, Subject, Weight},
+    projection::{Happening, Projection, Subject, TextForm, Weight, is_patch},
     terminal,
 };
 
@@ -53,6 +53,10 @@ pub struct Console {
     projections: BTreeMap<RunId, Projection>,
     /// The run reads files for itself, and says in one line which.
     gathering: bool,
+    /// A patch that a run proposed: a card shows it, if one comes next.
+    proposed: Option<(RunId, Line)>,
+    /// Calls whose change a card has shown.
+    shown_changes: BTreeSet<(RunId, EffectId)>,
 }
 
 impl Console {
@@ -76,6 +80,8 @@ impl Console {
             speech: Speech::default(),
             projections: BTreeMap::new(),
             gathering: false,
+            proposed: None,
+            shown_changes: BTreeSet::new(),
         }
     }
 
@@ -107,12 +113,27 @@ impl Console {
     ) -> Result<(), SurfaceError> {
         let parsed = gyrus_kernel::parse(entry).ok();
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
+        let is_between = parsed.as_ref().is_some_and(comes_between);
+        if let Some((of, line)) = self.proposed.take_if(|_| !is_between) {
+            self.show(of, &line)?;
+        }
         let projection = self.projections.entry(run).or_default();
         for happening in projection.take(entry, reader) {
             self.happened(run, &happening, is_gathered)?;
         }
         match parsed {
-            Some(Entry::ApprovalAsked(asked)) => self.asked(OpenQuestion::new(run, asked)),
+            Some(Entry::ApprovalAsked(asked)) => {
+                self.proposed.take_if(|(of, _)| *of == run);
+                if asked
+                    .card
+                    .details
+                    .iter()
+                    .any(|detail| is_patch(&detail.text))
+                {
+                    self.shown_changes.insert((run, asked.effect.clone()));
+                }
+                self.asked(OpenQuestion::new(run, asked))
+            }
             Some(parsed) => self.settle(run, &parsed),
             None => Ok(()),
         }
@@ -138,7 +159,17 @@ impl Console {
         if is_hidden {
             return Ok(());
         }
-        self.show(run, &Line::from(happening))
+        let mut line = Line::from(happening);
+        if line.patch.is_some() && happening.text(TextForm::Output).is_none() {
+            self.proposed = Some((run, line));
+            return Ok(());
+        }
+        if let (Some(effect), Subject::Result { .. }) = (&happening.effect, happening.subject)
+            && self.shown_changes.remove(&(run, effect.clone()))
+        {
+            line.patch = None;
+        }
+        self.show(run, &line)
     }
 
     /// Takes away the cards that an entry answers or makes void.
@@ -314,6 +345,13 @@ impl Console {
     }
 }
 
+/// Whether an entry comes between a proposal and the card that shows it.
+fn comes_between(entry: &Entry) -> bool {
+    let known = ["changeset.state", "gate.foreseen"];
+    matches!(entry, Entry::ApprovalAsked(_))
+        || matches!(entry, Entry::Noted { kind, .. } if known.contains(&&**kind))
+}
+
 /// Returns what can be answered to a card.
 pub fn choices(card: &ApprovalCard) -> &'static str {
     if card.question {
@@ -371,7 +409,8 @@ pub fn put(text: &str) -> Result<(), SurfaceError> {
     if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
         stream.write_all(CLEAR_LINE.as_bytes())?;
     }
-    stream.write_all(output::fit(text).as_bytes())?;
+    let text = output::wrapped(text, output::columns_of(&stream));
+    stream.write_all(output::fit(&text).as_bytes())?;
     Ok(stream.flush()?)
 }
 

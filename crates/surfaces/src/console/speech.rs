@@ -144,6 +144,7 @@ fn spoken(tone: Tone, mark: char, text: &str) -> Line {
         tone,
         mark,
         text: text.trim_end().to_owned(),
+        patch: None,
     }
 }
 

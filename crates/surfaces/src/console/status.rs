@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gyrus_contract::{Microdollars, Spent};
 use gyrus_kernel::LivePiece;
-use gyrus_text::{clip, span};
+use gyrus_text::{clip, plural, span};
 
 use super::paint::Painter;
 use crate::projection::{Happening, Subject, Tone};
@@ -61,6 +61,7 @@ impl Status {
             | Subject::Thought
             | Subject::Reflection
             | Subject::Note
+            | Subject::Value
             | Subject::Verdict
             | Subject::View
             | Subject::Question
@@ -99,9 +100,10 @@ impl Status {
             _ => span(seconds * 1_000),
         };
         let text = format!(
-            "step {} · {} tokens{cost} · {time} · {}",
+            "step {} · {} {}{cost} · {time} · {}",
             self.step,
             thousands(self.tokens),
+            plural(self.tokens, "token"),
             self.doing
         );
         // One column less: a full line would make some terminals scroll.

@@ -5,6 +5,7 @@ use gyrus_text::{counted, first_bytes, first_chars, grouped, head_and_tail, shor
 use maud::{Markup, html};
 
 use super::ansi::Ansi;
+use crate::projection::{Tone, patch_lines};
 
 /// Bytes that are kept of a text's start and of its end; what is between stays in the journal.
 const HEAD: usize = 12 << 10;
@@ -38,6 +39,18 @@ pub(super) enum Kind {
     Code,
     /// As code; it may come from a terminal program, whose colours are shown.
     Output,
+    /// As code, each line in the colour of what it does.
+    Diff,
+}
+
+/// Returns the class of a patch's line.
+fn of_patch(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Call => "added",
+        Tone::Bad => "removed",
+        Tone::Strong => "file",
+        Tone::Thought | Tone::Observation | Tone::Ask | Tone::Aside | Tone::Plain => "kept",
+    }
 }
 
 impl Excerpt {
@@ -84,6 +97,14 @@ impl Excerpt {
             // A newline at the start of a `pre` does not count; one of the text must.
             Kind::Code => html! { pre { "\n" (text) } },
             Kind::Output => html! { pre { "\n" (ansi.render(text)) } },
+            Kind::Diff => html! {
+                pre {
+                    "\n"
+                    @for (tone, line) in patch_lines(text) {
+                        span class=(of_patch(tone)) { (line) "\n" }
+                    }
+                }
+            },
         };
         let shown_end = first_part(&self.head).unwrap_or(self.head.len());
         let (shown, folded) = self.head.split_at(shown_end);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Origin, RunId};
+use gyrus_contract::RunId;
 use gyrus_journal::Reader;
 use gyrus_kernel::ApprovalCard;
 use gyrus_text::{grouped, shorten};
@@ -17,7 +17,8 @@ use super::{
     picture::Pictures,
     step::{Item, layout},
 };
-use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone};
+use crate::console::card::whose;
+use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone, is_patch};
 
 /// Arguments of a call, and texts of a card, that the page has.
 const LISTED: usize = 40;
@@ -122,6 +123,7 @@ impl Drawing<'_> {
             TextForm::Prose => Kind::Prose,
             TextForm::Code => Kind::Code,
             TextForm::Output => Kind::Output,
+            TextForm::Diff => Kind::Diff,
             TextForm::Aside => return html! { p.aside { (shorten(text, HEADLINE)) } },
             TextForm::Wrong => return html! { p.error { "! " (shorten(text, HEADLINE)) } },
         };
@@ -158,7 +160,6 @@ impl Drawing<'_> {
     }
 
     fn card(&self, card: &ApprovalCard) -> Markup {
-        let is_of_model = card.details.iter().any(|one| one.origin == Origin::Model);
         html! {
             @if !card.reasons.is_empty() {
                 ul {
@@ -167,13 +168,11 @@ impl Drawing<'_> {
             }
             @if !card.details.is_empty() {
                 details.more {
-                    summary {
-                        @if is_of_model { "as written by the model (unverified)" }
-                        @else { "as it was found (unverified)" }
-                    }
+                    summary { (whose(card)) }
                     div.untrusted {
                         @for detail in card.details.iter().take(LISTED) {
-                            (Excerpt::of(&detail.text).render(Kind::Code, self.rest))
+                            @let kind = if is_patch(&detail.text) { Kind::Diff } else { Kind::Code };
+                            (Excerpt::of(&detail.text).render(kind, self.rest))
                         }
                     }
                 }
@@ -235,6 +234,7 @@ fn class(happening: &Happening) -> &'static str {
         | Subject::Thought
         | Subject::Reflection
         | Subject::Note
+        | Subject::Value
         | Subject::Call
         | Subject::Verdict
         | Subject::Started

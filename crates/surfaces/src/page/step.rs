@@ -112,8 +112,8 @@ impl<'a> Steps<'a> {
         }
         self.entries.push(RawEntry::of(entry));
         for happening in happenings {
-            if happening.subject == Subject::Goal {
-                // The page's head says it.
+            if matches!(happening.subject, Subject::Goal | Subject::Value) {
+                // The page's head says it; a value means nothing to a reader.
                 continue;
             }
             // The line of the step says that it is complete, a result that the call was started.

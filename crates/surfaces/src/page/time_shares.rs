@@ -143,6 +143,7 @@ impl Clock {
             | S::Thought
             | S::Reflection
             | S::Note
+            | S::Value
             | S::Call
             | S::Verdict
             | S::View

@@ -6,7 +6,7 @@ use gyrus_kernel::{
     ApprovalAnswered, ApprovalAsked, GateVerdict, Settled, ToolCalled, ToolResulted, ToolStarted,
 };
 
-use super::{Happening, HappeningPart, Subject, TextForm, Tone, stored};
+use super::{Happening, HappeningPart, Subject, TextForm, Tone, is_patch, stored};
 
 pub(super) fn called(called: ToolCalled) -> Happening {
     Happening::main(Subject::Call, Tone::Call, called.call.tool)
@@ -101,9 +101,17 @@ pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
     }
     happening = happening.with(if text.trim().is_empty() {
         HappeningPart::aside("no text")
+    } else if !failed && is_patch(&text) {
+        HappeningPart::Text(TextForm::Diff, text)
     } else {
         HappeningPart::Text(TextForm::Output, text)
     });
+    let value = result.value.map(|value| stored(&value, reader));
+    if let Some(diff) = value.and_then(Result::ok)
+        && let Some(diff) = diff["diff"].as_str()
+    {
+        happening = happening.with(HappeningPart::Text(TextForm::Diff, diff.to_owned()));
+    }
     for image in result.images {
         happening = happening.with(HappeningPart::Picture(image));
     }

@@ -31,7 +31,7 @@ pub(super) fn value(taken: &ValueTaken) -> Happening {
         ReadValue::Clock { at_ms } => format!("read the clock: {}", utc(at_ms)),
         ReadValue::Random { number } => format!("drew a random number: {number}"),
     };
-    Happening::detail(Subject::Note, headline)
+    Happening::detail(Subject::Value, headline)
 }
 
 pub(super) fn wait_started(wait: &WaitStarted) -> Happening {

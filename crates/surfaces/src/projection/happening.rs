@@ -90,6 +90,8 @@ pub enum Subject {
         /// Whether the answer is a yes.
         approved: bool,
     },
+    /// A clock or a random number was read.
+    Value,
     /// The run waits.
     Wait,
     /// A wait is over.
@@ -117,7 +119,11 @@ impl Subject {
             Subject::Warning | Subject::ReplyFailed | Subject::Unreadable => '!',
             Subject::Person | Subject::Answer { .. } => '»',
             Subject::Request | Subject::Reply => '◦',
-            Subject::Told | Subject::Note | Subject::Verdict | Subject::Started => '·',
+            Subject::Told
+            | Subject::Note
+            | Subject::Value
+            | Subject::Verdict
+            | Subject::Started => '·',
             Subject::Thought | Subject::Reflection => '•',
             Subject::Call => '→',
             Subject::Result { .. } => '←',
@@ -149,6 +155,7 @@ impl Subject {
             Subject::Thought => "thought",
             Subject::Reflection => "reflection",
             Subject::Note => "note",
+            Subject::Value => "value",
             Subject::Call => "call",
             Subject::Verdict => "gate",
             Subject::Started => "started",
@@ -203,6 +210,8 @@ pub enum TextForm {
     Code,
     /// Code that may come from a terminal program, with its colours.
     Output,
+    /// A patch.
+    Diff,
     /// A remark of gyrus itself.
     Aside,
     /// A remark that says what went wrong.

@@ -5,6 +5,7 @@
 //! result, `effects` the remaining effects, and `facts` what loops record under kinds of their own.
 
 mod happening;
+mod patch;
 mod stored;
 mod run;
 mod model;
@@ -20,6 +21,7 @@ use gyrus_kernel::Entry;
 
 pub use self::effects::limits;
 pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
+pub use self::patch::{is_patch, patch_lines};
 pub use self::stored::{goal, stored};
 
 /// Folds the entries of one run, in their order, into what happened.
@@ -28,6 +30,8 @@ pub struct Projection {
     /// Ids of the calls of the current step that became effects. A result for another call was
     /// written by the loop, which did not execute the call.
     called: BTreeSet<String>,
+    /// A person changed the plan that comes into force next.
+    is_edited: bool,
 }
 
 impl Projection {
@@ -101,7 +105,16 @@ impl Projection {
             Entry::RaceWon(race) => vec![effects::race_won(&race)],
             Entry::ChildStarted(child) => vec![effects::child_started(child)],
             Entry::ChildEnded(child) => vec![effects::child_ended(&child)],
-            Entry::Noted { kind, fact, .. } => vec![facts::fact(&kind, &fact.fact)],
+            Entry::Noted { kind, fact, .. } => {
+                let mut happening = facts::fact(&kind, &fact.fact);
+                if kind == "plan.edited" {
+                    self.is_edited = true;
+                } else if kind == "task.plan" && std::mem::take(&mut self.is_edited) {
+                    happening.subject = Subject::Person;
+                    happening.tone = Tone::Ask;
+                }
+                vec![happening]
+            }
         }
     }
 }
