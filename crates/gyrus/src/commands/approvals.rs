@@ -5,32 +5,38 @@ use std::io::{BufRead, stdin};
 use clap::{Args, Subcommand};
 use gyrus_journal::Store;
 use gyrus_text::one_line;
+use serde_json::json;
 
 use gyrus_kernel::{
     approvals::{self, Delivery, OpenQuestion},
     grants::{self, Standing},
 };
 
+use super::{approve::check_edited, listing::ListFlags};
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time};
 use gyrus_surfaces::{
     card_editor,
     console::Painter,
     console::card,
     console::{choices, put, understand, wants_to_edit},
-    output, terminal,
+    output::{self, Output},
+    terminal,
 };
 
 /// List what runs ask and what you always allow; answer, or take back
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Approvals {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
+    #[command(flatten)]
+    list: ListFlags,
 }
 
 #[derive(Subcommand)]
 enum ApprovalsCommand {
     /// List both
-    List,
+    List(ListFlags),
     /// Answer everything that is asked, one after the other
     Answer,
     Revoke(Revoke),
@@ -46,7 +52,8 @@ struct Revoke {
 impl Approvals {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
-            None | Some(ApprovalsCommand::List) => list(gyrus),
+            None => list(gyrus, &self.list),
+            Some(ApprovalsCommand::List(flags)) => list(gyrus, &flags),
             Some(ApprovalsCommand::Answer) => answer(gyrus),
             Some(ApprovalsCommand::Revoke(revoke)) => revoke.execute(gyrus),
         }
@@ -64,7 +71,7 @@ fn all_open(store: &Store) -> Result<Vec<OpenQuestion>, Failure> {
     Ok(all)
 }
 
-fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
+fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let store = gyrus.store()?;
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
@@ -72,6 +79,17 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     for open in &open {
         let name = open.run.short();
         let id = &open.id;
+        let item = json!({
+            "run": open.run,
+            "question": id.to_string(),
+            "card": open.card,
+            "asked": gyrus_text::utc(open.valid.from_ms),
+            "left_ms": open.valid.left_ms(time::now_ms()),
+            "answered": approvals::waiting_answer(&store, open)?,
+        });
+        if !flags.shows(&mut out, &item)? {
+            continue;
+        }
         for line in card::lines(id, &open.card, &name, &painter) {
             writeln!(out, "{line}")?;
         }
@@ -93,13 +111,16 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
             )?;
         }
     }
-    if open.is_empty() {
+    if open.is_empty() && !flags.json {
         writeln!(out, "nothing is asked")?;
     }
-    let standing = grants::all(&store)?;
-    if !standing.is_empty() {
-        writeln!(out, "always allowed:")?;
-    }
+    list_grants(&store, flags, &mut out)
+}
+
+/// Lists what is always allowed.
+fn list_grants(store: &Store, flags: &ListFlags, out: &mut Output) -> Result<Code, Failure> {
+    let standing = grants::all(store)?;
+    let mut heading = Some("always allowed:");
     for (number, standing) in (1..).zip(&standing) {
         let Standing {
             workspace,
@@ -107,6 +128,19 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
             by,
             at_ms,
         } = standing;
+        let item = json!({
+            "number": number,
+            "always": grant.to_string(),
+            "workspace": workspace,
+            "by": by,
+            "since": gyrus_text::utc(*at_ms),
+        });
+        if !flags.shows(out, &item)? {
+            continue;
+        }
+        if let Some(heading) = heading.take() {
+            writeln!(out, "{heading}")?;
+        }
         writeln!(
             out,
             "  {number}. {}, in {} (by {}, {}): gyrus approvals revoke {number}",
@@ -145,7 +179,10 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
             let line = line?;
             if wants_to_edit(&line, &open.card) {
                 match card_editor::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
-                    Ok(said) => break said,
+                    Ok(said) => match check_edited(gyrus, &store, &open, &said) {
+                        Ok(()) => break said,
+                        Err(failure) => put(&format!("{failure}\n"))?,
+                    },
                     Err(failure) => put(&format!("{failure}\n"))?,
                 }
             } else if let Some(said) = understand(&line, &open.card) {

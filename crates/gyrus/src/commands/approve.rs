@@ -1,9 +1,10 @@
 //! `gyrus approve`, and what it shares with `gyrus deny`
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use gyrus_contract::RunId;
+use gyrus::runtime::{self, Confinement};
+use gyrus_contract::{BuiltIn, Decision, Gate as _, Judgement, Place, RunId, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     ApprovalCard, QuestionId, StandingRun,
@@ -11,7 +12,7 @@ use gyrus_kernel::{
     log_name,
 };
 
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, mcp, past_runs::ReadJournal, time};
 use gyrus_surfaces::{card_editor, console::put, terminal};
 
 /// Say yes to what a run asks
@@ -78,6 +79,7 @@ pub(super) fn answer(
     let run = gyrus_kernel::find_run(&store, given)?;
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
+    check_edited(gyrus, &store, &open, &answer)?;
     let verdict = match (&answer, open.card.question) {
         (ApprovalAnswer::Yes { words: None, .. }, true) => {
             return Err(Failure::usage(format!("{} asks a question", open.id))
@@ -99,10 +101,11 @@ pub(super) fn answer(
             "approved, as you changed it,"
         }
         (ApprovalAnswer::Yes { words: Some(_), .. }, false) => {
-            return Err(
-                Failure::usage(format!("{} asks for leave, not for words", open.id))
-                    .hint("a yes has no conditions; to say what to do instead: gyrus deny"),
-            );
+            return Err(Failure::usage(format!(
+                "{} asks for your approval, not for words",
+                open.id
+            ))
+            .hint("a yes has no conditions; to say what to do instead: gyrus deny"));
         }
         (ApprovalAnswer::Yes { .. }, true) => "answered",
         (ApprovalAnswer::Yes { .. }, false) => "approved",
@@ -133,6 +136,84 @@ pub(super) fn answer(
     };
     put(&format!("{verdict} {} of run {name}; {then}\n", open.id))?;
     Ok(Code::Reached)
+}
+
+/// Checks an edited text before it is sent: its form, the arguments of its calls, and what the
+/// gate says of them. The run checks it again.
+pub(super) fn check_edited(
+    gyrus: &Gyrus,
+    store: &Store,
+    open: &OpenQuestion,
+    answer: &ApprovalAnswer,
+) -> Result<(), Failure> {
+    let (
+        ApprovalAnswer::Yes {
+            words: Some(edited),
+            ..
+        },
+        Some(before),
+    ) = (answer, &open.card.edit)
+    else {
+        return Ok(());
+    };
+    let run = open.run;
+    let home = gyrus.home()?;
+    let standing = StandingRun::read(store, run)?;
+    let started = &standing.started;
+    let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
+    tools.extend(mcp::recorded(store, run)?);
+    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
+    let calls =
+        gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;
+    let (workspace, agent) = (&started.workspace, &*started.agent);
+    let gate = runtime::gate(&home, store, workspace, agent, Confinement::Sandboxed)?;
+    let mode = started.settings.mode;
+    let place = Place {
+        run,
+        workspace,
+        agent,
+        mode,
+    };
+    // What is known of the run could only make it stricter, and the run judges again.
+    let under = Judgement {
+        agent,
+        workspace,
+        mode,
+        exposed: false,
+        throwaway: false,
+        undoable: true,
+        grants: &[],
+        trusted: &[],
+        link_was_seen: false,
+    };
+    let mut wrong = Vec::new();
+    for call in &calls {
+        let Some(spec) = specs.iter().find(|spec| spec.name == call.tool) else {
+            continue;
+        };
+        match gate.resolve(call, spec, place) {
+            Err(error) => wrong.push(format!("`{}`: {}", call.tool, error.reason)),
+            Ok(resolved) => {
+                let verdict = gate.judge(&resolved, spec, &under);
+                if verdict.decision == Decision::Deny {
+                    let why = verdict.reasons.join("; ");
+                    wrong.push(format!("`{}` is not allowed: {why}", call.tool));
+                }
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(refused(&wrong))
+    }
+}
+
+fn refused(wrong: &[String]) -> Failure {
+    let wrong: Vec<String> = wrong.iter().map(|why| format!("\n  - {why}")).collect();
+    let what = format!("the edited text cannot be taken:{}", wrong.concat());
+    Failure::usage(what).hint("nothing was sent; correct it and approve again")
 }
 
 /// The question that is meant, and not yet answered.

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{
     changing::{
-        PARKED, SHAPES, approve_as, asked, by_file, edit, events, propose, renames, resume, run,
-        shape, tree, world,
+        PARKED, SHAPES, approve_as, asked, by_file, edit, events, path_of, propose, renames,
+        resume, run, shape, tree, world,
     },
     journal::facts,
 };
@@ -37,7 +37,7 @@ fn the_cards_show_what_is_read_and_what_is_changed() {
     has(&said, "┃ -pub struct Point {\n");
     has(&said, "┃ +pub struct Vertex {\n");
     has(&said, "┃ # nobody reads it\n");
-    has(&said, "┃ deleted\n");
+    has(&said, "┃ deleted file mode 100644\n");
     let listed = world.gyrus(&["approvals"]).exits(0).out;
     has(&listed, "┃ +pub struct Vertex {\n");
     world.gyrus(&["approve", "last"]).exits(0);
@@ -81,7 +81,7 @@ fn a_person_takes_files_and_hunks_out_of_the_changeset() {
     let after = tree(&world.work());
     let same = after.iter().filter(|(name, text)| before[*name] == **text);
     let same: Vec<_> = same.map(|(name, _)| name.as_str()).collect();
-    let name = |file: &str| file.split(' ').nth(1).unwrap().to_owned();
+    let name = |file: &str| path_of(file);
     let taken_out = name(&files[3]);
     assert_eq!(same, ["AGENTS.md", "notes/lunch.txt", &taken_out]);
     let half = world.file(&name(&files[5]));
@@ -102,26 +102,32 @@ fn an_edit_that_does_not_fit_comes_back() {
     let world = world(&[propose(&renames(&[]), "")]);
     run(&world, &[&PARKED[..], &["--review", "proposal"]].concat()).exits(5);
     let before = tree(&world.work());
+    // What is wrong in its form is said at once.
     for (edited, wrong) in [
         (
-            "see above\n".to_owned(),
+            "see above\n",
             "line 1 (`see above`) stands before the first file",
         ),
-        ("# nothing of it\n".to_owned(), "nothing is left to change"),
-        (
-            asked(&world).replacen("-pub struct Point", "-pub struct Pint", 1),
-            "src/lib.rs",
-        ),
+        ("# nothing of it\n", "nothing is left to change"),
     ] {
-        approve_as(&world, &edited);
-        resume(&world)
-            .exits(5)
-            .says("your edit was not taken: ")
-            .says(wrong);
-        // What they wrote is there to go on with.
-        assert_eq!(asked(&world).trim(), edited.trim());
-        assert_eq!(tree(&world.work()), before);
+        let file = world.path("edited.txt");
+        fs::write(&file, edited).unwrap();
+        world
+            .gyrus(&["approve", "last", "--edited", file.to_str().unwrap()])
+            .exits(2)
+            .says(wrong)
+            .says("nothing was sent");
     }
+    // Whether the hunks fit is said by the run, which looks at the files.
+    let edited = asked(&world).replacen("-pub struct Point", "-pub struct Pint", 1);
+    approve_as(&world, &edited);
+    resume(&world)
+        .exits(5)
+        .says("your edit was not taken: ")
+        .says("src/lib.rs");
+    // What they wrote is there to go on with.
+    assert_eq!(asked(&world).trim(), edited.trim());
+    assert_eq!(tree(&world.work()), before);
     world.gyrus(&["deny", "last"]).exits(0);
     resume(&world)
         .exits(1)
@@ -230,7 +236,8 @@ fn with_nobody_to_ask_nothing_is_done() {
 #[test]
 fn the_card_says_what_is_asked_again() {
     let hook = json!({"path": ".git/hooks/post-merge", "reason": "r", "content": "#!/bin/sh\n"});
-    let script = propose(&[hook], "").replace("Point is called", "x\\ndiff fine new\\n@@ Point is");
+    let script =
+        propose(&[hook], "").replace("Point is called", "x\\ndiff --git a/x b/x\\n@@ Point is");
     let world = world(&[script]);
     std::fs::create_dir_all(world.work().join(".git/hooks")).unwrap();
     run(&world, &PARKED).exits(5);
@@ -238,8 +245,8 @@ fn the_card_says_what_is_asked_again() {
     let said = resume(&world).exits(5).err;
     for words in [
         "you are asked again before it is applied: writes .git/hooks/post-merge",
-        "┃ # diff fine new\n",
-        "┃ diff .git/hooks/post-merge new\n",
+        "┃ # diff --git a/x b/x\n",
+        "┃ diff --git a/.git/hooks/post-merge b/.git/hooks/post-merge\n",
     ] {
         assert!(said.contains(words), "`{words}`: {said}");
     }

@@ -110,11 +110,34 @@ fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
         .exits(2)
         .says("it takes no answer");
     fs::write(&edited, plan(&[step("1", "no_such_tool", json!({}), &[])])).unwrap();
-    world.gyrus(&["approve", "last", "--edited", file]).exits(0);
+    // What can be seen without the run is said at once, and nothing is sent.
+    let approve = ["approve", "last", "--edited", file];
+    world
+        .gyrus(&approve)
+        .exits(2)
+        .says("step 1: there is no tool `no_such_tool`");
+    let both = [
+        step("1", "write", json!({"path": "a"}), &[]),
+        step("2", "no_such_tool", json!({}), &[]),
+    ];
+    fs::write(&edited, plan(&both).replace("\"reason\"", "\"why\"")).unwrap();
+    world
+        .gyrus(&approve)
+        .exits(2)
+        .says("step number 2: `reason` is missing");
+    let own = world.path("home/config.toml");
+    let outside = write("1", own.to_str().unwrap(), "a\n", &[]);
+    fs::write(&edited, plan(&[outside])).unwrap();
+    world.gyrus(&approve).exits(2).says("is not allowed");
+    // The rest is checked by the run.
+    let other = plan(&[write("1", "a.txt", "a\n", &[])])
+        .replace("\"goal\":", "\"goal\": \"else\", \"was\":");
+    fs::write(&edited, other).unwrap();
+    world.gyrus(&approve).exits(0);
     world
         .gyrus(&["resume", "last", "--on-ask", "park"])
         .exits(5)
-        .says("your edit was not taken: step 1: there is no tool `no_such_tool`");
+        .says("your edit was not taken: `goal` is not the person's goal");
     assert_eq!(started(&world), 0);
     fs::write(&edited, plan(&[write("7", "mine.txt", "mine\n", &[])])).unwrap();
     world.gyrus(&["approve", "last", "--edited", file]).exits(0);

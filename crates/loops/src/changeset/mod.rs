@@ -15,9 +15,9 @@ mod diff;
 mod proposal;
 
 use gyrus_contract::{
-    Action, Arguments as _, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part,
-    Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall, Role, Text,
-    TypedCall as _,
+    Action, ApplyChangesetCall, Arguments as _, ExecutionResult, FINISH, MemoryBuffer, Message,
+    Origin, Part, Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall,
+    Role, Text, TypedCall as _,
 };
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
@@ -99,6 +99,14 @@ pub struct Changeset {
     acting: React,
     config: CognitiveConfig,
     state: ChangesetState,
+}
+
+/// Returns the call that applies an edited proposal.
+///
+/// # Errors
+/// Returns all mistakes in its form.
+pub(crate) fn edited(text: &str) -> Result<ApplyChangesetCall, Vec<String>> {
+    Ok(diff::apply(&diff::read(text)?, None))
 }
 
 impl Changeset {

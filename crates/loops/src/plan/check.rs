@@ -87,14 +87,14 @@ fn is_the_goal(plan: &str, person: &str) -> bool {
     plan == person || (plan.chars().count() >= LONG_GOAL && person.starts_with(&plan))
 }
 
-/// Returns the mistakes in a single step.
-fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
+/// Returns the mistakes in a step's tool and its arguments.
+pub(super) fn of_tool<S: std::borrow::Borrow<ToolSpec>>(step: &Step, tools: &[S]) -> Vec<String> {
     let Step { id, tool, .. } = step;
-    let Some(spec) = against.tools.iter().find(|spec| spec.name == *tool) else {
-        let known: Vec<_> = against
-            .tools
+    let mut specs = tools.iter().map(S::borrow);
+    let Some(spec) = specs.find(|spec| spec.name == *tool) else {
+        let known: Vec<_> = tools
             .iter()
-            .map(|spec| spec.name.as_str())
+            .map(|spec| spec.borrow().name.as_str())
             .collect();
         return vec![match tool.as_str() {
             FINISH => format!(
@@ -107,9 +107,17 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
         }];
     };
     let misfits = spec.misfits(&step.input).into_iter();
-    let mut wrong: Vec<_> = misfits
-        .map(|why| format!("step {id} (`{tool}`): {why}"))
-        .collect();
+    let misfits = misfits.map(|why| format!("step {id} (`{tool}`): {why}"));
+    let trap = commands_in_paths(spec, &step.input);
+    let trap = trap.map(|why| format!("step {id}: {why}"));
+    misfits.chain(trap).collect()
+}
+
+/// Returns the mistakes in a single step.
+fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
+    let Step { id, tool, .. } = step;
+    let mut wrong = of_tool(step, against.tools);
+    let spec = against.tools.iter().find(|spec| spec.name == *tool);
     let of_plan = |other: &String| draft.steps.iter().any(|step| step.id == *other);
     for other in step.depends_on.iter().filter(|other| !of_plan(other)) {
         if !against.before.contains(&(other.as_str(), true)) {
@@ -123,7 +131,8 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
             "step {id} uses the output of `{other}`, which is not a step of this plan"
         ));
     }
-    for argument in spec.touches.iter().filter_map(Touch::command_line) {
+    let touches = spec.map_or(&[][..], |spec| &spec.touches);
+    for argument in touches.iter().filter_map(Touch::command_line) {
         if has_reference(step, argument) {
             wrong.push(format!(
                 "step {id}: no output may stand in `{argument}`, where it would be run; let an \
@@ -131,8 +140,6 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
             ));
         }
     }
-    let trap = commands_in_paths(spec, &step.input);
-    wrong.extend(trap.map(|why| format!("step {id}: {why}")));
     wrong
 }
 

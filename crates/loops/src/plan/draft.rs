@@ -75,8 +75,9 @@ impl Draft {
     }
 }
 
-/// Parses the plan in a reply; returns all mistakes in its form if there are any.
-pub(super) fn read(text: &str) -> Result<Draft, Vec<String>> {
+/// Parses the plan in a reply; returns all mistakes in its form if there are any, with those that
+/// `check` finds in the steps that can be read.
+pub(super) fn read(text: &str, check: impl Fn(&Step) -> Vec<String>) -> Result<Draft, Vec<String>> {
     let mut object = the_object_within(LONGEST, text, "steps").map_err(|why| vec![why])?;
     let Some(Value::Array(steps)) = object.remove("steps") else {
         return Err(vec!["`steps` must be a list".to_owned()]);
@@ -105,7 +106,10 @@ pub(super) fn read(text: &str) -> Result<Draft, Vec<String>> {
             goal: goal.to_owned(),
             steps: read,
         }),
-        _ => Err(wrong),
+        _ => {
+            wrong.extend(read.iter().flat_map(check));
+            Err(wrong)
+        }
     }
 }
 
@@ -360,7 +364,7 @@ mod tests {
             "reason": "r", "requires_permission": false, "expected": "e", "depends_on": []},
             {"id": "b!", "input": [], "depends_on": "1"}]}"#;
         assert_eq!(
-            read(text).unwrap_err(),
+            read(text, |_| Vec::new()).unwrap_err(),
             [
                 "step number 2: `tool` is missing; it must be a text",
                 "step number 2: `reason` is missing; it must be a text",
@@ -372,9 +376,9 @@ mod tests {
             ]
         );
         let one = text.split_once(",\n            {\"id\": \"b!\"").unwrap().0;
-        let draft = read(&format!("{one}]}}")).unwrap();
+        let draft = read(&format!("{one}]}}"), |_| Vec::new()).unwrap();
         assert_eq!(draft.steps[0].input, json!({"path": "a"}));
-        assert_eq!(read(&draft.to_edit()).unwrap(), draft);
+        assert_eq!(read(&draft.to_edit(), |_| Vec::new()).unwrap(), draft);
     }
 
     #[test]

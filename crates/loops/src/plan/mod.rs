@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{
     Claim, EffectId, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part, Perception,
-    Plan, Text, ThoughtStep, ToolSpec,
+    Plan, Text, ThoughtStep, ToolCall, ToolSpec,
 };
 use gyrus_kernel::{CognitiveLoop, HandOver, Run, Stop};
 use serde::{Deserialize, Serialize};
@@ -159,6 +159,26 @@ fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
     specs
 }
 
+/// Returns the calls of an edited plan whose arguments are known beforehand.
+///
+/// # Errors
+/// Returns all mistakes that can be seen without the run.
+pub(crate) fn edited_calls(text: &str, tools: &[ToolSpec]) -> Result<Vec<ToolCall>, Vec<String>> {
+    let of_tool = |step: &Step| match step.tool.as_str() {
+        browse::BROWSE => Vec::new(),
+        _ => check::of_tool(step, tools),
+    };
+    let draft = draft::read(text, of_tool)?;
+    let wrong: Vec<String> = draft.steps.iter().flat_map(of_tool).collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let known = draft.steps.iter();
+    let known = known.filter(|step| step.tool != browse::BROWSE && step.references().is_empty());
+    let nothing = BTreeMap::new();
+    Ok(known.map(|step| step.call(&nothing).0).collect())
+}
+
 fn kernel_says(words: &str) -> Message {
     Message::user(Text::new(words, Origin::Kernel))
 }
@@ -277,6 +297,7 @@ mod tests {
         planner.state.steps = draft::read(
             r#"{"goal": "g", "steps": [{"id": "1", "tool": "write", "input": {}, "reason": "r",
             "requires_permission": false, "expected": "e", "depends_on": []}]}"#,
+            |_| Vec::new(),
         )
         .unwrap()
         .steps;

@@ -42,7 +42,8 @@ impl Subject for Shown<'_> {
     }
 
     async fn read(&self, run: &mut Run, edited: &str) -> Result<Checked, EffectError<Vec<String>>> {
-        let draft = draft::read(edited).map_err(EffectError::Failed)?;
+        let of_tool = |step: &_| check::of_tool(step, &self.tools);
+        let draft = draft::read(edited, of_tool).map_err(EffectError::Failed)?;
         self.planner.check(run, draft, &self.tools)
     }
 }
@@ -91,7 +92,9 @@ impl Planner {
             let cut_off = "it was cut off at its length limit: plan fewer or shorter steps";
             let read = match reply.stop {
                 StopReason::MaxTokens => Err(vec![cut_off.to_owned()]),
-                StopReason::EndOfTurn | StopReason::ToolCalls => draft::read(&said),
+                StopReason::EndOfTurn | StopReason::ToolCalls => {
+                    draft::read(&said, |step| check::of_tool(step, &tools))
+                }
             };
             let read = read.map_err(EffectError::Failed);
             wrong = match read.and_then(|draft| self.check(run, draft, &tools)) {
