@@ -32,6 +32,8 @@ pub(crate) enum Source {
 /// Looks up keys by the name of their variable.
 pub(crate) struct Keys<'a> {
     sources: &'a BTreeMap<String, Source>,
+    /// A variable and a key that is tried in place of what is set or stored.
+    tried: Option<(String, String)>,
     read: RefCell<BTreeMap<String, Result<String, Failure>>>,
 }
 
@@ -40,13 +42,23 @@ impl<'a> Keys<'a> {
     pub(crate) fn new(sources: &'a BTreeMap<String, Source>) -> Self {
         Self {
             sources,
+            tried: None,
             read: RefCell::default(),
         }
+    }
+
+    /// Has a key tried before it is stored.
+    pub(crate) fn trying(mut self, variable: &str, key: &str) -> Self {
+        self.tried = Some((variable.to_owned(), key.to_owned()));
+        self
     }
 
     /// The value of a variable; `None` if it is set nowhere, or could not be read (then
     /// [`failure`](Self::failure) says why).
     pub(crate) fn get(&self, variable: &str) -> Option<String> {
+        if let Some((_, key)) = self.tried.as_ref().filter(|(name, _)| name == variable) {
+            return Some(key.clone());
+        }
         if let Some(value) = crate::env::variable(variable) {
             return Some(value);
         }
@@ -79,7 +91,7 @@ impl<'a> Keys<'a> {
 }
 
 impl Source {
-    fn read(&self, variable: &str) -> Result<String, Failure> {
+    pub(crate) fn read(&self, variable: &str) -> Result<String, Failure> {
         let text = match self {
             Source::File(path) => from_file(path)?,
             Source::Command(line) => from_command(line)?,

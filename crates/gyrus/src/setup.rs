@@ -19,6 +19,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 
 use crate::{
     Gyrus, browser,
+    commands::doctor::{Finding, sandboxed},
     config::Config,
     discover, drive, env,
     exit::Code,
@@ -106,41 +107,29 @@ impl Setup {
         let catalogue = model_choice::catalogue(gyrus)?;
         let runtime = drive::runtime()?;
         let painter = Painter::new(&io::stderr(), gyrus.environment.plain);
-        let named = match &self.provider {
-            Some(provider) => {
-                self.store_key(&home, &catalogue, provider)?;
-                Some(provider.clone())
-            }
-            None => {
-                let config = gyrus.config()?;
-                let mut found = discover::with_keys(&catalogue, &Keys::new(&config.keys));
-                found.extend(runtime.block_on(discover::local(&catalogue)));
-                for one in &found {
-                    put(&format!("found {}: {}\n", one.name, one.how))?;
-                }
-                match found.into_iter().next() {
-                    Some(one) => Some(one.name),
-                    None => ask_for_key(&home, &catalogue)?,
-                }
-            }
-        };
-        let Some(name) = named else {
-            return Err(
-                Failure::usage("no key is set, and no server on this machine answers").hint(
-                    "run `gyrus setup` at a terminal, or: gyrus setup --provider NAME --key-stdin",
-                ),
-            );
-        };
+        let (name, new) = self.named_or_found(gyrus, &catalogue, &runtime)?;
+        // What was stored before stays until the new one is proven.
         let config = gyrus.config()?;
-        if config.model.is_empty() {
-            edit(&home.config, |document| {
-                document["model"] = value(&name);
-            })?;
-            put(&format!("runs ask {name} ({})\n", home.config.display()))?;
+        let mut keys = Keys::new(&config.keys);
+        if let Some(new) = &new {
+            keys = keys.trying(&new.variable, &new.key);
         }
-        let proven =
-            runtime.block_on(prove_model(&gyrus.config()?, &catalogue, &name, &painter))?;
+        let proven = runtime.block_on(prove_model(&keys, &catalogue, &name, &painter))?;
+        if proven {
+            if let Some(new) = &new {
+                new.store(&home, &name)?;
+            }
+            if config.model.is_empty() {
+                edit(&home.config, |document| {
+                    document["model"] = value(&name);
+                })?;
+                put(&format!("runs ask {name} ({})\n", home.config.display()))?;
+            }
+        } else {
+            put("nothing was stored\n")?;
+        }
         say(&painter, "commands", prove_keeper())?;
+        say(&painter, "sandbox", prove_sandbox(gyrus))?;
         say(&painter, "browser", runtime.block_on(prove_browser(&home)))?;
         runtime.shutdown_background();
         if !proven {
@@ -153,12 +142,43 @@ impl Setup {
         Ok(Code::Reached)
     }
 
-    fn store_key(&self, home: &Home, catalogue: &Catalogue, provider: &str) -> Result<(), Failure> {
+    /// Returns the model that is to be proven, and the key that is to be stored with it: as named,
+    /// as found on this machine, or as typed.
+    fn named_or_found(
+        &self,
+        gyrus: &Gyrus,
+        catalogue: &Catalogue,
+        runtime: &Runtime,
+    ) -> Result<(String, Option<NewKey>), Failure> {
+        if let Some(provider) = &self.provider {
+            return Ok((provider.clone(), self.new_key(catalogue, provider)?));
+        }
+        let config = gyrus.config()?;
+        let mut found = discover::with_keys(catalogue, &Keys::new(&config.keys));
+        found.extend(runtime.block_on(discover::local(catalogue)));
+        for one in &found {
+            put(&format!("found {}: {}\n", one.name, one.how))?;
+        }
+        if let Some(one) = found.into_iter().next() {
+            return Ok((one.name, None));
+        }
+        match ask_for_key(catalogue)? {
+            Some((provider, key)) => Ok((provider, Some(key))),
+            None => Err(
+                Failure::usage("no key is set, and no server on this machine answers").hint(
+                    "run `gyrus setup` at a terminal, or: gyrus setup --provider NAME --key-stdin",
+                ),
+            ),
+        }
+    }
+
+    /// Reads the key that is to be stored, if one is given.
+    fn new_key(&self, catalogue: &Catalogue, provider: &str) -> Result<Option<NewKey>, Failure> {
         let variable = variable(catalogue, provider)?;
         let source = if let Some(name) = &self.key_env {
             // Another variable than the provider's own.
             if *name == variable {
-                return Ok(());
+                return Ok(None);
             }
             Source::Command(format!("printenv {}", shell_word(name)?))
         } else if let Some(file) = &self.key_file {
@@ -171,11 +191,54 @@ impl Setup {
         } else if self.key_stdin {
             let mut key = String::new();
             io::stdin().lock().take(1 << 16).read_to_string(&mut key)?;
-            Source::File(write_key(home, provider, &key)?)
+            return NewKey::typed(variable, &key).map(Some);
         } else {
-            return Ok(());
+            return Ok(None);
         };
-        remember(home, &variable, &source)
+        Ok(Some(NewKey {
+            key: source.read(&variable)?,
+            variable,
+            source: Some(source),
+        }))
+    }
+}
+
+/// A key that is to be stored once it is proven.
+struct NewKey {
+    variable: String,
+    key: String,
+    /// Its source; `None` for one that is to be kept in a file.
+    source: Option<Source>,
+}
+
+impl NewKey {
+    /// A key that somebody typed or copied.
+    fn typed(variable: String, key: &str) -> Result<Self, Failure> {
+        let key = key.trim();
+        let is_odd = |c: char| gyrus_text::is_unseen(c) || c.is_whitespace();
+        if key.is_empty() || key.chars().any(is_odd) {
+            return Err(
+                Failure::usage("that is not a key: it is empty, or has spaces in it")
+                    .hint("copy it whole, and nothing beside it"),
+            );
+        }
+        Ok(Self {
+            variable,
+            key: key.to_owned(),
+            source: None,
+        })
+    }
+
+    fn store(&self, home: &Home, provider: &str) -> Result<(), Failure> {
+        if let Some(source) = &self.source {
+            return remember(home, &self.variable, source);
+        }
+        let file = write_key(home, provider, &self.key)?;
+        put(&format!(
+            "the key is kept in {}, which only you can read\n",
+            file.display()
+        ))?;
+        remember(home, &self.variable, &Source::File(file))
     }
 }
 
@@ -206,7 +269,7 @@ fn shell_word(name: &str) -> Result<&str, Failure> {
 }
 
 /// Asks at the terminal for a provider and its key. `None`: there is no terminal.
-fn ask_for_key(home: &Home, catalogue: &Catalogue) -> Result<Option<String>, Failure> {
+fn ask_for_key(catalogue: &Catalogue) -> Result<Option<(String, NewKey)>, Failure> {
     if !terminal::can_ask() {
         return Ok(None);
     }
@@ -240,13 +303,8 @@ fn ask_for_key(home: &Home, catalogue: &Catalogue) -> Result<Option<String>, Fai
     if key.is_empty() {
         return Ok(None);
     }
-    let file = write_key(home, provider, &key)?;
-    put(&format!(
-        "kept in {}, which only you can read\n",
-        file.display()
-    ))?;
-    remember(home, &variable(catalogue, provider)?, &Source::File(file))?;
-    Ok(Some(provider.to_owned()))
+    let key = NewKey::typed(variable(catalogue, provider)?, &key)?;
+    Ok(Some((provider.to_owned(), key)))
 }
 
 fn line() -> Result<String, Failure> {
@@ -269,17 +327,6 @@ fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure
 
 /// Keeps a key in a file of its own beside the configuration.
 fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
-    let key = key.trim();
-    if key.is_empty()
-        || key
-            .chars()
-            .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace())
-    {
-        return Err(
-            Failure::usage("that is not a key: it is empty, or has spaces in it")
-                .hint("copy it whole, and nothing beside it"),
-        );
-    }
     let folder = home.config.with_file_name("keys");
     let path = folder.join(provider);
     let failed = |error: io::Error| {
@@ -377,14 +424,13 @@ fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
 
 /// Asks the model that runs ask most. `false`: it does not answer.
 async fn prove_model(
-    config: &Config,
+    keys: &Keys<'_>,
     catalogue: &Catalogue,
     name: &str,
     painter: &Painter,
 ) -> Result<bool, Failure> {
-    let keys = Keys::new(&config.keys);
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
-    let candidates = match model_choice::connected(name, &keys, catalogue, &blobs).await {
+    let candidates = match model_choice::connected(name, keys, catalogue, &blobs).await {
         Ok(candidates) => candidates,
         Err(failure) => {
             say(painter, "model", Proof::Bad(failure.to_string()))?;
@@ -416,16 +462,23 @@ async fn prove_model(
 
 fn prove_keeper() -> Proof {
     match keeper::probe() {
-        Ok(Level::Namespace) => Proof::Gap(
-            "they run in a process namespace and die with their run; there is no sandbox yet, so \
-             each is asked for"
-                .to_owned(),
-        ),
+        Ok(Level::Namespace) => {
+            Proof::Good("they run in a process namespace and die with their run".to_owned())
+        }
         Ok(Level::Subreaper) => Proof::Gap(
             "they die with their run, unless both halves of their keeper are killed at once"
                 .to_owned(),
         ),
         Err(error) => Proof::Bad(error.to_string()),
+    }
+}
+
+/// Tries the sandbox, and says what does not hold, and why.
+fn prove_sandbox(gyrus: &Gyrus) -> Proof {
+    match sandboxed(gyrus) {
+        Finding::Good(words) => Proof::Good(words),
+        Finding::Gap(words) => Proof::Gap(words),
+        Finding::Bad(failure) => Proof::Bad(failure.to_string()),
     }
 }
 
@@ -460,7 +513,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         fs::write(&home.config, "# mine\nloop = \"react\" # as always\n").unwrap();
-        let path = write_key(&home, "someone", " a-key \n").unwrap();
+        let key = NewKey::typed("SOMEONE_API_KEY".to_owned(), " a-key \n").unwrap();
+        let path = write_key(&home, "someone", &key.key).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         remember(&home, "SOMEONE_API_KEY", &Source::File(path)).unwrap();
@@ -475,8 +529,8 @@ mod tests {
             Keys::new(&config.keys).get("SOMEONE_API_KEY").as_deref(),
             Some("a-key")
         );
-        assert!(write_key(&home, "someone", "two words").is_err());
-        assert!(write_key(&home, "someone", "").is_err());
+        assert!(NewKey::typed(String::new(), "two words").is_err());
+        assert!(NewKey::typed(String::new(), "").is_err());
         // A configuration that cannot be read is left alone.
         fs::write(&home.config, "loop = ").unwrap();
         assert!(remember(&home, "X", &Source::Command("true".into())).is_err());

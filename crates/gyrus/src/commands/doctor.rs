@@ -19,7 +19,7 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 pub(crate) struct Doctor {}
 
 /// Result of one check.
-enum Finding {
+pub(crate) enum Finding {
     Good(String),
     /// It works, with a gap that one should know.
     Gap(String),
@@ -161,7 +161,7 @@ fn browses(gyrus: &Gyrus) -> Finding {
 }
 
 /// Reports which promises the sandbox kept when it was tried just now.
-fn sandboxed(gyrus: &Gyrus) -> Finding {
+pub(crate) fn sandboxed(gyrus: &Gyrus) -> Finding {
     let proof = gyrus
         .home()
         .and_then(|home| sandbox::try_now(&home).map_err(Failure::failed));

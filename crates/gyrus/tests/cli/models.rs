@@ -191,6 +191,33 @@ fn a_key_is_stored_found_and_never_shown() {
 }
 
 #[test]
+fn a_key_is_proven_before_it_is_stored() {
+    let world = World::new(THREE_STEPS);
+    let config = "[keys]\nOPENROUTER_API_KEY = { command = \"echo working\" }\n";
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    std::fs::write(world.path("home/config.toml"), config).unwrap();
+    let refusing = Provider::start(|_, _| Says::Answer(401, "application/json", "{}".to_owned()));
+    for flag in ["--key-env", "--key-command"] {
+        let mut command = world.command(&["setup", "--provider", "openrouter", flag]);
+        command
+            .arg(if flag == "--key-env" {
+                "NO_SUCH_VARIABLE"
+            } else {
+                "echo wrong"
+            })
+            .env_remove("GYRUS_MODEL")
+            .env("OPENROUTER_BASE_URL", &refusing.address);
+        let said = crate::support::said(command.output().unwrap());
+        assert_ne!(said.code, Some(0), "{said:?}");
+        let now = std::fs::read_to_string(world.path("home/config.toml")).unwrap();
+        assert_eq!(now, config, "{flag}");
+        if flag == "--key-command" {
+            said.says("nothing was stored").says("sandbox: ");
+        }
+    }
+}
+
+#[test]
 fn models_are_listed_and_measured() {
     let world = World::new(THREE_STEPS);
     let provider = Provider::start(|_, _| words("yes"));
