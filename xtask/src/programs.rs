@@ -22,7 +22,7 @@ pub(crate) fn ensure_installed() -> anyhow::Result<()> {
         return Ok(());
     }
     let command = format!(
-        "apt-get install --yes --no-install-recommends {}",
+        "apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends {}",
         packages.join(" ")
     );
     if !is_root()? {
@@ -32,7 +32,10 @@ pub(crate) fn ensure_installed() -> anyhow::Result<()> {
     }
     println!("installing what the tests need: {}", packages.join(" "));
     let status = Command::new("sh")
-        .args(["-c", &format!("apt-get update && {command}")])
+        .args([
+            "-c",
+            &format!("apt-get -o DPkg::Lock::Timeout=300 update && {command}"),
+        ])
         .env("DEBIAN_FRONTEND", "noninteractive")
         .status()
         .context("cannot run apt-get")?;

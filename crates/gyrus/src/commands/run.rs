@@ -41,7 +41,7 @@ Exit codes: 0 the goal is reached; 1 it failed; 2 wrong usage or configuration; 
 pub(crate) struct Run {
     /// Goal to reach; `-` reads it from standard input
     goal: String,
-    /// Go on with what the last run in this folder knows: \"now do the same for March\"
+    /// Go on with what the last run in this folder knows: "now do the same for March"
     #[arg(short, long = "continue")]
     continues: bool,
     /// Leave nothing behind but the work: the journal goes when the run ends

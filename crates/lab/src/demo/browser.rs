@@ -8,7 +8,8 @@ use crate::{Installation, LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
 /// The command that brings one.
-const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";
+const INSTALL: &str = "apt-get -o DPkg::Lock::Timeout=300 install --yes \
+                       --no-install-recommends chromium";
 
 /// Whether a browser is installed. Where none is, installs one if the person wants that; else says
 /// what is left out.
@@ -63,6 +64,19 @@ fn wants_it(console: &dyn LabConsole, command: &str) -> Result<bool, LabError> {
     Ok(matches!(typed.as_str(), "y" | "yes"))
 }
 
+/// Returns a script that installs after an update. apt waits by itself for another one that
+/// installs, but not for one that updates: that is tried again for five minutes.
+fn script(update: &str, install: &str) -> String {
+    format!(
+        "tries=0\n\
+         until said=$({update} 2>&1); do\n\
+         case $said in *lists/lock*) ;; *) printf '%s\\n' \"$said\" >&2; exit 1 ;; esac\n\
+         tries=$((tries + 1)); [ \"$tries\" -le 300 ] || exit 1; sleep 1\n\
+         done\n\
+         {install}"
+    )
+}
+
 fn install(command: &str, is_root: bool) -> Result<(), LabError> {
     let update = if is_root {
         "apt-get update"
@@ -70,7 +84,7 @@ fn install(command: &str, is_root: bool) -> Result<(), LabError> {
         "sudo apt-get update"
     };
     let done = Programs::of_this_process()
-        .shell(&format!("{update} && {command}"))
+        .shell(&script(update, command))
         .map_err(LabError::failed)?
         // What it prints is not a finding of the demo.
         .stdout(std::process::Stdio::from(std::io::stderr()))
@@ -81,5 +95,28 @@ fn install(command: &str, is_root: bool) -> Result<(), LabError> {
     } else {
         Err(LabError::failed("the browser was not installed")
             .hint(format!("run it yourself and look what it says: {command}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_apt_that_updates_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |update: &str| {
+            let run = std::process::Command::new("sh")
+                .args(["-c", &script(update, "echo installed")])
+                .current_dir(folder.path())
+                .output()
+                .expect("there is a shell");
+            (run.status.success(), run.stdout)
+        };
+        // The first time the lock is held.
+        let busy = "if [ -e free ]; then true; else touch free; \
+                    echo 'E: Could not get lock /var/lib/apt/lists/lock' >&2; false; fi";
+        assert_eq!(said(busy), (true, b"installed\n".to_vec()));
+        assert_eq!(said("false"), (false, Vec::new()));
     }
 }

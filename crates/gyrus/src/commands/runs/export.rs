@@ -27,8 +27,8 @@ use gyrus_surfaces::{console::put, output};
 pub(crate) struct Export {
     /// The run: `last`, its id, or the start or end of it
     run: String,
-    /// A new file; `-` is standard output
-    file: PathBuf,
+    /// A new file; without it, or as `-`, standard output
+    file: Option<PathBuf>,
     /// Include the files of the run's folder, as they were before it and after its steps; those
     /// that are or hold a recognised secret stay out
     #[arg(long)]
@@ -50,13 +50,22 @@ impl Export {
             Some(needed(&store.reader(&name)?, Pictures::With)?)
         };
         let wanted = |id: &BlobId| needed.as_ref().is_none_or(|needed| needed.contains(id));
-        let exported = if self.file == Path::new("-") {
+        let file = self.file.as_deref().filter(|file| *file != Path::new("-"));
+        let exported = if let Some(file) = file {
+            to_file(&store, &name, &wanted, file)?
+        } else {
             let mut out = output::standard();
+            if out.is_terminal() {
+                let run = run.short();
+                return Err(
+                    Failure::usage("an export is not for a terminal").hint(format!(
+                        "name a file for it: gyrus runs export {run} {run}.gyrus"
+                    )),
+                );
+            }
             let exported = store.export(&name, &wanted, out.raw())?;
             out.flush()?;
             exported
-        } else {
-            to_file(&store, &name, &wanted, &self.file)?
         };
         put(&format!(
             "run {run}: {}, {}, {}\n",
@@ -66,8 +75,8 @@ impl Export {
         ))?;
         if exported.left_out > 0 {
             put(&format!(
-                "left out: {} blobs with files of its folder, which --with-files includes\n",
-                exported.left_out
+                "left out: {} with files of its folder, which --with-files includes\n",
+                counted(exported.left_out, "blob")
             ))?;
         }
         Ok(Code::Reached)

@@ -1,0 +1,122 @@
+//! The documentation holds: the example, the commands of the README, the help.
+
+use std::{fs, path::Path, process::Stdio};
+
+use crate::support::{World, read};
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The commands of a section of the README that begin with `gyrus`, without the remarks behind
+/// them.
+fn commands(text: &str) -> Vec<String> {
+    let blocks = text.split("```sh\n").skip(1);
+    let lines = blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines());
+    let lines = lines.filter(|line| line.contains("gyrus ") && !line.starts_with("cargo"));
+    let without_remark = |line: &str| line.split(" # ").next().unwrap_or(line).trim().to_owned();
+    lines.map(without_remark).collect()
+}
+
+/// Replaces the program in a line by a function that asks for the help of the same command line:
+/// every command and flag must be known.
+fn is_understood(world: &World, line: &str) {
+    let gyrus = env!("CARGO_BIN_EXE_gyrus");
+    let script = format!("gyrus() {{ '{gyrus}' \"$@\" --help >/dev/null; }}\n{line}");
+    let mut shell = world.command(&[]);
+    let mut command = std::process::Command::new("bash");
+    command.env_clear();
+    for (name, value) in shell.stdin(Stdio::null()).get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let said = command
+        .args(["-c", &script])
+        .current_dir(world.work())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{line}: {error}");
+}
+
+#[test]
+fn every_command_of_the_documents_is_known() {
+    let world = World::new("");
+    let docs = fs::read_dir(repository().join("docs")).unwrap();
+    let docs = docs.map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for path in docs.chain([repository().join("README.md")]) {
+        for line in commands(&read(&path)) {
+            is_understood(&world, &line);
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}");
+}
+
+#[test]
+fn the_example_and_what_the_readme_does_with_runs() {
+    let world = World::new("");
+    let script = format!(
+        "script:{}",
+        repository().join("examples/count.toml").display()
+    );
+    fs::write(world.work().join("notes.txt"), "one\ntwo\n").unwrap();
+    let goal = ["run", "count the lines of notes.txt", "--model", &script];
+    let said = world.gyrus(&goal).exits(0);
+    assert!(said.out.contains("The lines are counted"), "{said:?}");
+    // In the sandbox, nobody is asked.
+    assert!(!said.err.contains("approval"), "{said:?}");
+    for arguments in [
+        &["runs"][..],
+        &["show", "last"],
+        &["show", "last", "--html", "-o", "run.html"],
+        &["record", "last", "-o", "again.toml"],
+        &["approvals"],
+        &["policy", "explain", "rm -rf build"],
+        &["replay", "last"],
+        &["runs", "export", "last", "run.gyrus"],
+        &["fork", "last", "--at", "1", "--workdir", "again"],
+        &["undo", "last"],
+        &["diff", "last"],
+        &["models"],
+        &["tools"],
+    ] {
+        world.gyrus(arguments).exits(0);
+    }
+    // An export goes where its output goes.
+    let exported = world.command(&["runs", "export", "last"]).output().unwrap();
+    assert!(exported.status.success() && !exported.stdout.is_empty());
+}
+
+#[test]
+fn the_help_of_every_command_is_plain_text() {
+    let world = World::new("");
+    let mut left = vec![Vec::new()];
+    let mut count = 0;
+    while let Some(command) = left.pop() {
+        let arguments: Vec<&str> = command
+            .iter()
+            .map(String::as_str)
+            .chain(["--help"])
+            .collect();
+        let help = world.gyrus(&arguments).exits(0).out;
+        for odd in ["\\\"", "`[", "<br", "\\n"] {
+            assert!(!help.contains(odd), "{command:?}: {odd} in {help}");
+        }
+        let listed = help
+            .split_once("Commands:\n")
+            .map_or("", |(_, listed)| listed);
+        for line in listed.lines().take_while(|line| !line.is_empty()) {
+            // What goes on from the line above is indented more.
+            if let Some(name) = line
+                .strip_prefix("  ")
+                .filter(|line| !line.starts_with(' '))
+            {
+                let name = name.split_whitespace().next().unwrap().to_owned();
+                left.push([command.clone(), vec![name]].concat());
+            }
+        }
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}
