@@ -235,7 +235,7 @@ fn header(ready: &Ready, painter: &Painter) -> String {
 }
 
 /// Says how the run ended: the answer to standard output, the rest to standard error.
-fn ended(
+pub(crate) fn ended(
     store: &Store,
     finished: Finished,
     json: bool,

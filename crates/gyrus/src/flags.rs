@@ -22,7 +22,7 @@ use gyrus_surfaces::console::put;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunFlags {
     /// Model to ask: PROVIDER, PROVIDER:small|medium|large, PROVIDER/MODEL, http://HOST/v1#MODEL,
-    /// or script:FILE for replies from a file; several are alternatives, best first
+    /// or script:FILE for replies from a file; several, as A,B, are alternatives, best first
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
     /// Cognitive loop: auto, react, chain-of-thought, single-shot, plan, engineer, changeset or

@@ -21,6 +21,7 @@ mod browser;
 mod mcp;
 mod takeover;
 mod prompt;
+mod question;
 mod inside_run;
 mod stopped;
 mod flags;

@@ -53,6 +53,13 @@ impl ModelChoice {
     /// another folder.
     pub(crate) fn parse<'a>(given: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
         let mut names = Vec::new();
+        // The path of a script may have commas.
+        let given = given
+            .into_iter()
+            .flat_map(|given| match given.strip_prefix("script:") {
+                Some(_) => vec![given],
+                None => given.split(',').map(str::trim).collect(),
+            });
         for name in given {
             names.push(match name.strip_prefix("script:") {
                 Some("") => {
@@ -289,6 +296,11 @@ mod tests {
 
     #[test]
     fn names_are_found_again() {
+        let both = ModelChoice::parse(["openai:large, gemini", "groq"]).unwrap();
+        assert_eq!(
+            both.names().collect::<Vec<_>>(),
+            ["openai:large", "gemini", "groq"]
+        );
         let choice = ModelChoice::parse(["openai:large", "http://127.0.0.1:9/v1#m"]).unwrap();
         assert_eq!(ModelChoice::pinned(&choice.pins()).unwrap(), choice);
         assert!(ModelChoice::parse(["script:a.toml", "openai"]).is_err());

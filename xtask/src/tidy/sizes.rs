@@ -16,22 +16,22 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 5_020),
+    ("contract", 5_197),
     ("gate", 16_040),
-    ("gyrus", 11_439),
+    ("gyrus", 12_210),
     ("journal", 7_493),
-    ("kernel", 18_786),
-    ("lab", 4_589),
-    ("loops", 9_560),
+    ("kernel", 18_819),
+    ("lab", 4_604),
+    ("loops", 9_678),
     ("mcp", 1_812),
     ("models", 9_971),
     ("net", 700),
     ("process", 2_765),
     ("screen", 9_537),
-    ("surfaces", 5_804),
+    ("surfaces", 6_081),
     ("text", 660),
     ("tools", 7_390),
-    ("workspace", 14_040),
+    ("workspace", 14_352),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.

@@ -5,9 +5,13 @@ use std::fs;
 use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
 use gyrus_screen::{Launch, Profile, has_display};
+use serde_json::json;
 
-use super::take::Page;
-use crate::{Gyrus, browser, drive, exit::Code, failure::Failure, inside_run, new_run::address};
+use super::{listing::ListFlags, take::Page};
+use crate::{
+    Gyrus, browser, drive, exit::Code, failure::Failure, inside_run, new_run::address,
+    question::confirm,
+};
 use gyrus_surfaces::{console::put, output};
 
 /// Log in once by hand, for later runs: profiles of the browser
@@ -32,11 +36,14 @@ enum Verb {
         profile: String,
     },
     /// List the profiles that there are
-    Profiles,
+    Profiles(ListFlags),
     /// Remove a profile with everything in it: logins, cookies, history
     Forget {
         /// Its name
         profile: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -52,19 +59,23 @@ impl Browser {
                 let address = address(&given)?;
                 drive::runtime()?.block_on(log_in(&home, &address, &profile))
             }
-            Verb::Profiles => {
+            Verb::Profiles(flags) => {
                 let mut out = output::standard();
                 for name in browser::profile_names(&home)? {
-                    writeln!(out, "{name}")?;
+                    if flags.shows(&mut out, &json!({ "profile": name }))? {
+                        writeln!(out, "{name}")?;
+                    }
                 }
                 Ok(Code::Reached)
             }
-            Verb::Forget { profile } => {
+            Verb::Forget { profile, yes } => {
                 let below = browser::profiles(&home);
                 if !browser::profile_names(&home)?.contains(&profile) {
                     return Err(Failure::usage(format!("there is no profile `{profile}`"))
                         .hint("gyrus browser profiles lists them"));
                 }
+                let what = format!("remove the profile `{profile}` with all its logins");
+                confirm(&what, yes)?;
                 // Whoever holds the lease uses it.
                 let held = Profile::named(&below, &profile).map_err(failed)?;
                 fs::remove_dir_all(held.folder()).map_err(|error| {

@@ -6,9 +6,11 @@ use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
 use gyrus_mcp::{LeftOut, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{visible, wrap};
+use serde_json::json;
 
 use gyrus_kernel::grants;
 
+use super::listing::ListFlags;
 use crate::{
     Gyrus,
     config::Config,
@@ -43,7 +45,7 @@ pub(crate) struct Mcp {
 #[derive(Subcommand)]
 enum Verb {
     /// Start all servers of this folder and list their tools
-    List,
+    List(ListFlags),
     /// Start one server and show everything that there is to know of it
     Test {
         /// Its name
@@ -88,14 +90,14 @@ impl Mcp {
             home,
         };
         match self.verb {
-            Verb::List => list(gyrus, &here),
+            Verb::List(flags) => list(gyrus, &here, &flags),
             Verb::Test { name } => test(gyrus, &here, &name),
             Verb::Allow { content } => allow(gyrus, &here, content.as_deref()),
         }
     }
 }
 
-fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
+fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> {
     let around = here.around();
     let Found { wanted, notes } = mcp::find(&around)?;
     let mut out = output::standard();
@@ -104,6 +106,17 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
         let mut connected = Connected::start_these(&around, &wanted, notes)?;
         let states = connected.states(TIMEOUT).await.clone();
         for server in &wanted {
+            let (tools, missing) = match states.get(&server.name) {
+                Some(State::Ready { tools, .. }) => {
+                    (tools.iter().map(|tool| &*tool.name).collect(), None)
+                }
+                Some(State::Missing(why)) => (Vec::new(), Some(why.to_string())),
+                None => (Vec::new(), None),
+            };
+            let item = json!({ "server": server.name, "tools": tools, "missing": missing });
+            if !flags.shows(&mut out, &item)? {
+                continue;
+            }
             head(&mut out, &painter, server)?;
             match states.get(&server.name) {
                 Some(State::Ready {
@@ -119,6 +132,10 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
                 Some(State::Missing(why)) => bad(&mut out, &painter, why)?,
                 None => {}
             }
+        }
+        if flags.json {
+            connected.leave().await;
+            return Ok(Code::Reached);
         }
         for note in connected.notes() {
             writeln!(out, "{}", visible(note))?;

@@ -15,17 +15,20 @@ mod runs;
 mod policy;
 mod look;
 mod browser;
-mod show;
+pub(crate) mod show;
+mod listing;
+mod follow;
 mod trace;
 mod trust;
 mod replay;
 mod record;
 mod models;
 mod fork;
-mod undo;
+pub(crate) mod undo;
+pub(crate) mod diff;
 mod tools;
 mod mcp;
-mod doctor;
+pub(crate) mod doctor;
 mod demo;
 mod eval;
 mod demo_site;
@@ -71,11 +74,13 @@ commands! {
     Browser(browser::Browser),
     Runs(runs::Runs),
     Show(show::Show),
+    Follow(follow::Follow),
     Trace(trace::Trace),
     Replay(replay::Replay),
     Record(record::Record),
     Fork(fork::Fork),
     Undo(undo::Undo),
+    Diff(diff::Diff),
     Setup(setup::Setup),
     Models(models::Models),
     Tools(tools::Tools),

@@ -30,6 +30,9 @@ pub(crate) struct Show {
     /// As one HTML page that needs nothing else, to standard output or to a file
     #[arg(long)]
     html: bool,
+    /// Go on showing what happens, as `gyrus follow`
+    #[arg(long, conflicts_with = "html")]
+    follow: bool,
     /// The file for the page; an older page there is replaced, any other file is left alone
     #[arg(short, long, value_name = "FILE", requires = "html")]
     output: Option<PathBuf>,
@@ -39,7 +42,9 @@ impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
-        if self.html {
+        if self.follow {
+            super::follow::follow(gyrus, &store, run, false)
+        } else if self.html {
             page(&store, run, self.output.as_deref())
         } else {
             timeline(&store, run, gyrus.environment.plain)
@@ -47,7 +52,7 @@ impl Show {
     }
 }
 
-fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
+pub(crate) fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
     let reader = store.reader(&log_name(run))?;
     let mut out = output::standard();
     let painter = Painter::new(&out, plain);

@@ -7,7 +7,9 @@ use gyrus::runtime::{Confinement, Home};
 use gyrus_contract::{Repeat, ToolSpec, Touch};
 use gyrus_text::wrap;
 use gyrus_tools::Registry;
+use serde_json::json;
 
+use super::listing::ListFlags;
 use crate::{
     Gyrus, browser, drive,
     exit::Code,
@@ -22,7 +24,10 @@ const WIDEST: usize = 100;
 
 /// List what runs can do
 #[derive(Args)]
-pub(crate) struct Tools {}
+pub(crate) struct Tools {
+    #[command(flatten)]
+    flags: ListFlags,
+}
 
 impl Tools {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
@@ -35,6 +40,16 @@ impl Tools {
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(served(gyrus, &home)?);
         for spec in specs {
+            let item = json!({
+                "tool": spec.name,
+                "description": spec.description,
+                "touches": spec.touches.iter().map(Touch::in_words).collect::<Vec<_>>(),
+                "repeat": spec.repeat,
+                "parameters": spec.parameters,
+            });
+            if !self.flags.shows(&mut out, &item)? {
+                continue;
+            }
             let touches: Vec<&str> = spec.touches.iter().map(Touch::in_words).collect();
             let touches = if touches.is_empty() {
                 "touches nothing".to_owned()

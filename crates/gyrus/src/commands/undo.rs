@@ -41,6 +41,16 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
+    /// Takes back all that a run changed, after a question.
+    pub(crate) fn of(run: RunId) -> Self {
+        Self {
+            run: run.to_string(),
+            to: 0,
+            yes: false,
+            json: false,
+        }
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("undo a run")?;
         let home = gyrus.home()?;
@@ -170,7 +180,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
     Ok(())
 }
 
-fn failure(error: RunUndoError, run: RunId) -> Failure {
+pub(super) fn failure(error: RunUndoError, run: RunId) -> Failure {
     let name = run.short();
     match error {
         RunUndoError::Journal(error) => error.into(),

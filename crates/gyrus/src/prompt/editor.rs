@@ -123,7 +123,7 @@ impl Completer for Words {
             let words: Vec<Pair> = matching
                 .map(|(word, takes, _)| Pair {
                     display: (*word).to_owned(),
-                    replacement: if takes.is_empty() {
+                    replacement: if takes.is_empty() || takes.starts_with('[') {
                         (*word).to_owned()
                     } else {
                         format!("{word} ")
@@ -133,6 +133,15 @@ impl Completer for Words {
             if !words.is_empty() {
                 return Ok((0, words));
             }
+        }
+        // A file that a goal names with `@`.
+        let word = typed
+            .rfind(char::is_whitespace)
+            .map_or(0, |space| space + 1);
+        if typed[word..].starts_with('@') {
+            let path = word + 1;
+            let (start, found) = self.paths.complete(&line[path..], at - path, context)?;
+            return Ok((start + path, found));
         }
         self.paths.complete(line, at, context)
     }

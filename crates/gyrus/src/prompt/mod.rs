@@ -10,10 +10,11 @@ mod words;
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::Home;
-use gyrus_contract::{Origin, RunId, Text};
+use gyrus_contract::{Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Attachment, Kernel, ResumeChanges, StandingRun};
 use gyrus_screen::Browser;
+use gyrus_text::counted;
 use tokio::runtime::Runtime;
 
 use self::{
@@ -22,6 +23,7 @@ use self::{
 };
 use crate::{
     Gyrus, attachments,
+    commands::{diff, show, undo},
     config::Config,
     drive::{self, Drive},
     exit::Code,
@@ -31,10 +33,12 @@ use crate::{
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions},
-    setup, stopped,
+    setup, stopped, which_loop,
 };
 use gyrus_surfaces::{
-    console::put,
+    console::{Painter, put},
+    output,
+    projection::Tone,
     watching::{LiveReplies, live_replies},
 };
 
@@ -55,8 +59,10 @@ struct Prompt<'a> {
     connected: Option<Connected>,
     /// Attachments of the next goal.
     context: Vec<Attachment>,
-    /// The last run of the session.
+    /// The run that the next one continues.
     last: Option<RunId>,
+    /// The runs of the session.
+    runs: Vec<RunId>,
 }
 
 /// Reads goals until there are no more.
@@ -81,6 +87,7 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         connected: None,
         context: Vec::new(),
         last: None,
+        runs: Vec::new(),
     };
     put(&prompt.greeting())?;
     prompt.flags.approvals.announce()?;
@@ -121,10 +128,11 @@ impl Prompt<'_> {
         match words::understand(line)? {
             None => {}
             Some(Word::Goal(goal)) => self.run(&goal)?,
-            Some(Word::Help) => put(&words::help())?,
+            Some(Word::Help) => put(&words::help(output::columns_of(&std::io::stderr())))?,
             Some(Word::Quit) => return Ok(false),
             Some(Word::New) => {
                 self.last = None;
+                self.runs.clear();
                 self.context.clear();
                 put("a new session: nothing of before is known to the next run\n")?;
             }
@@ -145,12 +153,37 @@ impl Prompt<'_> {
                 put(&format!("the next run works in mode `{}`\n", word.mode()))?;
                 self.flags.approvals.announce()?;
             }
-            Some(Word::Resume) => self.resume()?,
+            Some(Word::Loop(name)) => {
+                let before = self.flags.cognitive_loop.replace(name);
+                if let Err(failure) = which_loop::choose(&self.flags, &self.config) {
+                    self.flags.cognitive_loop = before;
+                    return Err(failure);
+                }
+                put("the next run thinks in it\n")?;
+            }
+            Some(Word::Resume(run)) => self.resume(run.as_deref())?,
+            Some(Word::Diff) => {
+                diff::show(self.gyrus, &self.store, self.last()?, 0)?;
+            }
+            Some(Word::Undo) => {
+                undo::Undo::of(self.last()?).execute(self.gyrus)?;
+            }
+            Some(Word::Trace) => {
+                show::timeline(&self.store, self.last()?, self.gyrus.environment.plain)?;
+            }
+            Some(Word::Cost) => put(&format!("{}\n", self.used()?))?,
         }
         Ok(true)
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
+        for path in words::named_files(goal) {
+            // A word may begin with `@` for other reasons.
+            if path.is_file() {
+                let attached = attachments::picture(&path).or_else(|_| attachments::file(&path))?;
+                self.context.push(attached);
+            }
+        }
         let mut new = RunOptions {
             gyrus: self.gyrus,
             home: &self.home,
@@ -170,13 +203,34 @@ impl Prompt<'_> {
         // From here on the run has what came with its goal.
         self.context.clear();
         self.last = Some(ready.id());
+        self.runs.push(ready.id());
         self.drive(ready, on_ask, replies)
     }
 
-    /// Goes on with the last run where it stopped.
-    fn resume(&mut self) -> Result<(), Failure> {
-        let Some(run) = self.last else {
-            return Err(Failure::usage("there is no run to go on with yet").hint("type a goal"));
+    /// The last run of the session.
+    fn last(&self) -> Result<RunId, Failure> {
+        let none = || Failure::usage("there is no run in this session yet").hint("type a goal");
+        self.last.ok_or_else(none)
+    }
+
+    /// Returns the resources that the runs of the session have used, in one line.
+    fn used(&self) -> Result<String, Failure> {
+        let mut all = Spent::default();
+        for run in &self.runs {
+            let spent = gyrus_kernel::spent(&self.store, *run)?;
+            all.tokens += spent.tokens;
+            all.cost = all.cost + spent.cost;
+        }
+        let runs = counted(self.runs.len(), "run");
+        let (tokens, cost) = (counted(all.tokens, "token"), all.cost.after(" · "));
+        Ok(format!("this session: {runs} · {tokens}{cost}"))
+    }
+
+    /// Goes on with a run where it stopped: the last one, or one that is named.
+    fn resume(&mut self, named: Option<&str>) -> Result<(), Failure> {
+        let run = match named {
+            Some(named) => gyrus_kernel::find_run(&self.store, named)?,
+            None => self.last()?,
         };
         let before = StandingRun::read(&self.store, run)?;
         let choice = self.model_choice()?;
@@ -190,6 +244,10 @@ impl Prompt<'_> {
             ..ResumeChanges::default()
         };
         let ready = kernel.take(run, Take::IfFree, changes)?;
+        self.last = Some(run);
+        if !self.runs.contains(&run) {
+            self.runs.push(run);
+        }
         self.drive(ready, before.on_ask, replies)
     }
 
@@ -277,6 +335,9 @@ impl Prompt<'_> {
                 "run {name} is parked: /resume goes on with it, a new line goes on from it\n"
             ))?;
         }
+        let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
+        let used = painter.paint(Tone::Aside, &self.used()?);
+        put(&format!("{used}\n"))?;
         Ok(())
     }
 }

@@ -13,13 +13,19 @@ pub(super) enum Word {
     File(PathBuf),
     Image(PathBuf),
     Model(String),
+    Loop(String),
     Approve(Approve),
-    Resume,
+    /// With a run, if one is named.
+    Resume(Option<String>),
+    Undo,
+    Diff,
+    Trace,
+    Cost,
     Quit,
 }
 
-/// Every word with what it takes and does.
-pub(super) const WORDS: [(&str, &str, &str); 8] = [
+/// Every word with what it takes and does. What is in brackets may be left out.
+pub(super) const WORDS: [(&str, &str, &str); 13] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
         "/image",
@@ -32,25 +38,54 @@ pub(super) const WORDS: [(&str, &str, &str); 8] = [
         "MODE",
         "read-only, ask, edits, auto or never, as with --approve",
     ),
-    ("/resume", "", "go on with the last run where it stopped"),
+    (
+        "/loop",
+        "NAME",
+        "think in another loop, as with --loop; auto chooses",
+    ),
+    (
+        "/resume",
+        "[RUN]",
+        "go on with the last run, or that one, where it stopped",
+    ),
+    ("/diff", "", "show what the last run changed, as a patch"),
+    (
+        "/undo",
+        "",
+        "take back what the last run changed; asks first",
+    ),
+    (
+        "/trace",
+        "",
+        "show what happened in the last run, step by step",
+    ),
+    ("/cost", "", "say what the runs of this session have used"),
     ("/new", "", "begin a new session: forget what was said"),
     ("/help", "", "this"),
     ("/quit", "", "leave; so does Ctrl-D"),
 ];
 
 /// Returns the help.
-pub(super) fn help() -> String {
+pub(super) fn help(columns: Option<usize>) -> String {
     let mut text = String::from(
-        "A line is a goal; `\\` at its end goes on in the next line. While a run works, Ctrl-C lets \
-         it finish\nwhat is in hand, twice cuts it off. Every run knows what the ones before it \
-         said and saw.\n",
+        "A line is a goal; `\\` at its end goes on in the next line. @PATH gives it a file or a \
+         picture. While a run works, Ctrl-C lets it finish what it is doing, twice cuts it off. \
+         Every run knows what the ones before it said and saw.\n",
     );
     for (word, takes, does) in WORDS {
         let both = format!("{word} {takes}");
-        text.push_str(&format!("  {both:<14} {does}\n"));
+        // In a narrow terminal each explanation stands below its word.
+        if columns.is_some_and(|columns| columns < WIDE) {
+            text.push_str(&format!("  {both}\n    {does}\n"));
+        } else {
+            text.push_str(&format!("  {both:<16} {does}\n"));
+        }
     }
     text
 }
+
+/// Columns of a terminal that has room for the help in two columns.
+const WIDE: usize = 80;
 
 /// Understands a line; `None` if there is nothing on it.
 pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
@@ -75,7 +110,7 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         });
     };
     match (rest.is_empty(), takes.is_empty()) {
-        (true, false) => {
+        (true, false) if !takes.starts_with('[') => {
             return Err(Failure::usage(format!("`{known}` needs {takes}")));
         }
         (false, true) => {
@@ -88,11 +123,25 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         "/image" => Word::Image(path(rest)),
         "/model" => Word::Model(rest.to_owned()),
         "/approve" => Word::Approve(rest.parse().map_err(Failure::usage)?),
-        "/resume" => Word::Resume,
+        "/resume" => Word::Resume((!rest.is_empty()).then(|| rest.to_owned())),
+        "/loop" => Word::Loop(rest.to_owned()),
+        "/diff" => Word::Diff,
+        "/undo" => Word::Undo,
+        "/trace" => Word::Trace,
+        "/cost" => Word::Cost,
         "/new" => Word::New,
         "/quit" => Word::Quit,
         _ => Word::Help,
     }))
+}
+
+/// Returns the paths that a goal names with `@`.
+pub(super) fn named_files(goal: &str) -> Vec<PathBuf> {
+    // A backslash before a space belongs to the path.
+    let goal = goal.replace("\\ ", "\0");
+    let words = goal.split_whitespace();
+    let named = words.filter_map(|word| word.strip_prefix('@'));
+    named.map(|word| path(&word.replace('\0', " "))).collect()
 }
 
 /// A path as it was typed or completed: with `~`, and with a backslash before a space.
@@ -127,6 +176,11 @@ mod tests {
             Some(Word::Approve(Approve::Mode(gyrus_contract::Mode::Edits)))
         );
         assert_eq!(word("/quit"), Some(Word::Quit));
+        assert_eq!(word("/resume"), Some(Word::Resume(None)));
+        let run = Some("1a2b".to_owned());
+        assert_eq!(word("/resume 1a2b"), Some(Word::Resume(run)));
+        let files = named_files("what is @a\\ b.txt and x@y.z, @c?");
+        assert_eq!(files, ["a b.txt", "c?"].map(PathBuf::from));
         let error = |line: &str| understand(line).unwrap_err().to_string();
         assert!(error("/qiut").contains("did you mean `/quit`?"));
         assert!(error("/file").contains("needs PATH"));

@@ -31,7 +31,7 @@ fn another_process_says_yes() {
     let running = world.start(&["run", "go", "--on-ask", "wait"]);
     world.wait_for(asks);
     let listed = world.gyrus(&["approvals"]).exits(0).out;
-    assert!(listed.contains("┃ content: hello"), "{listed}");
+    assert!(listed.contains("┃ +hello"), "{listed}");
     assert_eq!(
         world.file(".envrc"),
         "",
@@ -82,8 +82,12 @@ fn a_parked_question_is_answered_and_resumed_once() {
     │ The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
     │ - writes .envrc, which is obeyed by direnv, when a person enters the folder
     │ as written by the model (unverified):
-    │ ┃ content: hello
-    │ ┃ path: .envrc
+    │ ┃ diff --git a/.envrc b/.envrc
+    │ ┃ new file mode 100644
+    │ ┃ --- /dev/null
+    │ ┃ +++ b/.envrc
+    │ ┃ @@ -0,0 +1,1 @@
+    │ ┃ +hello
     └───────────────────────────────────────────────────────────────────────
     the run waits for an answer: The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
       answer with `gyrus approve [run] 1.3` or `gyrus deny [run] 1.3`, then `gyrus resume [run]`

@@ -108,3 +108,33 @@ fn no_color_means_none() {
     assert!(!shown.contains('\x1b'), "{shown:?}");
     assert_eq!(terminal.exit_code(), Some(0));
 }
+
+#[test]
+fn words_wrap_at_any_width() {
+    let answer = "It is done, and this is a long answer that goes on and on. 日本語の長い文 also.";
+    let script = TWO_QUESTIONS.replace("\"asked\"", &format!("\"{answer}\""));
+    for columns in [20, 33] {
+        let world = World::new(&script);
+        let plain = [("NO_COLOR", "1")];
+        let start = |arguments: &[&str]| Terminal::start_in(&world, arguments, "", &plain, columns);
+        let Some(mut terminal) = start(&["run", "go", "--approve", "read-only"]) else {
+            return;
+        };
+        let mut shown = terminal.rest();
+        shown += &start(&["runs", "rm", "nosuchrun"]).unwrap().rest();
+        shown += &start(&["resume", "last"]).unwrap().rest();
+        for line in shown.split("\r\n") {
+            assert!(
+                gyrus_text::width(line) <= columns.into(),
+                "{columns}: {line:?} in {shown}"
+            );
+        }
+        // No word is broken that fits on a line.
+        for word in ["answer", "long", "goes"] {
+            assert!(
+                shown.split_whitespace().any(|one| one == word),
+                "{word}: {shown}"
+            );
+        }
+    }
+}

@@ -172,8 +172,14 @@ pub(crate) fn approve_as(world: &World, text: &str) {
 
 /// The parts of a diff, one a file.
 pub(crate) fn by_file(diff: &str) -> Vec<String> {
-    let parts = diff.split("\ndiff ").skip(1);
-    parts.map(|part| format!("diff {part}\n")).collect()
+    let parts = diff.split("\n\n").skip(1);
+    parts.map(|part| format!("{}\n", part.trim_end())).collect()
+}
+
+/// The path that a part of a diff is about.
+pub(crate) fn path_of(part: &str) -> String {
+    let header = part.lines().find(|line| line.starts_with("diff --git"));
+    gyrus_contract::path_of_header(header.unwrap()).unwrap()
 }
 
 const UNASKED: [&str; 6] = [
@@ -220,7 +226,7 @@ fn the_journal_of_a_small_changeset() {
         "grep -q stew notes/lunch.txt",
     ];
     let said = run(&world, &more).exits(0);
-    insta::assert_snapshot!(world.mask(&said.err), @r#"
+    insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · changeset · script/scripted · [folder]/work
     · CURATING_CONTEXT: looking for the files that the goal is about
     · AWAITING_CONTEXT_APPROVAL: 1 file (about 5 tokens)
@@ -229,20 +235,29 @@ fn the_journal_of_a_small_changeset() {
     → read_journal call Point Vertex everywhere
     ← (no run in this folder has ended before this one)
     • Now propose_changeset.
-    → propose_changeset summary=Point is called Vertex. changes=[{"content":"bread\n","path":"notes/dinner.txt","reason":"it is asked for"},{"edits":[{"new":"stew","old":"soup"}],"path":"notes/lunch.txt","reason":"notes/lunch.txt names it"}]
-    ← # Point is called Vertex.
-      diff notes/dinner.txt new
+    → propose_changeset changes=(2 files) summary=Point is called Vertex.
+    · AWAITING_PROPOSAL_APPROVAL: 2 files: 1 new: Point is called Vertex.
+    · APPLYING_CHANGESET: nobody is asked about it (configuration)
+    ← a patch:
+      # Point is called Vertex.
+      
       # it is asked for
+      diff --git a/notes/dinner.txt b/notes/dinner.txt
+      new file mode 100644
+      --- /dev/null
+      +++ b/notes/dinner.txt
       @@ -0,0 +1,1 @@
       +bread
-      diff notes/lunch.txt a513c567c1c72e25cf1d49e89fb3723e
+      
       # notes/lunch.txt names it
+      # made for a513c567c1c72e25cf1d49e89fb3723e
+      diff --git a/notes/lunch.txt b/notes/lunch.txt
+      --- a/notes/lunch.txt
+      +++ b/notes/lunch.txt
       @@ -1,1 +1,1 @@
       -soup on Mondays
       +stew on Mondays
-    · AWAITING_PROPOSAL_APPROVAL: 2 files: 1 new: Point is called Vertex.
-    · APPLYING_CHANGESET: nobody is asked about it (configuration)
-    → apply_changeset verify=grep -q stew notes/lunch.txt changes=[{"diff":"@@ -0,0 +1,1 @@\n+bread\n","path":"notes/dinner.txt"},{"before":"a513c567c1c72e25cf1d49e89fb3723e","diff":"@@ -1,1 +1,1 @@\n-soup on Mondays\n+stew on Mondays\n","path":"notes/lunch.txt"}]
+    → apply_changeset changes=(2 files) verify=grep -q stew notes/lunch.txt
     ← applied: 1 created, 1 replaced, 0 deleted
       verified:
       (no output)
@@ -253,7 +268,7 @@ fn the_journal_of_a_small_changeset() {
     ■ reached: the checks passed · 2 steps · [n] tokens · [time]
       evidence: applied: 1 created, 1 replaced, 0 deleted (2.6)
       evidence: `grep -q stew notes/lunch.txt` succeeded afterwards (2.6)
-    "#);
+    ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
     1.1 changeset.state looking for the files that the goal is about

@@ -213,6 +213,8 @@ fn the_journal_of_a_small_piece_of_work() {
     • Now write.
     → write content= path=done
     ← created `done` (0 bytes, 0 lines)
+      diff --git a/done b/done
+      new file mode 100644
     • Now submit.
     · phase: validating
     → shell timeout_seconds=600 command=test -f done

@@ -197,7 +197,7 @@ fn secrets_of_the_folder_are_in_no_blob_and_come_back() {
         assert_eq!(world.file(name), *content);
     }
     assert!(!work.join("made.yml").exists());
-    world.gyrus(&["runs", "rm", &run]).exits(0);
+    world.gyrus(&["runs", "rm", &run, "--yes"]).exits(0);
     assert!(
         holding(&journal, &token)
             .iter()
@@ -219,9 +219,11 @@ fn a_removed_run_is_gone_and_the_others_are_not() {
     world.run(&[]).exits(0);
     world.run(&[]).exits(0);
     let first = world.runs()[0].to_string();
-    world.gyrus(&["runs", "rm", &first, "nosuchrun"]).exits(2);
+    world
+        .gyrus(&["runs", "rm", &first, "nosuchrun", "--yes"])
+        .exits(2);
     assert_eq!(world.runs().len(), 2, "all or nothing");
-    world.gyrus(&["runs", "rm", &first]).exits(0);
+    world.gyrus(&["runs", "rm", &first, "--yes"]).exits(0);
     assert_eq!(world.runs().len(), 1);
     world.gyrus(&["replay", "last"]).exits(0);
 }
@@ -233,7 +235,7 @@ fn what_was_taken_back_of_a_removed_run_stays_the_persons() {
     let run = world.runs()[0].to_string();
     world.gyrus(&["undo", "last", "--yes"]).exits(0);
     assert_eq!(world.file("out.txt"), "");
-    let said = world.gyrus(&["runs", "rm", &run]).exits(0);
+    let said = world.gyrus(&["runs", "rm", &run, "--yes"]).exits(0);
     let kept = world.path("home/trash").join(&run);
     let place = said
         .err
@@ -392,7 +394,9 @@ fn the_folder_of_a_sandbox_goes_with_its_run() {
     let prune = ["runs", "prune", "--older-than", "0s"];
     world.gyrus(&prune).exits(0);
     assert_eq!(sandboxes(&world), [parked]);
-    world.gyrus(&["runs", "rm", &parked.to_string()]).exits(0);
+    world
+        .gyrus(&["runs", "rm", &parked.to_string(), "--yes"])
+        .exits(0);
     assert_eq!(sandboxes(&world), []);
 }
 

@@ -57,5 +57,8 @@ mod keeping;
 mod undoing;
 mod page;
 mod disks;
+mod documented;
+mod following;
+mod patches;
 mod demo;
 mod real_model;

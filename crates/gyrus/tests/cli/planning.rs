@@ -111,6 +111,12 @@ fn the_journal_of_a_small_plan() {
       2. list: because of 2
     → write content=# Notes path=notes/index.md
     ← created `notes/index.md` (8 bytes, 1 line)
+      diff --git a/notes/index.md b/notes/index.md
+      new file mode 100644
+      --- /dev/null
+      +++ b/notes/index.md
+      @@ -0,0 +1,1 @@
+      +# Notes
     · step 1 (`write`) worked
     → list notes
     ← index.md  8 bytes
@@ -378,6 +384,12 @@ fn a_failing_step_stops_the_plan() {
       3. write: because of 3
     → write path=a.txt content=kept
     ← created `a.txt` (5 bytes, 1 line)
+      diff --git a/a.txt b/a.txt
+      new file mode 100644
+      --- /dev/null
+      +++ b/a.txt
+      @@ -0,0 +1,1 @@
+      +kept
     · step 1 (`write`) worked
     → shell echo hopeless; exit 3
     ← failed: hopeless

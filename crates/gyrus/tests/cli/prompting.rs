@@ -48,6 +48,59 @@ fn a_conversation_at_a_terminal() {
 }
 
 #[test]
+fn what_can_be_said_beside_goals() {
+    let world = World::new(THREE_STEPS);
+    std::fs::write(world.work().join("notes.txt"), "noted\n").unwrap();
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.shows("❯");
+    terminal.types("/diff\r");
+    terminal.shows("there is no run in this session yet");
+    terminal.shows("❯");
+    terminal.types("/loop nosuch\r");
+    terminal.shows("there is no loop `nosuch`");
+    terminal.shows("❯");
+    terminal.types("/loop react\r");
+    terminal.shows("the next run thinks in it");
+    terminal.shows("❯");
+    // A file is completed, and comes with the goal.
+    terminal.types("read @no\t");
+    terminal.shows("@notes.txt");
+    terminal.types("\r");
+    terminal.shows("It says hello.");
+    terminal.shows("this session: 1 run · ");
+    terminal.shows("❯");
+    terminal.types("/cost\r");
+    terminal.shows("this session: 1 run · ");
+    terminal.shows("❯");
+    terminal.types("/trace\r");
+    terminal.shows("step 1 is complete");
+    terminal.shows("❯");
+    terminal.types("/diff\r");
+    terminal.shows("+hello");
+    terminal.shows("❯");
+    terminal.types("/undo\r");
+    terminal.shows("take this back? [y/N]");
+    terminal.types("y\r");
+    terminal.shows("taken back");
+    terminal.shows("❯");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert_eq!(world.file("out.txt"), "");
+    let entries = world.entries();
+    let Entry::RunStarted(started) = &entries[0] else {
+        panic!("{entries:?}")
+    };
+    assert_eq!(started.cognitive_loop, "react");
+    assert!(
+        format!("{:?}", started.context).contains("noted"),
+        "{started:?}"
+    );
+}
+
+#[test]
 fn an_interrupt_parks_the_run_and_not_the_conversation() {
     let world = World::new(crate::support::UNTIL_GO);
     let arguments = ["--workdir", ".", "--approve", "auto"];

@@ -18,6 +18,12 @@ fn the_work_is_done_and_shown() {
     • First a file.
     → write path=out.txt content=hello
     ← created `out.txt` (6 bytes, 1 line)
+      diff --git a/out.txt b/out.txt
+      new file mode 100644
+      --- /dev/null
+      +++ b/out.txt
+      @@ -0,0 +1,1 @@
+      +hello
     • Then the ledger.
     → shell cat out.txt >> ledger.txt
     ← (no output)

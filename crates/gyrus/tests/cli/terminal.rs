@@ -41,6 +41,17 @@ impl Terminal {
         typed_ahead: &str,
         environment: &[(&str, &str)],
     ) -> Option<Self> {
+        Self::start_in(world, arguments, typed_ahead, environment, 60)
+    }
+
+    /// In a terminal of this many columns.
+    pub(crate) fn start_in(
+        world: &World,
+        arguments: &[&str],
+        typed_ahead: &str,
+        environment: &[(&str, &str)],
+        columns: u16,
+    ) -> Option<Self> {
         if !works("setsid", &["--ctty", "--version"]) {
             eprintln!("skipped: there is no `setsid --ctty`");
             return None;
@@ -54,7 +65,7 @@ impl Terminal {
         let line: OwnedFd = rustix::fs::open(name, flags, Mode::empty()).unwrap();
         let size = Winsize {
             ws_row: 24,
-            ws_col: 60,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -100,6 +111,15 @@ impl Terminal {
             assert_ne!(read, 0, "`{words}` is never shown, only: {}", self.seen);
             self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
         }
+    }
+
+    /// Reads all that is still shown.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut bytes = [0; 4096];
+        while let Ok(read @ 1..) = self.screen.read(&mut bytes) {
+            self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        std::mem::take(&mut self.seen)
     }
 
     pub(crate) fn types(&mut self, text: &str) {

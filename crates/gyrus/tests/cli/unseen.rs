@@ -45,7 +45,7 @@ calls = [{{ tool = "finish", arguments = {{ reached = true, answer = "done" }} }
     is_clean(&said);
     assert!(said.err.contains("I ❤\u{fe0f} it."), "{}", said.err);
     // What a person decides on is shown to the last selector.
-    let card = "┃ content: ❤<U+FE0F> <U+009B>2J ␛[2J <U+202E>x <U+3164> <U+E0041> \
+    let card = "┃ +❤<U+FE0F> <U+009B>2J ␛[2J <U+202E>x <U+3164> <U+E0041> \
                 a<U+FE0F><U+E0100>";
     assert!(said.err.contains(card), "{}", said.err);
     let listed = world.gyrus(&["approvals"]).exits(0);

@@ -2,13 +2,15 @@
 
 mod check;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Price;
 use gyrus_models::{Blobs, Candidate, MeasuredModels, NoBlobs};
 use gyrus_text::visible;
+use serde_json::json;
 
+use super::listing::ListFlags;
 use crate::{
     Gyrus, discover, drive,
     exit::Code,
@@ -20,9 +22,12 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show which models can be asked, and what is known of them
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Models {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    list: ListFlags,
 }
 
 #[derive(Subcommand)]
@@ -34,14 +39,14 @@ impl Models {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             Some(Command::Check(check)) => check.execute(gyrus),
-            None => list(gyrus),
+            None => list(gyrus, &self.list),
         }
     }
 }
 
 /// The models that a run may ask, by provider: those that are configured, else those that are
 /// found.
-fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
+fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let config = gyrus.config()?;
     let runtime = drive::runtime()?;
     let catalogue = model_choice::catalogue(gyrus)?;
@@ -72,28 +77,58 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         );
     }
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+    // Several names can stand for one model, and one model for several strengths.
+    let mut shown = BTreeSet::new();
     for (name, how) in found {
-        let head = format!("{name} ({how})");
-        writeln!(out, "{}", painter.paint(Tone::Strong, &visible(&head)))?;
-        if name.starts_with("script:") {
+        let connected = if name.starts_with("script:") {
+            Ok(Vec::new())
+        } else {
+            runtime.block_on(model_choice::connected(&name, &keys, &catalogue, &blobs))
+        };
+        let mut models = Vec::new();
+        for candidate in connected.as_deref().unwrap_or_default() {
+            let model = candidate.model.name();
+            if shown.insert(model.to_owned()) {
+                let was_measured = measured.has(model);
+                models.push((measured.applied(candidate.clone()), was_measured));
+            }
+        }
+        let why = connected.err().map(|failure| failure.message);
+        let item = json!({
+            "name": name,
+            "found": how,
+            "models": models.iter().map(|(model, was)| facts(model, *was)).collect::<Vec<_>>(),
+            "missing": why,
+        });
+        if !flags.shows(&mut out, &item)? {
             continue;
         }
-        match runtime.block_on(model_choice::connected(&name, &keys, &catalogue, &blobs)) {
-            Ok(candidates) => {
-                for candidate in candidates {
-                    let was_measured = measured.has(candidate.model.name());
-                    let line = line(&measured.applied(candidate), was_measured);
-                    writeln!(out, "  {}", visible(&line))?;
-                }
-            }
-            Err(failure) => {
-                let text = visible(&failure.message).into_owned();
-                writeln!(out, "  {}", painter.paint(Tone::Bad, &text))?;
-            }
+        let head = format!("{name} ({how})");
+        writeln!(out, "{}", painter.paint(Tone::Strong, &visible(&head)))?;
+        for (model, was_measured) in &models {
+            writeln!(out, "  {}", visible(&line(model, *was_measured)))?;
+        }
+        if let Some(why) = why {
+            writeln!(out, "  {}", painter.paint(Tone::Bad, &visible(&why)))?;
         }
     }
     runtime.shutdown_background();
     Ok(Code::Reached)
+}
+
+/// Returns the facts about a model, for programs. Prices are in microdollars for a million tokens.
+fn facts(candidate: &Candidate, was_measured: bool) -> serde_json::Value {
+    let facts = &candidate.facts;
+    json!({
+        "model": candidate.model.name(),
+        "strength": candidate.tier.word(),
+        "window": facts.window,
+        "price": facts.price,
+        "tools": facts.tools,
+        "images": facts.images,
+        "schema": facts.schema,
+        "measured": was_measured,
+    })
 }
 
 /// Renders what is known of a model as a line.

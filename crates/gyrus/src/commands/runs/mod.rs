@@ -16,9 +16,12 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// List, look at, copy and remove runs; alone it lists them
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Runs {
     #[command(subcommand)]
     command: Option<RunsCommand>,
+    #[command(flatten)]
+    list: list::List,
 }
 
 #[derive(Subcommand)]
@@ -34,7 +37,7 @@ enum RunsCommand {
 
 impl Runs {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.command.unwrap_or(RunsCommand::List(list::List {})) {
+        match self.command.unwrap_or(RunsCommand::List(self.list)) {
             RunsCommand::List(list) => list.execute(gyrus),
             RunsCommand::Show(show) => show.execute(gyrus),
             RunsCommand::Rm(rm) => rm.execute(gyrus),

@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus::runtime::sandbox_folders;
 use gyrus_kernel::{family, log_name, undo};
 
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question::confirm};
 use gyrus_surfaces::console::put;
 
 /// Remove runs for good, with the runs that they started
@@ -15,6 +15,9 @@ pub(crate) struct Rm {
     /// The runs: `last`, an id, or the start or end of one
     #[arg(required = true)]
     runs: Vec<String>,
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 impl Rm {
@@ -37,6 +40,12 @@ impl Rm {
                 .hint(format!("stop it first: gyrus stop {name}")));
             }
         }
+        let names: Vec<String> = runs.iter().map(|run| run.short()).collect();
+        let all = gyrus_text::counted(names.len(), "run");
+        confirm(
+            &format!("remove {all} for good ({})", names.join(", ")),
+            self.yes,
+        )?;
         let home = gyrus.home()?;
         for run in runs {
             let trash = undo::forget(&store, run).map_err(Failure::failed)?;

@@ -50,6 +50,16 @@ impl Standing {
         })
     }
 
+    /// Returns the standing in one word, for programs.
+    pub(super) fn state(&self) -> &'static str {
+        match self {
+            Standing::Running { .. } => "running",
+            Standing::Parked(_) => "parked",
+            Standing::Over(_) => "over",
+            Standing::Unreadable(_) => "unreadable",
+        }
+    }
+
     /// Returns the standing in a few words.
     pub(super) fn words(&self) -> String {
         match self {

@@ -1,0 +1,66 @@
+//! `gyrus diff`
+
+use std::io::Write as _;
+
+use clap::Args;
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::undo;
+use gyrus_text::{counted, one_line};
+
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::{
+    console::{Painter, put},
+    output,
+    projection::patch_lines,
+};
+
+/// Show what a run changed in its folder, as a patch
+///
+/// It shows what `gyrus undo` would take back. Away from a terminal it is a patch for `git apply`:
+/// gyrus diff last > changes.patch
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// Show only what changed after this step; 0 is before the run
+    #[arg(long, value_name = "STEP", default_value_t = 0)]
+    since: u32,
+}
+
+impl Diff {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let store = gyrus.store()?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        show(gyrus, &store, run, self.since)
+    }
+}
+
+/// Prints what a run changed after a step.
+pub(crate) fn show(gyrus: &Gyrus, store: &Store, run: RunId, since: u32) -> Result<Code, Failure> {
+    let failed = |error| super::undo::failure(error, run);
+    let found = undo::plan(store, run, since).map_err(failed)?;
+    let (patch, left_out) = found.patch(store).map_err(failed)?;
+    let mut out = output::standard();
+    if out.is_terminal() {
+        let painter = Painter::new(&out, gyrus.environment.plain);
+        for (tone, line) in patch_lines(&patch).filter(|_| !patch.is_empty()) {
+            writeln!(out, "{}", painter.paint(tone, line))?;
+        }
+    } else {
+        out.raw().write_all(patch.as_bytes())?;
+    }
+    out.flush()?;
+    if !left_out.is_empty() {
+        let paths: Vec<_> = left_out.iter().map(|path| one_line(path)).collect();
+        put(&format!(
+            "left out, because it was changed since or is not kept as text ({}): {}\n",
+            counted(paths.len(), "path"),
+            paths.join(", ")
+        ))?;
+    }
+    if patch.is_empty() && left_out.is_empty() {
+        put("nothing that the run changed is still as it left it\n")?;
+    }
+    Ok(Code::Reached)
+}

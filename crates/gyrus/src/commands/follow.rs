@@ -1,0 +1,110 @@
+//! `gyrus follow`
+
+use std::time::Duration;
+
+use clap::Args;
+use gyrus_contract::{OnAsk, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::{Ending, Entry, Finished, log_name};
+use gyrus_surfaces::{
+    console::{Console, Painter, put},
+    notify::Notifier,
+    watching::{Person, Until, Views, Watching, live_replies},
+};
+
+use crate::{Gyrus, drive, exit::Code, failure::Failure};
+
+/// Interval at which it is checked whether the process that drives the run is alive.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Watch a run that another process drives
+///
+/// Everything that happened is shown, then what happens, until the run ends or parks; the exit code
+/// is that of the run. Ctrl-C ends only the watching.
+#[derive(Args)]
+pub(crate) struct Follow {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// Print its entries as JSON, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Follow {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let store = gyrus.store()?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        follow(gyrus, &store, run, self.json)
+    }
+}
+
+/// Watches a run to its end, or to where it parks.
+pub(crate) fn follow(
+    gyrus: &Gyrus,
+    store: &Store,
+    run: RunId,
+    json: bool,
+) -> Result<Code, Failure> {
+    let runtime = drive::runtime()?;
+    let done = runtime.block_on(async {
+        // The models are in another process.
+        let (_live, replies) = live_replies();
+        let painter = Painter::new(&std::io::stderr(), gyrus.environment.plain);
+        let person = if json {
+            Person::Program
+        } else {
+            let console = Console::new(store.clone(), run, painter, OnAsk::Wait, None);
+            Person::Console(Box::new(console))
+        };
+        let views = Views {
+            person,
+            notifier: Notifier::new(None, OnAsk::Wait),
+            trace: None,
+            editor: None,
+        };
+        let watching = Watching::start(store.clone(), run, 1, Vec::new(), views, replies);
+        let watched = tokio::select! {
+            watched = end_of(store, run) => Some(watched?),
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                None
+            }
+        };
+        let Some((last, finished)) = watched else {
+            watching.finish(Until::Now).await?;
+            put("\nno longer watched; the run goes on\n")?;
+            return Ok(Code::Interrupted);
+        };
+        watching.finish(Until::Entry(last)).await?;
+        match finished {
+            Some(finished) => drive::ended(store, finished, json, false, &painter),
+            None => {
+                let name = run.short();
+                put(&format!(
+                    "the process that drove the run died; to go on: gyrus resume {name}\n"
+                ))?;
+                Ok(Code::Interrupted)
+            }
+        }
+    });
+    runtime.shutdown_background();
+    done
+}
+
+/// Waits until nobody drives the run. Returns its last entry, and how it ended; `None` if it did
+/// not say.
+async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Failure> {
+    let name = log_name(run);
+    while store.holder(&name)?.is_some() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let reader = store.reader(&name)?;
+    let last = reader.entries_back()?.next().transpose()?;
+    let seq = last.as_ref().map_or(0, |entry| entry.seq);
+    let finished = |ending: Ending, spent| Finished { run, ending, spent };
+    Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
+        Some(Ok(Entry::RunEnded(ended))) => (seq, Some(finished(ended.ending, ended.spent))),
+        Some(Ok(Entry::RunParked(parked))) => (seq, Some(finished(parked.ending, parked.spent))),
+        _ => (seq, None),
+    })
+}

@@ -1,0 +1,26 @@
+//! Questions about what cannot be taken back.
+
+use gyrus_surfaces::terminal;
+
+use crate::failure::Failure;
+
+/// Asks the person at the terminal, unless they said yes by a flag.
+///
+/// # Errors
+/// Returns an error when the answer is no, or when nobody can be asked.
+pub(crate) fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !terminal::can_ask() {
+        return Err(
+            Failure::usage(format!("to {what}, you must be asked first"))
+                .hint("do it at a terminal, or say yes with --yes"),
+        );
+    }
+    if terminal::says_yes(&format!("{what}? [y/N] "))? {
+        Ok(())
+    } else {
+        Err(Failure::failed("nothing was removed"))
+    }
+}
