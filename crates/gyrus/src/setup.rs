@@ -176,11 +176,16 @@ impl Setup {
     fn new_key(&self, catalogue: &Catalogue, provider: &str) -> Result<Option<NewKey>, Failure> {
         let variable = variable(catalogue, provider)?;
         let source = if let Some(name) = &self.key_env {
+            let name = shell_word(name)?;
+            if env::variable(name).is_none() {
+                return Err(Failure::usage(format!("the variable `{name}` is not set"))
+                    .hint("set it and try again; nothing was stored"));
+            }
             // Another variable than the provider's own.
-            if *name == variable {
+            if name == variable {
                 return Ok(None);
             }
-            Source::Command(format!("printenv {}", shell_word(name)?))
+            Source::Command(format!("printenv {name}"))
         } else if let Some(file) = &self.key_file {
             let file = std::path::absolute(file).map_err(|error| {
                 Failure::usage(format!("invalid path {}", file.display())).because(&error)
