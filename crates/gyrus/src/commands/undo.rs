@@ -1,9 +1,6 @@
 //! `gyrus undo`
 
-use std::{
-    io::{self, BufRead},
-    path::Path,
-};
+use std::path::Path;
 
 use clap::Args;
 use gyrus_contract::RunId;
@@ -103,11 +100,7 @@ impl Undo {
         if self.json || !terminal::can_ask() {
             return Ok(false);
         }
-        terminal::forget_what_was_typed();
-        put("take this back? [y/N] ")?;
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line)?;
-        Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+        Ok(terminal::says_yes("take this back? [y/N] ")?)
     }
 
     fn carry_out(
