@@ -97,27 +97,68 @@ function boxOfRun({ first, last }, element) {
   return union(boxOfContents(first), boxOfContents(last));
 }
 
-// Whether a field can be seen itself. Else its label is what a person clicks.
+// Whether a field can be seen itself. Else its label, or the box around it, is what a person clicks.
 function hasOwnBox(field) {
-  return field.checkVisibility(VISIBLE) && isBoxOfOwn(edges(field.getBoundingClientRect()));
+  return field.checkVisibility(VISIBLE) && isBoxOfOwn(field, edges(field.getBoundingClientRect())) && !isClippedAway(field);
 }
 
 const VISIBLE = { visibilityProperty: true };
+const OPAQUE_TOO = { visibilityProperty: true, opacityProperty: true };
 
-function isBoxOfOwn([left, top, right, bottom]) {
+function isBoxOfOwn(element, [left, top, right, bottom]) {
   if (right - left <= 2 || bottom - top <= 2) return false;
-  // What lies before the page's beginning is where no scrolling reaches.
-  return (right > 0 || right > -scrollX) && (bottom > 0 || bottom > -scrollY);
+  if (right > 0 && bottom > 0) return true;
+  // What lies before the beginning of the page and of all that scrolls is where no scrolling reaches.
+  let [across, down] = [0, 0];
+  for (let at = element; at instanceof Element; at = hostOrParent(at)) {
+    across += at.scrollLeft;
+    down += at.scrollTop;
+  }
+  return right > -across && bottom > -down;
 }
 
-// What is clicked instead of a field that has no box of its own, or the element itself.
-function standInOf(element) {
-  if (!element.labels?.length || hasOwnBox(element)) return element;
-  for (const label of element.labels) {
-    if (label.checkVisibility({ visibilityProperty: true, opacityProperty: true })) return label;
+// How many elements around a field are looked at for one that shows nothing of what is in it.
+const MOST_WRAPPERS = 4;
+const CLIPS_ALL = /^(inset\((50|100)%|circle\(0)/;
+
+// The wrapper, or the field itself, that leaves nothing to be seen: for screen readers, pages keep
+// native fields in boxes of one pixel.
+function clipOf(field) {
+  let isAbsolute = false;
+  for (let at = field, level = 0; at && at !== document.body && level <= MOST_WRAPPERS; at = hostOrParent(at), level += 1) {
+    const style = styleOf(at);
+    const { position } = style;
+    const isOut = position === "absolute" || position === "fixed";
+    if (CLIPS_ALL.test(style.clipPath) || isOut && isEmptyClip(style.clip)) return at;
+    const holds = at !== field && (!isAbsolute || position !== "static");
+    if (holds && overflowOf(style) !== "visible" && style.display !== "contents" && Math.max(at.clientWidth, at.clientHeight) <= 2) return at;
+    isAbsolute = isOut || isAbsolute && position === "static";
   }
-  return element;
+  return null;
 }
+
+const isClippedAway = (field) => clipOf(field) !== null;
+
+function isEmptyClip(clip) {
+  const sides = clip.match(/-?[\d.]+px/g)?.map(parseFloat) || [];
+  return sides.length === 4 && (sides[1] - sides[3] <= 1 || sides[2] - sides[0] <= 1);
+}
+
+// What is clicked instead of a field that has no box of its own, or the element itself: a label, or
+// the painted box that the hidden wrapper of the field stands in.
+function standInOf(element) {
+  if (!FIELDS.has(element.localName) && !element.labels?.length || hasOwnBox(element)) return element;
+  for (const label of element.labels || []) {
+    if (label.checkVisibility(OPAQUE_TOO) && !isClippedAway(label)) return label;
+  }
+  if (element.tabIndex < 0 || element.closest("[aria-hidden=true]")) return element;
+  const wrapper = clipOf(element);
+  const box = wrapper && hostOrParent(wrapper);
+  const stands = box instanceof Element && box.checkVisibility(OPAQUE_TOO) && isBoxOfOwn(box, edges(box.getBoundingClientRect()));
+  return stands && box.querySelectorAll(USED).length === 1 ? box : element;
+}
+
+const FIELDS = new Set(["input", "select", "textarea"]);
 
 // Whether something else lies over the middle of what is seen of an element.
 function isCovered(element, box, seen) {
@@ -134,7 +175,7 @@ function isCovered(element, box, seen) {
   const part = overlap(best, seen);
   const hit = hitAt((part[0] + part[2]) / 2, (part[1] + part[3]) / 2);
   if (!hit) return false;
-  return !(contains(element, hit) || contains(hit, element) || belongsTo(hit, element));
+  return !(contains(element, hit) || contains(hit, element) || belongsTo(hit, element) || contains(standInOf(element), hit));
 }
 
 // A label's click goes to its field; a map's area lies over its picture.

@@ -201,6 +201,7 @@ function valueOf(element, role) {
     case "input":
       switch (element.type) {
         case "checkbox": case "radio": case "button": case "submit": case "reset": case "image": return null;
+        case "range": return element.getAttribute("aria-valuetext") || element.value;
         case "file": return Array.from(element.files, (file) => file.name).join(", ");
         default: return element.value;
       }

@@ -16,11 +16,16 @@ function tell(w, element, look, outer, at) {
   if (role === "img" && !isClickable && (outer.isQuiet || outer.isUsed)) return null;
   if (!at.isShown && (style.visibility !== "visible" || !element.checkVisibility())) return null;
   let box = boxOf(element, display);
-  if (isOperable && element.labels?.length && !(at.isShown ? isBoxOfOwn(box) : hasOwnBox(element))) {
-    const label = standInOf(element);
-    if (label === element) return null;
-    w.labelled.add(element);
-    box = edges(label.getBoundingClientRect());
+  let { room } = at;
+  const isField = isOperable && (FIELDS.has(name) || element.labels?.length);
+  if (isField && !(at.isShown ? isBoxOfOwn(element, box) && !isClippedAway(element) : hasOwnBox(element))) {
+    const standIn = standInOf(element);
+    if (standIn === element && element.labels?.length) return null;
+    if (standIn !== element) {
+      w.labelled.add(element);
+      box = edges(standIn.getBoundingClientRect());
+      room = at.outside || room;
+    }
   }
   const area = (box[2] - box[0]) * (box[3] - box[1]);
   if (isOperable && area <= 0 || role === "canvas" && area <= 2) return null;
@@ -28,20 +33,19 @@ function tell(w, element, look, outer, at) {
   let bits = isClickable ? STATE.clickable : 0;
   if (scrolls) bits |= STATE.scrolls;
   if (w.run && isClickable) w.run.uses += 1;
-  const node = tellAs(w, element, role || "generic", box, at, bits);
+  const node = tellAs(w, element, role || "generic", box, at, bits, room);
   if (!node) return null;
   if (isOperable) at.isUsed = true;
   return node;
 }
 
 // With its name, value and states, at a box that need not be its own.
-function tellAs(w, element, role, box, at, bits = 0) {
+function tellAs(w, element, role, box, at, bits = 0, { seen, reach } = at.room) {
   const isOperable = OPERABLE.has(role);
   const uses = isOperable || bits & STATE.clickable;
   bits |= statesOf(element, role);
   if (at.isInert) bits |= STATE.disabled;
   if (element === w.focused) bits |= STATE.focused;
-  const { seen, reach } = at.room;
   const hasArea = box[2] > box[0] && box[3] > box[1];
   if (hasArea && isEmpty(overlap(box, seen)) && !isOnEdge(box, seen)) {
     // What no scrolling shows may still be reached with keys; what is folded away may not.
@@ -91,11 +95,18 @@ function valueTold(w, element, role, bits) {
 
 // A box that reacts to clicks is called by the words in it, unless they name what can be ticked there.
 function labelOfBox(element, role) {
-  const name = nameOf(element, "generic");
+  const name = nameOf(element, "generic") || (SHAPES.has(element.localName) ? nameOfShape(element) : "");
   return name || !ONE_OF_MANY.has(role) && element.querySelector(TICKED) ? name : withoutSecrets(textOf(element));
 }
 
 const TICKED = "input[type=radio], input[type=checkbox], [role=radio], [role=checkbox], [role=switch]";
+
+// A shape of a drawing is called by its title or, if it is the only one in its group, by the group's.
+function nameOfShape(shape) {
+  const group = shape.parentNode;
+  const isAlone = group.localName === "g" && Array.prototype.filter.call(group.children, (one) => SHAPES.has(one.localName)).length === 1;
+  return withoutSecrets(tidy(svgName(shape) || (isAlone ? svgName(group) || textOf(group) : "")));
+}
 
 // Nothing tells which elements a page listens on; these are its ways to say so.
 function isForClicks(element, style, outer) {

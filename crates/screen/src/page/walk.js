@@ -149,6 +149,8 @@ class Standing {
     this.depth = outer.depth;
     this.parent = outer.parent;
     this.room = room;
+    // The room around a wrapper that leaves nothing of what is in it to be seen.
+    this.outside = outer.outside || null;
     this.absolute = position === "static" ? outer.absolute : room;
     this.fixed = outer.fixed;
     this.isQuiet = outer.isQuiet === true;
@@ -182,6 +184,7 @@ function overflowOf(style) {
 
 function clip(element, overflow, at) {
   const room = roomInside(element, overflow, at.room);
+  if (isEmpty(room.reach)) at.outside ||= at.room;
   if (at.absolute === at.room || at.position !== "static") at.absolute = room;
   at.room = room;
 }
