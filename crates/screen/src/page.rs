@@ -19,6 +19,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/aim.js"),
     include_str!("page/guard.js"),
     include_str!("page/change.js"),
+    include_str!("page/blank.js"),
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, through, own, prepare, begin, end, change, settled, holds,\n",

@@ -33,7 +33,7 @@ function goesOn() {
     const moves = nearest(box, USABLE) || box.querySelector(USABLE);
     if (moves && isInView(box)) return "an animation of " + words(moves) + " is running";
   }
-  return "";
+  return isBlank() ? DRAWING : "";
 }
 
 // Shadow roots that are known here.
@@ -83,7 +83,10 @@ async function settled(limit) {
   let waiting = "";
   while (still < 2) {
     if (look !== looks) return JSON.stringify("another look");
-    if (performance.now() > end) return JSON.stringify(waiting || "the page does not stand still");
+    if (performance.now() > end) {
+      staysBlank ||= waiting === DRAWING;
+      return JSON.stringify(waiting || "the page does not stand still");
+    }
     await frame();
     waiting = goesOn();
     const now = boxes(scopes);

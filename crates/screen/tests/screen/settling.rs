@@ -59,3 +59,28 @@ async fn a_page_that_never_rests_is_given_up() {
     assert!(matches!(view.rest, Rest::GaveUp { .. }), "{:?}", view.rest);
     assert!(begun.elapsed().as_secs() < 40);
 }
+
+/// A page that is read to its end may have drawn nothing yet.
+#[tokio::test]
+async fn the_first_look_waits_for_first_content_and_says_if_there_is_none() {
+    if !has_browser() {
+        return;
+    }
+    for part in ["all", "main"] {
+        let world = World::at(
+            &format!("settle-drawing.html#{part}=1200"),
+            Launch::default(),
+        )
+        .await;
+        world.id("Drawn").await;
+    }
+    let world = World::at("settle-drawing.html#all", Launch::default()).await;
+    let drawing = "still drawing: nothing is on it yet";
+    let open = json!({"url": world.address("settle-drawing.html?again#all")});
+    let opened = world.act("open_url", open).await;
+    assert!(opened.text.contains(drawing), "{}", opened.text);
+    // It may have nothing to show, and is waited for once.
+    let begun = Instant::now();
+    assert_eq!(world.look().await.rest, Rest::Quiet);
+    assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
+}
