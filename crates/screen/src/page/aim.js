@@ -56,12 +56,23 @@ function coreOf(element) {
   return said && said === tidy(element.textContent) ? inner[0] : null;
 }
 
+// What takes the clicks of an element that takes none itself, as a caption in a drawing or in a
+// button: what lies below it in the box around it.
+function bodyOf(element) {
+  for (let at = element; at && at !== document.body; at = around(at)) {
+    if (getComputedStyle(at).pointerEvents !== "none") return at === element || at instanceof SVGSVGElement ? null : at;
+    if (matches(at, USABLE)) return null;
+  }
+  return null;
+}
+
 // Whether what lies at a point is the element, or a part of it that nothing else can be done with.
 function landsOn(hit, element, loosely) {
   const core = coreOf(element);
+  const others = [core, standInOf(element), bodyOf(element)];
   if (hit && matches(hit, USABLE) && coreOf(hit) === element) return true;
   for (let at = hit; at; at = around(at)) {
-    if (at === core || isSameControl(at, element)) return true;
+    if (others.includes(at) || isSameControl(at, element)) return true;
     if (!loosely && matches(at, USABLE)) return false;
   }
   return false;
@@ -105,10 +116,13 @@ function areaRectangles(area) {
   return [{ x: box.x + left, y: box.y + top, width: Math.max(...across) - left, height: Math.max(...down) - top }];
 }
 
+// The element, its labels, and what stands for it.
+const partsOf = (element) => [...new Set([standInOf(element), element, ...element.labels || []])];
+
 // Where a person would point. A tab is its link; of rows and items all that is no other's is theirs.
 function surfacesOf(element) {
   const core = coreOf(element);
-  const own = [element, ...(element.labels || [])];
+  const own = partsOf(element);
   if (!core) return own;
   return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
 }
@@ -123,19 +137,35 @@ function pointOf(element, loosely) {
       }
     }
   }
-  return null;
+  return pointsOnLines(element).find(({ x, y }) => landsOn(hitAt(x, y), element, loosely)) || null;
+}
+
+// Lines of a drawing that are tried, and where along them.
+const MOST_LINES = 8;
+const ALONG = [.5, .25, .75, .1, .9];
+
+// On the lines of a drawing, which fill little of the box around them.
+function pointsOnLines(element) {
+  if (!(element instanceof SVGElement)) return [];
+  const shapes = [element, ...Element.prototype.querySelectorAll.call(element, "path, line, polyline, polygon, rect, circle, ellipse")];
+  const lines = shapes.filter((one) => one instanceof SVGGeometryElement).slice(0, MOST_LINES);
+  return lines.flatMap((line) => {
+    const [length, toScreen] = [line.getTotalLength(), line.getScreenCTM()];
+    const points = toScreen ? ALONG.map((part) => line.getPointAtLength(length * part).matrixTransform(toScreen)) : [];
+    return points.map(({ x, y }) => ({ x, y }));
+  });
 }
 
 // What lies over an element that cannot be reached.
 function coverOf(element) {
-  const surface = [element, ...(element.labels || [])].find((one) => rectangles(one).length);
+  const surface = partsOf(element).find((one) => rectangles(one).length);
   const rect = surface && rectangles(surface)[0];
   const hit = rect && hitAt(rect.x + rect.width / 2, rect.y + rect.height / 2);
   return hit ? words(hit) : null;
 }
 
 function scrollTo(element) {
-  const surface = [element, ...(element.labels || [])].find((one) => Element.prototype.getClientRects.call(one).length);
+  const surface = partsOf(element).find((one) => Element.prototype.getClientRects.call(one).length);
   (surface || element).scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
 }
 
@@ -258,6 +288,16 @@ function startsOf(element, purpose, key) {
   }
 }
 
+// What takes keys without being a field: cells of a grid, drawings, and fields of the page's making.
+const TAKES_KEYS = new Set(["gridcell", "cell", "columnheader", "rowheader", "grid", "treegrid", "row", "textbox", "searchbox",
+  "combobox", "spinbutton", "application", "canvas"]);
+
+// Whether an element that can have the keyboard does something with keys other than being pressed.
+function takesKeys(element) {
+  const role = roleOf(element);
+  return element.hasAttribute("tabindex") && !element.matches(":disabled") && (TAKES_KEYS.has(role) || !role);
+}
+
 // How text gets into a field: by keys, by setting it, or not at all.
 function kindOf(element) {
   if (element instanceof HTMLSelectElement) return "select";
@@ -267,7 +307,8 @@ function kindOf(element) {
     return matches(element, WRITABLE) ? "line" : "control";
   }
   if (element instanceof HTMLTextAreaElement) return "text";
-  return nearest(element, EDITABLE) || document.designMode === "on" ? "rich" : "control";
+  if (nearest(element, EDITABLE) || document.designMode === "on") return "rich";
+  return takesKeys(element) ? "keys" : "control";
 }
 
 function statesAsWords(element, role) {

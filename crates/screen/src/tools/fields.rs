@@ -75,7 +75,7 @@ impl Action for TypeTextCall {
             "select" => return refuse("is a list: use select_option"),
             "file" => return refuse("takes files: use upload_file"),
             "set" => return doing.set(&spot, &text, given).await,
-            "line" if text.contains(['\n', '\r']) => {
+            "line" | "keys" if text.contains(['\n', '\r']) => {
                 return refuse("takes one line only: leave the line breaks out");
             }
             _ => {}
@@ -91,6 +91,10 @@ impl Action for TypeTextCall {
         let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
         if self.submit {
             return Ok(doing.told(&format!("{done} and pressed Enter"), &effects));
+        }
+        // What only takes keys holds no text to compare.
+        if focus.kind == "keys" {
+            return Ok(doing.told(&done, &effects));
         }
         let ask = format!(
             "gyrus.holds({}, {}, {})",
@@ -204,10 +208,11 @@ impl Doing<'_> {
         focus: &Focus,
         text: &str,
     ) -> Result<Effects, Failure> {
-        let prepared = if call.replace {
-            "gyrus.selectAll()"
-        } else {
-            "gyrus.toEnd()"
+        let prepared = match (focus.kind.as_str(), call.replace) {
+            // There is no text to select: what takes keys decides where they go.
+            ("keys", _) => "'true'",
+            (_, true) => "gyrus.selectAll()",
+            (_, false) => "gyrus.toEnd()",
         };
         let standing = self.session.watch(&self.tab, Some(spot), "key").await;
         let input = async {
@@ -263,7 +268,7 @@ impl Doing<'_> {
             }
             focus = asking().await?.map_err(broke)?;
         }
-        let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich");
+        let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich" | "keys");
         if !focus.has || !takes_text {
             return Err(Failure::Refused(format!(
                 "refused: {} takes no text: the keyboard is at {}",

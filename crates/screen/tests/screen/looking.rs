@@ -163,6 +163,32 @@ async fn painted_boxes_stand_for_their_fields() {
     }
 }
 
+/// Pages of components keep native fields in wrappers of one pixel, for keys and screen readers.
+#[tokio::test]
+async fn a_field_in_a_hidden_wrapper_stands_where_its_stand_in_is() {
+    let lines = r#"
+        radiogroup "Size"
+        radio "Small" [Checked]
+        radio "Large"
+        switch "Night mode"
+        slider "Level" = "30"
+        checkbox "Label after its field"
+        button "Town"
+    "#;
+    check("look-wrapped.html", lines, &["GHOST", r#""text""#]).await;
+    let Some(view) = seen("look-wrapped.html").await else {
+        return;
+    };
+    for (name, width) in [
+        ("Small", 200),
+        ("Level", 20),
+        ("Label after its field", 200),
+    ] {
+        let bounds = named(&view, name).bounds.unwrap();
+        assert_eq!(bounds.width, width, "{name}: {bounds:?}");
+    }
+}
+
 #[tokio::test]
 async fn pictures_rich_text_and_names_in_any_script_are_told() {
     let lines = r#"

@@ -45,6 +45,69 @@ async fn a_control_and_what_takes_its_clicks_are_one() {
     assert!(log.contains(&"top:click:TD".to_owned()), "{log:?}");
 }
 
+/// A click on a field in a hidden wrapper goes to its label, or to the box that it stands in.
+#[tokio::test]
+async fn a_field_in_a_hidden_wrapper_is_used_through_its_stand_in() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("look-wrapped.html", Launch::default()).await;
+    for (name, field) in [
+        ("Large", "large.checked"),
+        ("Night mode", "night.checked"),
+        ("Label after its field", "after.checked"),
+    ] {
+        let on = world.id(name).await;
+        changes(&world, "click", json!({"on": on})).await;
+        assert_eq!(world.eval(field).await, json!(true), "{name}");
+    }
+    let on = world.id("Level").await;
+    changes(&world, "press_key", json!({"on": on, "key": "ArrowRight"})).await;
+    assert_eq!(world.eval("level.value").await, json!("31"));
+    world.log().await;
+    world.act("click", json!({"on": on})).await;
+    let log = world.log().await;
+    assert!(log.contains(&"top:click:thumb".to_owned()), "{log:?}");
+}
+
+/// A node of a drawing is made of shapes, words that take no clicks, and lines.
+#[tokio::test]
+async fn what_is_drawn_is_reached_by_its_shape_and_by_its_words() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-drawing.html", Launch::default()).await;
+    let view = world.look().await;
+    let of = |role: &str, name: &str| {
+        let is_it = |one: &&gyrus_contract::Element| one.role == role && one.name == name;
+        let found = view.elements.iter().find(is_it);
+        found
+            .unwrap_or_else(|| panic!("{name}: {view:#?}"))
+            .id
+            .to_string()
+    };
+    for (role, name, hit) in [
+        ("generic", "Inject", "down:body"),
+        ("text", "Inject", "down:body"),
+        ("generic", "Debug", "down:second"),
+        ("generic", "The wire", "down:wire"),
+    ] {
+        world.log().await;
+        let done = world.act("click", json!({"on": of(role, name)})).await;
+        let log = world.log().await;
+        assert!(
+            log.contains(&hit.to_owned()),
+            "{name}: {log:?}: {}",
+            done.text
+        );
+    }
+    let (from, to) = (of("text", "Inject"), of("generic", "Debug"));
+    world.log().await;
+    let dragged = world.act("drag", json!({"from": from, "to": to})).await;
+    assert!(!dragged.is_error, "{}", dragged.text);
+    assert!(world.log().await.contains(&"down:body".to_owned()));
+}
+
 /// A form that has just come takes text, and the same key again and again moves a slider.
 #[tokio::test]
 async fn what_came_by_itself_is_no_reason_to_overlook_an_input() {
@@ -158,6 +221,30 @@ async fn words_are_selected_and_a_caret_that_moves_is_a_change() {
         world.eval("long.selectionEnd - long.selectionStart").await,
         world.eval("long.value.length").await
     );
+}
+
+/// Cells take keys without being fields; what comes of them is told.
+#[tokio::test]
+async fn a_cell_that_takes_keys_is_typed_into() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-cells.html", Launch::default()).await;
+    let on = world.id("Tea").await;
+    let typed = json!({"on": on, "text": "Mint tea", "submit": true});
+    changes(&world, "type_text", typed).await;
+    assert_eq!(world.eval("a1.textContent").await, json!("Mint tea"));
+    let on = world.id("12").await;
+    let said = changes(&world, "type_text", json!({"on": on, "text": "34"})).await;
+    assert!(said.contains("textbox"), "{said}");
+    changes(&world, "press_key", json!({"key": "Enter"})).await;
+    assert_eq!(world.eval("b1.textContent").await, json!("34"));
+    let on = world.id("Fixed").await;
+    let still = world.act("type_text", json!({"on": on, "text": "x"})).await;
+    assert_eq!(still.verdict, ActionVerdict::NoEffect, "{}", still.text);
+    let on = world.id("Press").await;
+    let pressed = world.act("type_text", json!({"on": on, "text": "x"})).await;
+    assert_eq!(pressed.verdict, ActionVerdict::Refused, "{}", pressed.text);
 }
 
 /// Items of a list that is sorted by dragging and cells of a grid can be named.
