@@ -2,7 +2,11 @@
 
 use gyrus_contract::{Element, ElementState, View};
 
-use super::{render::Budget, words::quoted};
+use super::{
+    place::{beside, middle},
+    render::Budget,
+    words::quoted,
+};
 
 /// Maximum number of characters of a usable element's name.
 pub(super) const OPERABLE: usize = 80;
@@ -26,19 +30,28 @@ pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String 
         OPERABLE
     };
     let mut line = format!("{} {}", element.id, role(element));
-    if !element.name.trim().is_empty() {
+    if element.name.trim().is_empty() {
+        line.push_str(&middle(view, index));
+        // A picture shows what it is beside.
+        if !budget.with_picture {
+            line.extend(beside(view, index));
+        }
+    } else {
         line.push_str(&format!(" {}", quoted(&element.name, most)));
     }
     let masked = element.states.contains(&ElementState::Masked);
     if let Some(value) = element.value.as_ref().filter(|_| !masked) {
         line.push_str(&format!(" = {}", quoted(value, most)));
     }
-    let states: Vec<_> = element
+    let mut states: Vec<_> = element
         .states
         .iter()
         .filter(|state| !budget.with_picture || !SEEN.contains(state))
         .filter_map(|state| word(*state))
         .collect();
+    if masked && let Some(value) = &element.value {
+        states.push(if value.is_empty() { "empty" } else { "filled" });
+    }
     if !states.is_empty() {
         line.push_str(&format!(" ({})", states.join(", ")));
     }

@@ -13,6 +13,7 @@ mod actions;
 mod prompt;
 mod line;
 mod native;
+mod place;
 mod render;
 mod reply;
 #[cfg(test)]

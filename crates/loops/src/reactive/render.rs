@@ -226,6 +226,9 @@ fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
             lines.push(format!("still busy: {}", quoted(waiting_for, 80)))
         }
         Rest::Gone => lines.push("the page went away while it was read".to_owned()),
+        Rest::Quiet if is_blank(view) => {
+            lines.push("nothing is on the page yet; it may still be drawing".to_owned())
+        }
         Rest::Quiet | Rest::Dialog | Rest::Held => {}
     }
     lines.extend(
@@ -235,6 +238,12 @@ fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
             .map(|what| format!("not readable: {}", quoted(what, 80))),
     );
     lines
+}
+
+/// Whether a page was read, and nothing was on it.
+fn is_blank(view: &View) -> bool {
+    let is_page = !["", "about:blank"].contains(&view.address.as_str());
+    is_page && view.elements.is_empty() && view.unread.is_empty()
 }
 
 fn scrolled(view: &View) -> Option<String> {

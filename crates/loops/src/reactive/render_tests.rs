@@ -50,6 +50,45 @@ fn beside_a_picture_only_what_can_be_used_is_listed() {
 }
 
 #[test]
+fn a_secret_is_told_as_filled_or_empty() {
+    let page = "textbox Password /masked/=•••\ntextbox Again /masked/=\n";
+    let page = samples::page("https://a.test/", "", page);
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    b1 textbox "Password" (masked, filled)
+    b2 textbox "Again" (masked, empty)
+    "#);
+}
+
+#[test]
+fn what_has_no_name_has_a_place() {
+    let page = "button\ntext Volume\nbutton Mute\nlink\n";
+    let page = samples::page("https://a.test/", "", page);
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    b1 button at 50,9, above "Volume"
+    "Volume"
+    b3 button "Mute"
+    b4 link at 50,69, below "Mute"
+    "#);
+    insta::assert_snapshot!(lines(&page, PICTURE).0, @r#"
+    page at "https://a.test/"
+    b1 button at 50,9
+    b3 button "Mute"
+    b4 link at 50,69
+    "#);
+}
+
+#[test]
+fn a_page_with_nothing_on_it_is_told() {
+    let page = samples::page("https://a.test/", "", "");
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    nothing is on the page yet; it may still be drawing
+    "#);
+}
+
+#[test]
 fn beside_a_picture_a_row_is_told_where_nothing_else_names_it() {
     let page = |buttons: [&str; 4]| {
         let [a, b, c, d] = buttons;

@@ -214,8 +214,12 @@ impl Action for TakeScreenshotCall {
 
 fn line(element: &Element) -> String {
     let mut line = format!("{} {} “{}”", element.id, element.role, element.name);
-    if let Some(value) = &element.value {
-        line.push_str(&format!(" = “{value}”"));
+    let is_masked = element.states.contains(&ElementState::Masked);
+    match &element.value {
+        Some(value) if is_masked && value.is_empty() => line.push_str(" (empty)"),
+        Some(_) if is_masked => line.push_str(" (filled)"),
+        Some(value) => line.push_str(&format!(" = “{value}”")),
+        None => {}
     }
     match element.bounds {
         None => line.push_str(" (not painted)"),
