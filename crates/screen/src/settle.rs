@@ -6,7 +6,8 @@
 //! change, by a timer that is not visible, is a change of its own.
 //!
 //! Requests that never end by themselves do not count: streams of events, sockets, beacons, media,
-//! and fetches that go on for longer than [`LONG`], unless the input asked for them at once.
+//! and fetches that go on for longer than [`LONG`], unless the input asked for them at once. What an
+//! input makes a page send over a socket is answered within a second, or never (see `Sockets`).
 
 use std::time::{Duration, Instant};
 
@@ -71,17 +72,19 @@ impl Session {
             let now = Instant::now();
             let left = deadline.saturating_duration_since(now);
             let going = going_on(&self.state(), &tab, now);
-            match going {
-                GoingOn::Over(rest) => return rest,
+            match &going {
+                GoingOn::Over(rest) => return rest.clone(),
                 GoingOn::Something { what, .. } if left.is_zero() => {
-                    return Rest::GaveUp { waiting_for: what };
+                    let waiting_for = what.clone();
+                    return Rest::GaveUp { waiting_for };
                 }
                 GoingOn::Something { until, .. } => {
                     let wake =
                         until.map_or(left, |until| left.min(until.saturating_duration_since(now)));
                     // The activity may cease to count by its age alone, which causes no event.
                     let wake = wake.max(Duration::from_millis(1));
-                    self.wait(wake, |state| is_different(state, &tab)).await;
+                    self.wait(wake, |state| is_different(state, &tab, &going))
+                        .await;
                 }
                 GoingOn::Nothing => {
                     let disturbed = self.wait(left + GRACE, |state| {
@@ -124,10 +127,9 @@ impl Session {
 }
 
 /// Whether the tab's activity differs from before.
-fn is_different(state: &State, tab: &TabState) -> Option<()> {
+fn is_different(state: &State, tab: &TabState, before: &GoingOn) -> Option<()> {
     let going = going_on(state, tab, Instant::now());
-    let over = !matches!(going, GoingOn::Something { .. }) || state.active != Some(tab.number);
-    over.then_some(())
+    (going != *before || state.active != Some(tab.number)).then_some(())
 }
 
 fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
@@ -155,6 +157,9 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
         Some(frame) if frame.loading => return something("the page, which is being loaded", None),
         Some(frame) if frame.world.is_some() => {}
         _ => return something("the page, which is on its way", None),
+    }
+    if let Some(until) = state.sockets.answer_until(&tab.session, now) {
+        return something("an answer over the page's socket", Some(until));
     }
     if state.requests.is_empty() {
         return GoingOn::Nothing;

@@ -4,11 +4,13 @@
 mod events;
 mod held;
 mod holding;
+mod sockets;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
 use held::Holdings;
 pub(crate) use held::{Holding, Stopped, Wake};
 pub(crate) use holding::KINDS;
+use sockets::Sockets;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -40,6 +42,7 @@ pub(crate) struct State {
     pub(crate) active: Option<u32>,
     /// Requests in progress, by session and number.
     pub(crate) requests: BTreeMap<(String, String), Request>,
+    pub(crate) sockets: Sockets,
     /// The last downloads.
     pub(crate) downloads: VecDeque<DownloadOf>,
     /// Number of downloads that have begun.

@@ -60,6 +60,7 @@ struct Ended {
     focus: bool,
     scroll: bool,
     selection: bool,
+    drawn: bool,
     quiet: u32,
     noise: u32,
     first: String,
@@ -176,6 +177,9 @@ impl Session {
         }
         if ended.iter().any(|(_, ended)| ended.selection) {
             words.push("what is selected, or the caret, is elsewhere".to_owned());
+        }
+        if ended.iter().any(|(_, ended)| ended.drawn) {
+            words.push("what is drawn on a canvas is different".to_owned());
         }
         let focus = ended.iter().find(|(_, ended)| ended.focus);
         let focused = focus.map(|(_, ended)| format!("the keyboard is now at {}", ended.focused));

@@ -10,6 +10,9 @@ const NEARBY: usize = 12;
 /// Maximum distance of those words in pixels.
 const FAR: i32 = 200;
 
+/// Maximum height of something that an element lies in, as a multiple of its own.
+const ROW: i32 = 3;
+
 /// Maximum number of characters of those words.
 const WORDS: usize = 24;
 
@@ -35,8 +38,9 @@ pub(super) fn beside(view: &View, index: usize) -> Option<String> {
         let across = gap((own.x, own.width), (bounds.x, bounds.width));
         let down = gap((own.y, own.height), (bounds.y, bounds.height));
         let side = match (across, down) {
-            // What lies in larger things is not told apart by their names.
-            (0, 0) if bounds.width > own.width || bounds.height > own.height => return None,
+            // What lies in large things is not told apart by their names.
+            (0, 0) if bounds.height / ROW > own.height => return None,
+            (0, 0) if bounds.height >= own.height && bounds.width > own.width => "in",
             (0, 0) => "around",
             (1.., 0) => "right of",
             (_, 0) => "left of",
@@ -44,10 +48,12 @@ pub(super) fn beside(view: &View, index: usize) -> Option<String> {
             (0, _) => "above",
             _ => return None,
         };
-        let distance = across.saturating_abs().max(down.saturating_abs());
-        (distance <= FAR).then_some((distance, side, &other.name))
+        let (across, down) = (across.saturating_abs(), down.saturating_abs());
+        // Words in the same line say more.
+        let rank = across.max(down.saturating_mul(2));
+        (across.max(down) <= FAR).then_some((rank, side, &other.name))
     });
-    let (_, side, name) = near.min_by_key(|(distance, ..)| *distance)?;
+    let (_, side, name) = near.min_by_key(|(rank, ..)| *rank)?;
     Some(format!(", {side} {}", quoted(name, WORDS)))
 }
 

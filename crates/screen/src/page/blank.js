@@ -24,6 +24,25 @@ function isBlank() {
   return !staysBlank;
 }
 
+// What stands in for a part until it is drawn: it says that it is busy, or has the usual name and no words.
+const STANDS_IN = "[aria-busy=true], [class*=skeleton i], [data-testid*=skeleton i]";
+// So long is waited for one part, in milliseconds.
+const PART = 2000;
+const MOST_PARTS = 100;
+const partsSince = new WeakMap();
+
+function isPartBlank() {
+  const now = performance.now();
+  return [...document.querySelectorAll(STANDS_IN)].slice(0, MOST_PARTS).some((part) => {
+    if (part.textContent.trim() && part.ariaBusy !== "true" || !isInView(part) || !part.checkVisibility(VISIBLE)) return false;
+    if (!partsSince.has(part)) partsSince.set(part, now);
+    return now - partsSince.get(part) < PART;
+  });
+}
+
+// What of the page is still being drawn, in words.
+const drawing = () => (isBlank() ? DRAWING : isPartBlank() ? "a part of the page that is still being drawn" : "");
+
 // Words that are painted, or something to see or to use.
 function holdsContent(element, budget) {
   if (!element || --budget.left < 0) return !!element;

@@ -72,6 +72,25 @@ function pixelsOf(canvas) {
   }
 }
 
+// Canvases in view that are compared.
+const MOST_CANVASES = 4;
+
+function canvasesInView() {
+  return [...document.getElementsByTagName("canvas")].filter((one) => isInView(one) && one.checkVisibility()).slice(0, MOST_CANVASES);
+}
+
+// What stands on each canvas in view.
+const drawn = () => new Map(canvasesInView().map((one) => [one, pixelsOf(one)]));
+
+// The canvases that stand still for two frames: others are drawn again and again by themselves.
+async function stillDrawn() {
+  const was = drawn();
+  if (!was.size) return was;
+  await frame();
+  await frame();
+  return new Map([...drawn()].filter(([one, pixels]) => was.get(one) === pixels));
+}
+
 const GROUP = "form, fieldset, ul, ol, dl, table, select, [role=listbox], [role=list], [role=grid], [role=tree], " +
   "[role=menu], [role=radiogroup], [role=tablist], [role=table], [role=group]";
 
@@ -124,8 +143,9 @@ function prepare() {
 }
 
 // Remembers how things stand, and arms the guard.
-function begin(number, kind) {
+async function begin(number, kind) {
   watch();
+  const canvases = await stillDrawn();
   note(observer.takeRecords());
   const now = performance.now();
   for (const [element, at] of byItself) if (now - at >= RECENTLY) byItself.delete(element);
@@ -134,7 +154,7 @@ function begin(number, kind) {
   fresh = new WeakSet();
   prepared = 0;
   const element = number ? elementOf(number) : null;
-  marked = { element, signature: signature(element) };
+  marked = { element, signature: signature(element), canvases };
   if (kind) arm(number, kind);
   return "true";
 }
@@ -167,6 +187,7 @@ function end() {
     group: differs("fields") || differs("group") && !isNoisyWithin(groupOf(control)),
     focus: differs("focus"), scroll: differs("scroll"), // A caret comes and goes with the keyboard.
     selection: differs("selection") && (hasSelection() || now.selection !== "" && !differs("focus")),
+    drawn: [...marked?.canvases || []].some(([one, pixels]) => one.isConnected && isInView(one) && pixelsOf(one) !== pixels),
     quiet: quiet.length, noise: elements.length - quiet.length,
     first: quiet.length ? words(quiet[0]).slice(0, 80) : "",
     focused: words(keyboard()).slice(0, 100), guard: disarm(),

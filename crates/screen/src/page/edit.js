@@ -33,6 +33,20 @@ function setValue(number, text) {
   return JSON.stringify({ holds: field.value === text, value: field.value });
 }
 
+// A slider is set beside what is wanted, from where a key moves it there: pages act on the key.
+function setBeside(number, text) {
+  const slider = controlOf(number);
+  if (!(slider instanceof HTMLInputElement) || slider.type !== "range" || slider.value === text) return JSON.stringify("");
+  slider.focus();
+  slider.value = text;
+  if (slider.value !== text) return JSON.stringify("");
+  const isLeast = Number(text) <= Number(slider.min || 0);
+  if (isLeast) slider.stepUp();
+  else slider.stepDown();
+  report(slider);
+  return JSON.stringify(isLeast ? "ArrowDown" : "ArrowUp");
+}
+
 // Everything in the field that has the keyboard.
 function selectAll() {
   const field = keyboard();

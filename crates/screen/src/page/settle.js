@@ -33,7 +33,7 @@ function goesOn() {
     const moves = nearest(box, USABLE) || box.querySelector(USABLE);
     if (moves && isInView(box)) return "an animation of " + words(moves) + " is running";
   }
-  return isBlank() ? DRAWING : "";
+  return drawing();
 }
 
 // Shadow roots that are known here.

@@ -535,6 +535,8 @@ impl State {
                     self.requests.insert(key(will.request_id), request);
                 }
             }
+            "Network.webSocketFrameSent" => self.sockets.sent(event.session),
+            "Network.webSocketFrameReceived" => self.sockets.received(event.session),
             "Network.responseReceived" => {
                 let of: OfRequest = event.params()?;
                 self.requests.get_mut(&key(of.request_id))?.answered = true;

@@ -325,8 +325,13 @@ impl Doing<'_> {
         standing: &Standing,
         input: impl Future<Output = Result<(), CdpError>>,
     ) -> Result<Effects, Failure> {
-        self.session.state().acted = Some(Instant::now());
+        {
+            let mut state = self.session.state();
+            state.acted = Some(Instant::now());
+            state.sockets.input_begins();
+        }
         let sent = self.session.unless_held(&self.tab, input).await;
+        self.session.state().sockets.input_ends();
         match sent {
             // A page that is held up now was held up by the input.
             Ok(Ok(()))

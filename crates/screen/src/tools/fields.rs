@@ -281,9 +281,15 @@ impl Doing<'_> {
     /// Sets the value of a field with a picker, whose parts cannot all be reached by keys.
     async fn set(&self, spot: &Spot, text: &str, given: &str) -> Result<ToolOutput, Failure> {
         let standing = self.session.watch(&self.tab, Some(spot), "").await;
-        let ask = format!("gyrus.setValue({}, {})", spot.number(), quoted(text));
+        let (number, quoted) = (spot.number(), quoted(text));
+        let ask = format!("gyrus.setValue({number}, {quoted})");
         let mut held = None;
         let input = async {
+            let beside = format!("gyrus.setBeside({number}, {quoted})");
+            let key: String = self.session.ask(&spot.frame, &beside).await?;
+            if let Ok(key) = Chord::parse(&key) {
+                self.session.strike(&self.tab, &key).await?;
+            }
             held = Some(self.session.ask::<Held>(&spot.frame, &ask).await?);
             Ok(())
         };

@@ -14,6 +14,7 @@ use axum::{
     response::{Html, IntoResponse, Redirect},
     routing::{any, get},
 };
+use futures_util::{SinkExt as _, StreamExt as _};
 use gyrus_contract::{
     ActionVerdict, Aim, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
     Look, ResolvedCall, ResolvedPath, Screen, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
@@ -214,6 +215,24 @@ impl World {
             .await;
         serde_json::from_value(log).unwrap_or_default()
     }
+}
+
+/// Answers every message over a web socket with itself, after a while; returns its port.
+pub(crate) async fn echo() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+                while let Some(Ok(message)) = socket.next().await {
+                    tokio::time::sleep(Duration::from_millis(400)).await;
+                    let _ = socket.send(message).await;
+                }
+            });
+        }
+    });
+    port
 }
 
 async fn slow(extract::Path(ms): extract::Path<u64>) -> impl IntoResponse {

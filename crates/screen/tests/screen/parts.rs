@@ -65,6 +65,14 @@ async fn a_field_in_a_hidden_wrapper_is_used_through_its_stand_in() {
     changes(&world, "press_key", json!({"on": on, "key": "ArrowRight"})).await;
     assert_eq!(world.eval("level.value").await, json!("31"));
     world.log().await;
+    // Pages take a slider's value over when a key is released.
+    changes(&world, "type_text", json!({"on": on, "text": "70"})).await;
+    assert_eq!(world.eval("level.value").await, json!("70"));
+    let log = world.log().await;
+    assert!(
+        log.contains(&"top:keydown:level=ArrowUp".to_owned()),
+        "{log:?}"
+    );
     world.act("click", json!({"on": on})).await;
     let log = world.log().await;
     assert!(log.contains(&"top:click:thumb".to_owned()), "{log:?}");

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use gyrus_contract::Rest;
+use gyrus_contract::{ActionVerdict, Rest};
 use gyrus_screen::Launch;
 use serde_json::json;
 
 use crate::{
-    hands::World,
+    hands::{World, echo},
     player::{By, try_often},
     support::has_browser,
 };
@@ -83,4 +83,28 @@ async fn the_first_look_waits_for_first_content_and_says_if_there_is_none() {
     let begun = Instant::now();
     assert_eq!(world.look().await.rest, Rest::Quiet);
     assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
+}
+
+/// A page whose server draws it over a socket, and one that paints on a canvas, change as well.
+#[tokio::test]
+async fn an_answer_over_a_socket_and_a_painted_canvas_are_effects() {
+    if !has_browser() {
+        return;
+    }
+    let page = format!("act-answers.html#{}", echo().await);
+    let world = World::at(&page, Launch::default()).await;
+    world.eval("new Promise((open) => { if (socket.readyState === 1) open(); else socket.onopen = open; })").await;
+    let asked = world
+        .act("click", json!({"on": world.id("Ask").await}))
+        .await;
+    assert_eq!(asked.verdict, ActionVerdict::Changed, "{}", asked.text);
+    assert_eq!(world.eval("answer.textContent").await, json!("heard"));
+    // Beside a canvas that is painted all the time, which is no effect.
+    let sheet = world.eval("over.getBoundingClientRect().top").await;
+    let middle = sheet.as_f64().unwrap() + 50.0;
+    for (x, verdict) in [(50.0, false), (150.0, true)] {
+        let clicked = world.act("click", json!({"at": [x, middle]})).await;
+        let painted = clicked.text.contains("on a canvas");
+        assert_eq!(painted, verdict, "{}", clicked.text);
+    }
 }
