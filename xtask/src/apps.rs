@@ -6,9 +6,18 @@ use anyhow::{Context, ensure};
 
 use crate::{error::CannotStart, repository};
 
-const PYTHON: [&str; 3] = ["django==5.2.*", "jupyterlab==4.*", "datasette==0.65.*"];
+const PYTHON: [&str; 6] = [
+    "django==5.2.*",
+    "jupyterlab==4.*",
+    "datasette==0.65.*",
+    "streamlit==1.*",
+    "gradio==6.*",
+    "wagtail==8.*",
+];
 
-const JAVASCRIPT: [&str; 14] = [
+const JAVASCRIPT: [&str; 16] = [
+    "node-red@4",
+    "tiddlywiki@5",
     "monaco-editor@0.52",
     "@excalidraw/excalidraw@0.18",
     "react@18",

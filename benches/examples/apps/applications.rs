@@ -24,6 +24,11 @@ pub(crate) enum Server {
     Django,
     Jupyter,
     Datasette,
+    Streamlit,
+    Gradio,
+    Wagtail,
+    NodeRed,
+    TiddlyWiki,
     /// Files of the packages, and small pages of ours around them.
     Files,
 }
@@ -413,6 +418,115 @@ pub(crate) const APPLICATIONS: &[Application] = &[
             ),
         ],
     },
+    Application {
+        name: "Streamlit",
+        server: Server::Streamlit,
+        states: &[
+            ("widgets", "/", &[WIDGETS]),
+            (
+                "list",
+                "/",
+                &[
+                    WIDGETS,
+                    Click("main .stSelectbox button"),
+                    Until("document.querySelector('[role=option]')"),
+                ],
+            ),
+            (
+                "dialog",
+                "/",
+                &[
+                    WIDGETS,
+                    Click(".st-key-ask button"),
+                    Until("document.querySelector('[role=dialog] button')"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "Gradio",
+        server: Server::Gradio,
+        states: &[
+            ("form", "/", &[BLOCKS]),
+            (
+                "table",
+                "/",
+                &[
+                    BLOCKS,
+                    Click("[role=tab]:nth-of-type(2)"),
+                    Until("document.querySelector('[role=gridcell]')?.offsetHeight"),
+                ],
+            ),
+            (
+                "files",
+                "/",
+                &[
+                    BLOCKS,
+                    Click("[role=tab]:nth-of-type(3)"),
+                    Until("document.querySelector('.upload-container, [aria-label*=upload]')"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "Node-RED",
+        server: Server::NodeRed,
+        states: &[
+            ("flow", "/", &[FLOW]),
+            (
+                "edit",
+                "/",
+                &[
+                    FLOW,
+                    Run("RED.editor.edit(RED.nodes.node('debug1'))"),
+                    Until("document.querySelector('#node-input-name')?.offsetHeight"),
+                ],
+            ),
+            (
+                "menu",
+                "/",
+                &[
+                    FLOW,
+                    Click("#red-ui-header-button-sidemenu"),
+                    Until("document.querySelector('#menu-item-import')?.offsetHeight"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "TiddlyWiki",
+        server: Server::TiddlyWiki,
+        states: &[
+            ("story", "/", &[WIKI]),
+            (
+                "editor",
+                "/",
+                &[
+                    WIKI,
+                    Click(".tc-page-controls button[aria-label='new tiddler']"),
+                    Until("document.querySelector('.tc-edit-texteditor')"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "Wagtail",
+        server: Server::Wagtail,
+        states: &[
+            ("dashboard", "/admin/", &[SIGN_IN, SIGNED_IN]),
+            ("pages", "/admin/pages/3/", &[SIGN_IN, SIGNED_IN]),
+            (
+                "editor",
+                "/admin/pages/3/edit/",
+                &[
+                    SIGN_IN,
+                    SIGNED_IN,
+                    Until("document.querySelector('#id_title')"),
+                ],
+            ),
+            ("upload", "/admin/images/add/", &[SIGN_IN, SIGNED_IN]),
+        ],
+    },
 ];
 
 const MONACO: Step =
@@ -423,3 +537,13 @@ const MUI: Step = Until("document.querySelector('.MuiPagination-root')");
 const SWAGGER: Step = Until("document.querySelectorAll('.opblock').length > 10");
 const GRID: Step = Until("document.querySelectorAll('.ag-row').length > 10");
 const MAP: Step = Until("document.querySelectorAll('.leaflet-marker-icon').length > 5");
+const WIDGETS: Step = Until("document.querySelectorAll('input[type=range]').length > 3");
+const BLOCKS: Step = Until("document.querySelectorAll('input[type=radio]').length > 2");
+const FLOW: Step = Until("document.querySelectorAll('g.red-ui-flow-node-group').length > 1");
+const WIKI: Step = Until("document.querySelector('.tc-tiddler-frame')");
+const SIGN_IN: Step = Run(
+    "if (document.querySelector('#id_password')) { document.querySelector('#id_username').value = 'admin'; \
+     document.querySelector('#id_password').value = 'admin'; document.querySelector('form.login-form, form').submit(); }",
+);
+const SIGNED_IN: Step =
+    Until("!document.querySelector('#id_password') && document.readyState === 'complete'");

@@ -49,11 +49,23 @@ function usable(roles, focusable, ...given) {
     return false;
   };
   const SPREAD = [.5, .15, .85, .3, .7];
+  // The box around the pixel in which pages keep native fields for keys and screen readers.
+  const around = (element) => {
+    let at = parentOf(element);
+    for (let level = 0; at && level < 4; level += 1, at = parentOf(at)) {
+      const { width, height } = at.getBoundingClientRect();
+      if (width <= 2 && height <= 2) return element.tabIndex >= 0 ? [parentOf(at)] : [];
+    }
+    return [];
+  };
+  const partsOf = (element) => [element, ...element.labels || [], ...element.matches("input, select, textarea") ? around(element) : []];
   const isHit = (element) => {
-    for (const one of [element, ...element.labels || []]) {
+    const parts = partsOf(element);
+    for (const one of parts) {
       for (const rect of one.getClientRects()) {
         for (const across of SPREAD) for (const down of SPREAD) {
-          if (holds(element, hit(rect.left + rect.width * across, rect.top + rect.height * down))) return true;
+          const there = hit(rect.left + rect.width * across, rect.top + rect.height * down);
+          if (holds(element, there) || parts.length > 1 && one !== element && holds(one, there)) return true;
         }
       }
     }
@@ -70,7 +82,7 @@ function usable(roles, focusable, ...given) {
     return {
       element, why: [...why].sort().join("+"), inside,
       what: `${word}${element.type ? `[${element.type}]` : ""}.${[...element.classList].slice(0, 3).join(".")} “${says.replace(/\s+/g, " ").trim().slice(0, 50)}”`,
-      boxes: [own, ...labels.map(box), ...element.firstElementChild ? [painted(element)] : []],
+      boxes: [...partsOf(element).map(box), ...element.firstElementChild ? [painted(element)] : []],
       has_keyboard: document.activeElement === element,
       is_sized: own[2] >= 1 && own[3] >= 1 || labels.some((one) => isSized(box(one))),
       in_view: isInView(own) || labels.some((one) => isInView(box(one))),
@@ -86,18 +98,21 @@ function usable(roles, focusable, ...given) {
   }
   for (const one of list) {
     if (one.hit || !one.is_sized || !one.element.isConnected) continue;
-    const hidden = [];
-    for (let at = parentOf(one.element); at; at = parentOf(at)) {
-      const { overflowX, overflowY } = getComputedStyle(at);
-      if (/hidden|clip/.test(overflowX + overflowY) && at !== document.body && at !== document.documentElement) {
-        hidden.push([at, overflowX, overflowY, at.scrollLeft, at.scrollTop]);
+    for (const part of partsOf(one.element)) {
+      if (one.hit) break;
+      const hidden = [];
+      for (let at = parentOf(part); at; at = parentOf(at)) {
+        const { overflowX, overflowY } = getComputedStyle(at);
+        if (/hidden|clip/.test(overflowX + overflowY) && at !== document.body && at !== document.documentElement) {
+          hidden.push([at, overflowX, overflowY, at.scrollLeft, at.scrollTop]);
+        }
       }
-    }
-    one.element.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
-    one.hit = isHit(one.element);
-    // Nobody but a script can scroll what hides its overflow.
-    for (const [at, across, down, left, top] of hidden) {
-      if (/hidden|clip/.test(across) && at.scrollLeft !== left || /hidden|clip/.test(down) && at.scrollTop !== top) one.scripted = true;
+      part.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+      one.hit = isHit(one.element);
+      // Nobody but a script can scroll what hides its overflow.
+      one.scripted = hidden.some(([at, across, down, left, top]) =>
+        /hidden|clip/.test(across) && at.scrollLeft !== left || /hidden|clip/.test(down) && at.scrollTop !== top);
+      if (one.scripted) one.hit = false;
     }
   }
   return JSON.stringify(list.map(({ element, ...told }) => told));

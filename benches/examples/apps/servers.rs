@@ -54,50 +54,37 @@ pub(crate) async fn start(server: Server, installed: &Path) -> anyhow::Result<Ru
         .port();
     let work = installed.join("work");
     std::fs::create_dir_all(&work)?;
-    let program = |name: &str| {
-        let mut command = Command::new(installed.join("venv/bin").join(name));
-        command
-            .current_dir(&work)
-            .env("HOME", &work)
-            .stdin(Stdio::null());
-        command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true);
-        command
-    };
     let mut command = match server {
         Server::Django => {
-            let mut command = program("python");
+            let mut command = python(installed, &work, "python");
             command
                 .arg(format!("{OURS}/admin.py"))
                 .arg(port.to_string());
             command
         }
-        Server::Jupyter => {
-            let notebooks = work.join("notebooks");
-            std::fs::create_dir_all(&notebooks)?;
-            std::fs::write(notebooks.join("demo.ipynb"), notebook())?;
-            std::fs::write(notebooks.join("notes.md"), "# Notes\n")?;
-            let mut command = program("jupyter");
-            let options = [
-                "lab",
-                "--no-browser",
-                "--allow-root",
-                "--IdentityProvider.token=",
-                "--LabApp.news_url=",
-            ];
+        Server::Jupyter => jupyter(installed, &work, port)?,
+        Server::Streamlit | Server::Gradio | Server::Wagtail | Server::NodeRed => {
+            drawn(server, installed, &work, port).await?
+        }
+        Server::TiddlyWiki => {
+            let wiki = work.join("wiki");
+            if !wiki.exists() {
+                let mut init = node(installed, &work, "tiddlywiki");
+                let made = init.arg(&wiki).args(["--init", "server"]).status().await?;
+                ensure!(made.success(), "the wiki could not be made");
+            }
+            let mut command = node(installed, &work, "tiddlywiki");
             command
-                .args(options)
-                .arg(format!("--port={port}"))
-                .arg("--ServerApp.port_retries=0")
-                .current_dir(notebooks);
+                .arg(&wiki)
+                .arg("--listen")
+                .arg(format!("port={port}"));
             command
         }
         Server::Datasette | Server::Files => {
-            let made = program("python").args(["-c", SHOP]).status().await?;
+            let mut make = python(installed, &work, "python");
+            let made = make.args(["-c", SHOP]).status().await?;
             ensure!(made.success(), "the tables of Datasette could not be made");
-            let mut command = program("datasette");
+            let mut command = python(installed, &work, "datasette");
             command.args(["serve", "shop.db", "--port", &port.to_string()]);
             command
         }
@@ -117,6 +104,99 @@ pub(crate) async fn start(server: Server, installed: &Path) -> anyhow::Result<Ru
         origin: format!("http://127.0.0.1:{port}"),
         _child: Some(child),
     })
+}
+
+fn quiet(program: PathBuf, work: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(work)
+        .env("HOME", work)
+        .stdin(Stdio::null());
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+fn python(installed: &Path, work: &Path, name: &str) -> Command {
+    quiet(installed.join("venv/bin").join(name), work)
+}
+
+fn node(installed: &Path, work: &Path, name: &str) -> Command {
+    quiet(installed.join("npm/node_modules/.bin").join(name), work)
+}
+
+fn jupyter(installed: &Path, work: &Path, port: u16) -> anyhow::Result<Command> {
+    let notebooks = work.join("notebooks");
+    std::fs::create_dir_all(&notebooks)?;
+    std::fs::write(notebooks.join("demo.ipynb"), notebook())?;
+    std::fs::write(notebooks.join("notes.md"), "# Notes\n")?;
+    let options = [
+        "lab",
+        "--no-browser",
+        "--allow-root",
+        "--IdentityProvider.token=",
+        "--LabApp.news_url=",
+    ];
+    let mut command = python(installed, work, "jupyter");
+    command
+        .args(options)
+        .arg(format!("--port={port}"))
+        .arg("--ServerApp.port_retries=0")
+        .current_dir(notebooks);
+    Ok(command)
+}
+
+/// Makes a site of Wagtail with one administrator.
+const SITE: &str = "wagtail start shop wagtail && cd wagtail && python manage.py migrate && \
+    python manage.py shell -c \"from django.contrib.auth.models import User; \
+    User.objects.create_superuser('admin', 'admin@shop.example', 'admin')\"";
+
+/// Applications whose server draws the page, or keeps what is drawn.
+async fn drawn(
+    server: Server,
+    installed: &Path,
+    work: &Path,
+    port: u16,
+) -> anyhow::Result<Command> {
+    let site = work.join("wagtail");
+    if server == Server::Wagtail && !site.exists() {
+        std::fs::create_dir_all(&site)?;
+        let path = installed.join("venv/bin").display().to_string() + ":/usr/bin:/bin";
+        let mut make = quiet("/bin/sh".into(), work);
+        let made = make.args(["-c", SITE]).env("PATH", path).status().await?;
+        ensure!(made.success(), "the site of Wagtail could not be made");
+    }
+    if server == Server::NodeRed {
+        let folder = work.join("nodered");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("settings.js"), include_str!("nodered.js"))?;
+        std::fs::write(folder.join("flows.json"), include_str!("flows.json"))?;
+        let mut command = node(installed, work, "node-red");
+        command.arg("--userDir").arg(folder);
+        command.args(["--port", &port.to_string(), "flows.json"]);
+        return Ok(command);
+    }
+    let mut command = python(installed, work, "python");
+    match server {
+        Server::Streamlit => {
+            command.args(["-m", "streamlit", "run"]);
+            command.arg(format!("{OURS}/widgets_streamlit.py"));
+            command.args(["--server.headless=true", "--browser.gatherUsageStats=false"]);
+            command.arg(format!("--server.port={port}"));
+        }
+        Server::Gradio => {
+            command.arg(format!("{OURS}/widgets_gradio.py"));
+            command.arg(port.to_string());
+            command.env("GRADIO_ANALYTICS_ENABLED", "False");
+        }
+        _ => {
+            command.args(["manage.py", "runserver", "--noreload"]);
+            command.arg(port.to_string()).current_dir(site);
+        }
+    }
+    Ok(command)
 }
 
 fn notebook() -> String {

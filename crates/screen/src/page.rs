@@ -23,7 +23,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, through, own, prepare, begin, end, change, settled, holds,\n",
-    "  setValue, setBeside, selectAll, toEnd, focus, choose, select, read, scrollState, scrolled, controlOf, passed, typed }; })();\n",
+    "  setValue, setBeside, beforeKeys, afterFirst, typedText, selectAll, toEnd, focus, focusSoon, choose, select, read, scrollState, scrolled, controlOf, passed, typed }; })();\n",
     "\nglobalThis.gyrus = { walk, walkOncePainted, hear, suspects, adopt, secretBoxes, elementOf,\n",
     "  ...hands };\n",
     "})();",

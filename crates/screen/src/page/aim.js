@@ -170,7 +170,7 @@ function scrollTo(element) {
 }
 
 const words = (element) => {
-  if (element === document.body) return "body";
+  if (element === document.body && !roleOf(element)) return "body";
   const name = nameOf(element) || withoutSecrets(tidy(element.textContent || ""));
   return (roleOf(element) || element.localName) + (name ? ` “${bounded(name, 80)}”` : "");
 };

@@ -80,6 +80,44 @@ function focus(number, take) {
   });
 }
 
+// Frames in which a page may hand on the keyboard after a click, and a key may open a field.
+const OPENS_WITHIN = 5;
+
+// Like `focus`, once the element has the keyboard or does not get it.
+async function focusSoon(number) {
+  for (let at = 0; at < OPENS_WITHIN && !JSON.parse(focus(number, false)).has; at += 1) await frame();
+  return focus(number, false);
+}
+
+let cellText = "";
+
+// Remembers what stands in a cell before keys come.
+function beforeKeys(number) {
+  cellText = tidy(controlOf(number)?.innerText || "");
+  return "true";
+}
+
+// Whether the field that the first letter opened has taken it, so that only the rest is to come. Else
+// it is ready for the whole text; without a field, keys go on to the cell.
+async function afterFirst(letter, replace) {
+  const takesText = () => ["line", "text", "rich"].includes(kindOf(keyboard()));
+  for (let at = 0; at < OPENS_WITHIN && !takesText(); at += 1) await frame();
+  if (!takesText()) return JSON.stringify(true);
+  await frame();
+  const value = tidy(keyboard().value ?? keyboard().innerText);
+  if (value === letter || !replace && value === cellText + letter) return JSON.stringify(true);
+  if (replace) selectAll();
+  else toEnd();
+  return JSON.stringify(false);
+}
+
+// What stands in the field that has the keyboard, unless it is a secret.
+function typedText() {
+  const field = keyboard();
+  const text = isSecret(field) || kindOf(field) === "keys" ? null : field.value ?? null;
+  return JSON.stringify(text && text.slice(0, 500));
+}
+
 // Chooses an option by its words, its value, or its number from 1.
 function choose(number, wanted) {
   const list = controlOf(number);

@@ -3,6 +3,8 @@
 
 // Elements whose boxes are compared.
 const MOST_MEASURED = 400;
+// Animations that end within so many milliseconds are waited for.
+const LONGEST = 2000;
 // A frame that is not painted gets no animation frames; then this many milliseconds count as one.
 const UNPAINTED = 250;
 
@@ -28,7 +30,8 @@ function goesOn() {
     const target = animation.effect?.target;
     if (!target || animation.playState !== "running" || !animation.timeline || !(animation.timeline instanceof DocumentTimeline)) continue;
     const timing = animation.effect.getComputedTiming();
-    if (timing.endTime === Infinity || timing.iterations === Infinity) continue;
+    // What goes on for long, or for ever, is a part of the page.
+    if (timing.iterations === Infinity || timing.endTime - (animation.currentTime ?? 0) > LONGEST) continue;
     const box = target;
     const moves = nearest(box, USABLE) || box.querySelector(USABLE);
     if (moves && isInView(box)) return "an animation of " + words(moves) + " is running";

@@ -9,7 +9,7 @@ function tell(w, element, look, outer, at) {
     if (name === "option" || w.labelled.has(element)) return null;
     if (w.run) w.run.uses += 1;
   }
-  const isClickable = !isOperable && !isViewport && name !== "label" && (outer.isUsed
+  const isClickable = !isOperable && !isViewport && !(name === "label" && element.control) && (outer.isUsed
     ? isApart(element, role, style, outer) : isForClicks(element, style, outer) || listensForItself(element, role));
   const scrolls = !isViewport && overflow !== "visible" && canScroll(element, overflow);
   if (!isOperable && !isClickable && !scrolls && !TOLD.has(role)) return null;
@@ -122,10 +122,23 @@ function isForClicks(element, style, outer) {
 function tellShape(w, element, outer) {
   if (outer.isUsed || !outer.isShown) return;
   const style = styleOf(element);
-  if (!isForClicks(element, style, outer) && !listening.has(element) || !element.checkVisibility(PAINTED)) return;
+  if (!isForClicks(element, style, outer) && !listening.has(element) || !isDrawn(element)) return;
   const box = edges(element.getBoundingClientRect());
   if (!isEmpty(box)) tellAs(w, element, roleOf(element) || "generic", box, outer, STATE.clickable);
 }
+
+// A line that is thin to see often lies below a wide one that only takes the mouse.
+function isDrawn(shape) {
+  if (shape.checkVisibility(PAINTED)) return true;
+  const isBelow = (one) => one !== shape && SHAPES.has(one.localName) && one.checkVisibility(PAINTED) && isAbout(one, shape);
+  return shape.checkVisibility(VISIBLE) && Array.prototype.some.call(shape.parentNode.children, isBelow);
+}
+
+const ABOUT = 4;
+const isAbout = (one, other) => {
+  const [box, its] = [edges(one.getBoundingClientRect()), edges(other.getBoundingClientRect())];
+  return box.every((edge, side) => Math.abs(edge - its[side]) <= ABOUT);
+};
 
 // Something of its own within what is used, as the cross on a chip.
 function isApart(element, role, style, outer) {

@@ -92,8 +92,9 @@ impl Action for TypeTextCall {
         if self.submit {
             return Ok(doing.told(&format!("{done} and pressed Enter"), &effects));
         }
-        // What only takes keys holds no text to compare.
         if focus.kind == "keys" {
+            let opened = doing.field_opened(&spot).await;
+            effects.words.splice(0..0, opened.filter(|_| !is_secret));
             return Ok(doing.told(&done, &effects));
         }
         let ask = format!(
@@ -208,15 +209,20 @@ impl Doing<'_> {
         focus: &Focus,
         text: &str,
     ) -> Result<Effects, Failure> {
-        let prepared = match (focus.kind.as_str(), call.replace) {
+        let takes_keys = focus.kind == "keys";
+        let prepared = match (takes_keys, call.replace) {
             // There is no text to select: what takes keys decides where they go.
-            ("keys", _) => "'true'",
-            (_, true) => "gyrus.selectAll()",
-            (_, false) => "gyrus.toEnd()",
+            (true, _) => format!("gyrus.beforeKeys({})", spot.number()),
+            (false, true) => "gyrus.selectAll()".to_owned(),
+            (false, false) => "gyrus.toEnd()".to_owned(),
         };
         let standing = self.session.watch(&self.tab, Some(spot), "key").await;
         let input = async {
-            let _: bool = self.session.ask(&spot.frame, prepared).await?;
+            let _: bool = self.session.ask(&spot.frame, &prepared).await?;
+            let text = match text.chars().next().filter(|_| takes_keys) {
+                Some(first) => self.open_by_key(spot, first, text, call.replace).await?,
+                None => text,
+            };
             if call.replace && text.is_empty() {
                 let delete = Chord::parse("Delete").expect("Delete is a key");
                 self.session.strike(&self.tab, &delete).await?;
@@ -232,6 +238,36 @@ impl Doing<'_> {
         self.finish(Some(spot), &standing, input).await
     }
 
+    /// Describes the field that keys opened, unless it holds a secret. What only takes keys holds no
+    /// text to compare.
+    async fn field_opened(&self, spot: &Spot) -> Option<String> {
+        let asking = self
+            .session
+            .ask::<Option<String>>(&spot.frame, "gyrus.typedText()");
+        let typed = self.session.unless_held(&self.tab, asking).await;
+        let value = typed.ok()?.ok()??;
+        Some(format!("a field opened for it and holds “{}”", cut(&value)))
+    }
+
+    /// Types the first letter, which may open a field, and returns the text that is to follow.
+    async fn open_by_key<'t>(
+        &self,
+        spot: &Spot,
+        first: char,
+        text: &'t str,
+        replace: bool,
+    ) -> Result<&'t str, CdpError> {
+        let letter = first.to_string();
+        self.session.type_in(&self.tab, &letter, false).await?;
+        let ask = format!("gyrus.afterFirst({}, {replace})", quoted(&letter));
+        let is_taken: bool = self.session.ask(&spot.frame, &ask).await?;
+        Ok(if is_taken {
+            &text[first.len_utf8()..]
+        } else {
+            text
+        })
+    }
+
     /// Focuses a field by a click, as a person would do it.
     async fn focus_for_typing(
         &self,
@@ -239,13 +275,14 @@ impl Doing<'_> {
         target: Target,
         purpose: &str,
     ) -> Result<Focus, Failure> {
-        let ask = format!("gyrus.focus({}, false)", spot.number());
-        let asking = || {
+        let [now, soon] = ["focus", "focusSoon"]
+            .map(|method| format!("gyrus.{method}({}, false)", spot.number()));
+        let asking = |ask| {
             self.session
-                .unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, &ask))
+                .unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, ask))
         };
         let broke = |error: CdpError| Failure::Broke(error.to_string());
-        let mut focus = asking().await?.map_err(broke)?;
+        let mut focus = asking(&now).await?.map_err(broke)?;
         if target != Target::Keyboard && !(focus.has && focus.exactly) {
             let press = Press {
                 button: "left",
@@ -266,7 +303,7 @@ impl Doing<'_> {
                     break;
                 }
             }
-            focus = asking().await?.map_err(broke)?;
+            focus = asking(&soon).await?.map_err(broke)?;
         }
         let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich" | "keys");
         if !focus.has || !takes_text {

@@ -99,6 +99,7 @@ async fn what_is_drawn_is_reached_by_its_shape_and_by_its_words() {
         ("text", "Inject", "down:body"),
         ("generic", "Debug", "down:second"),
         ("generic", "The wire", "down:wire"),
+        ("generic", "Second wire", "down:wide"),
     ] {
         world.log().await;
         let done = world.act("click", json!({"on": of(role, name)})).await;
@@ -247,6 +248,15 @@ async fn a_cell_that_takes_keys_is_typed_into() {
     assert!(said.contains("textbox"), "{said}");
     changes(&world, "press_key", json!({"key": "Enter"})).await;
     assert_eq!(world.eval("b1.textContent").await, json!("34"));
+    let on = world.id("5").await;
+    let typed = json!({"on": on, "text": "67", "replace": true});
+    let said = changes(&world, "type_text", typed).await;
+    assert!(
+        said.contains("a field opened for it and holds “67”"),
+        "{said}"
+    );
+    changes(&world, "press_key", json!({"key": "Enter"})).await;
+    assert_eq!(world.eval("c1.textContent").await, json!("67"));
     let on = world.id("Fixed").await;
     let still = world.act("type_text", json!({"on": on, "text": "x"})).await;
     assert_eq!(still.verdict, ActionVerdict::NoEffect, "{}", still.text);

@@ -85,6 +85,18 @@ async fn the_first_look_waits_for_first_content_and_says_if_there_is_none() {
     assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
 }
 
+/// A badge that pulses for half a minute is a part of the page.
+#[tokio::test]
+async fn a_long_animation_is_not_waited_for() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("settle-pulse.html", Launch::default()).await;
+    let begun = Instant::now();
+    assert_eq!(world.look().await.rest, Rest::Quiet);
+    assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
+}
+
 /// A page whose server draws it over a socket, and one that paints on a canvas, change as well.
 #[tokio::test]
 async fn an_answer_over_a_socket_and_a_painted_canvas_are_effects() {
