@@ -1,10 +1,15 @@
 //! The browser of this program: under a keeper, in a profile of this person.
 
-use std::{fs, io, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    fs, io,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gyrus::runtime::Home;
 use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
-use gyrus_process::keeper::Keeper;
+use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{
     Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
 };
@@ -154,23 +159,47 @@ pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// A browser that is started when it is needed.
+/// Time that a browser with a named profile gets to save it when this process dies or ends it.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Maximum time to wait for the browser that an earlier process had in a profile.
+const EARLIER_LIMIT: Duration = Duration::from_secs(5);
+
+/// Returns a browser that is started when it is needed.
 pub(crate) fn browser(home: &Home, launch: Launch, profile: Option<String>) -> Browser {
-    let choice = match profile {
-        None => ProfileChoice::Ephemeral,
-        Some(name) => ProfileChoice::Named {
-            below: profiles(home),
-            name,
-        },
+    let Some(name) = profile else {
+        return Browser::new(launch, ProfileChoice::Ephemeral, under_a_keeper(None));
     };
-    let run: RunCommand = Arc::new(|command: CommandSpec| {
+    let below = profiles(home);
+    let record = below.join(format!("{name}.keeper"));
+    let choice = ProfileChoice::Named { below, name };
+    Browser::new(launch, choice, under_a_keeper(Some(record)))
+}
+
+/// Runs the browser under a keeper. That of a named profile is written to `record`: it may outlive
+/// a killed gyrus for as long as the browser saves the profile, and the next browser waits for it.
+fn under_a_keeper(record: Option<PathBuf>) -> RunCommand {
+    Arc::new(move |command: CommandSpec| {
+        let record = record.clone();
         Box::pin(async move {
             let keeper = tokio::task::spawn_blocking(Keeper::start).await;
             let keeper = keeper.map_err(|error| KeeperError::Keeper {
                 reason: error.to_string(),
             })??;
-            keeper.run(command).await
+            let Some(record) = record else {
+                return keeper.run(command).await;
+            };
+            let earlier = fs::read(&record).ok();
+            let earlier = earlier.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            if let Some(earlier) = earlier {
+                keeper::wait_until_gone(&earlier, EARLIER_LIMIT).await;
+            }
+            let identity = serde_json::to_vec(keeper.identity());
+            // Without the record, only a browser that is started at once after a crash is affected.
+            let _ = identity.map(|identity| fs::write(&record, identity));
+            let outcome = keeper.run_with_grace(command, GRACE).await;
+            let _ = fs::remove_file(&record);
+            outcome
         })
-    });
-    Browser::new(launch, choice, run)
+    })
 }

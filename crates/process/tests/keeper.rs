@@ -67,7 +67,7 @@ fn main() {
 
 type Test = (&'static str, fn(Level));
 
-const TESTS: [Test; 10] = [
+const TESTS: [Test; 11] = [
     ("ends_as_the_command_ends", ends_as_the_command_ends),
     (
         "gives_exactly_what_was_ordered",
@@ -87,6 +87,10 @@ const TESTS: [Test; 10] = [
         keeps_head_and_tail_of_a_flood,
     ),
     ("survives_orphans", survives_orphans),
+    (
+        "a_grace_lets_it_end_by_itself",
+        a_grace_lets_it_end_by_itself,
+    ),
 ];
 
 /// A command in a folder of its own.
@@ -494,6 +498,32 @@ fn dropping_kills(level: Level) {
     assert!(identity.is_alive().unwrap());
     drop(idle);
     assert!(identity.wait_gone(TIMEOUT).unwrap());
+}
+
+fn a_grace_lets_it_end_by_itself(level: Level) {
+    let world = World::new(level);
+    let ends = "trap 'echo saved > saved; exit' INT; touch ready; while :; do sleep 0.1; done";
+    for (script, saved) in [
+        (ends, true),
+        ("trap '' INT; touch ready; sleep 1000", false),
+    ] {
+        let keeper = world.keeper();
+        let identity = keeper.identity().clone();
+        let grace = Duration::from_millis(if saved { 10_000 } else { 100 });
+        block_on(async {
+            let ready = world.path().join("ready");
+            tokio::select! {
+                outcome = keeper.run_with_grace(world.spec(script), grace) => panic!("{outcome:?}"),
+                () = until("the command", || ready.exists()) => {}
+            }
+        });
+        assert!(identity.wait_gone(TIMEOUT).unwrap());
+        assert_eq!(world.alive(), []);
+        assert_eq!(world.path().join("saved").exists(), saved);
+        for left in ["ready", "saved"] {
+            let _ = fs::remove_file(world.path().join(left));
+        }
+    }
 }
 
 fn keeps_head_and_tail_of_a_flood(level: Level) {

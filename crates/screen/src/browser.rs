@@ -31,6 +31,9 @@ use crate::{
 /// Maximum time until a started browser shows its first page. On a busy machine it takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+/// Maximum time until a browser has saved its profile and ended.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+
 /// Maximum time for a page to answer while a request of it is held.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -107,35 +110,31 @@ impl Browser {
         let _ = self.recognises.set(recognises);
     }
 
-    /// Leaves an attached browser as it was: held requests are blocked, and our own tabs are
-    /// closed. A browser that we started is not changed.
+    /// Ends the use of the browser. An attached one is left as it was: held requests are blocked,
+    /// and our own tabs are closed. One with a named profile saves its cookies and ends; one with
+    /// an ephemeral profile ends when this value is dropped.
     ///
     /// Must be called explicitly, because dropping the value does not wait for the browser.
     pub async fn leave(&self) {
-        if let Way::Attach(_) = self.way
-            && let Some(session) = self.open.lock().await.take()
-        {
-            session.close_own_tabs().await;
+        let Some(session) = self.open.lock().await.take() else {
+            return;
+        };
+        match &self.way {
+            Way::Attach(_) => session.close_own_tabs().await,
+            Way::Start { .. } if session.profile.is_ephemeral() => {}
+            Way::Start { .. } => {
+                session.turn_all_away();
+                session.cdp.send("", "Browser.close", json!({}));
+                let _: Option<()> = session.wait(CLOSE_LIMIT, |_| None).await;
+            }
         }
     }
 
-    /// Waits until the browser has ended because a person closed its last window.
+    /// Waits until a person has closed the browser's last window, or the browser has ended.
     pub async fn closed(&self) {
         let session = self.open.lock().await.clone();
         if let Some(session) = session {
             session.end().await;
-        }
-    }
-
-    /// Ends the browser in an orderly way, so that its profile is saved.
-    pub async fn close(&self) {
-        if let Way::Attach(_) = self.way {
-            return self.leave().await;
-        }
-        let session = self.open.lock().await.take();
-        if let Some(session) = session {
-            session.cdp.send("", "Browser.close", json!({}));
-            let _: Option<()> = session.wait(START_LIMIT, |_| None).await;
         }
     }
 

@@ -49,6 +49,11 @@ const LIFE: Duration = Duration::from_hours(24 * 30);
 /// Script that opens the pipes as descriptors 3 and 4 (see `--remote-debugging-pipe`).
 const OPEN_PIPES: &str = r#"exec 3<"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
 
+/// The same for a browser that saves its profile before it ends. It holds the other end too, so
+/// that the death of gyrus does not end the debugging session, which would release held requests.
+const OPEN_PIPES_FOR_GOOD: &str =
+    r#"exec 3<>"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
+
 /// Options of a browser.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -220,7 +225,12 @@ pub(crate) fn start(
         options.open_sender(&to).map_err(pipes)?,
         options.open_receiver(&from).map_err(pipes)?,
     );
-    let mut arguments: Vec<String> = ["-c", OPEN_PIPES, "sh"].map(str::to_owned).to_vec();
+    let open_pipes = if profile.is_ephemeral() {
+        OPEN_PIPES
+    } else {
+        OPEN_PIPES_FOR_GOOD
+    };
+    let mut arguments: Vec<String> = ["-c", open_pipes, "sh"].map(str::to_owned).to_vec();
     arguments.extend([text(&to), text(&from)]);
     if geteuid().is_root() {
         give_away(folder).map_err(pipes)?;

@@ -1,8 +1,9 @@
 //! Waits for a screen to come to rest, by events and never for a fixed time.
 //!
-//! At rest means: no navigation is pending; no request since the last input is in progress; every
-//! document is parsed; fonts and images in view are loaded; no operable element is animated; and
-//! operable elements have not moved for two frames. Those two frames are the quiet window: a later
+//! At rest means: no navigation and no request since the last input is in progress; every document
+//! that came since then is parsed; fonts and images in view are loaded, or hang for longer than a
+//! bound, which is waited for once; no operable element is animated; and operable elements have not
+//! moved for two frames. Those two frames are the quiet window: a later
 //! change, by a timer that is not visible, is a change of its own.
 //!
 //! Requests that never end by themselves do not count: streams of events, sockets, beacons, media,
@@ -30,6 +31,10 @@ const LONG: Duration = Duration::from_secs(1);
 /// Time after an input within which a fetch counts as its effect: it is waited for however long it
 /// takes, within the limit.
 const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// Maximum time to wait for what no script needs: images, icons, manifests. Images in view are waited
+/// for longer by `page/settle.js`.
+const DECORATION: Duration = Duration::from_millis(500);
 
 /// Extra time for a page whose scripts are too busy to report what they wait for.
 const GRACE: Duration = Duration::from_millis(500);
@@ -115,9 +120,14 @@ impl Session {
 
     /// Returns what the documents of a tab still wait for when the time is over.
     async fn documents_at_rest(&self, tab: &TabState, limit: Duration) -> Option<String> {
-        let frames = self.state().frames_of(tab);
-        let asking = frames.iter().map(|(_, frame)| async move {
-            let ask = format!("gyrus.settled({})", limit.as_millis());
+        let frames = {
+            let state = self.state();
+            let frames = state.frames_of(tab).into_iter();
+            let with_age = frames.map(|(_, frame)| (state.is_since_input(frame.arrived), frame));
+            with_age.collect::<Vec<_>>()
+        };
+        let asking = frames.iter().map(|(is_new, frame)| async move {
+            let ask = format!("gyrus.settled({}, {is_new})", limit.as_millis());
             // A document that goes away returns nothing; the next round asks its successor.
             self.ask::<String>(frame, &ask).await.unwrap_or_default()
         });
@@ -154,7 +164,9 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
         until,
     };
     match state.frames.get(&tab.target) {
-        Some(frame) if frame.loading => return something("the page, which is being loaded", None),
+        Some(frame) if frame.navigating.is_some() && state.is_since_input(frame.navigating) => {
+            return something("the page, which is being loaded", None);
+        }
         Some(frame) if frame.world.is_some() => {}
         _ => return something("the page, which is on its way", None),
     }
@@ -199,15 +211,16 @@ fn counts(request: &Request, acted: Option<Instant>, now: Instant) -> Counts {
     if before || ENDLESS.contains(&request.kind.as_str()) {
         return Counts::No;
     }
-    if request.kind != "Fetch" && request.kind != "XHR" {
-        return Counts::Yes;
-    }
-    let asked_for = acted.is_some_and(|acted| request.since - acted < AT_ONCE);
-    let until = request.since + LONG;
-    match asked_for && !request.answered {
-        true => Counts::Yes,
-        false if until > now => Counts::Until(until),
-        false => Counts::No,
+    let at_once = acted.is_some_and(|acted| request.since - acted < AT_ONCE);
+    let until = match request.kind.as_str() {
+        "Image" | "Other" | "Manifest" => request.since + DECORATION,
+        "Fetch" | "XHR" if request.answered || !at_once => request.since + LONG,
+        _ => return Counts::Yes,
+    };
+    if until > now {
+        Counts::Until(until)
+    } else {
+        Counts::No
     }
 }
 
@@ -246,6 +259,8 @@ mod tests {
         assert_eq!(check("Fetch", after(10), true, after(4000)), "no");
         assert_eq!(check("XHR", after(900), false, after(1000)), "for now");
         assert_eq!(check("XHR", after(900), false, after(2000)), "no");
+        assert_eq!(check("Image", after(10), false, after(500)), "for now");
+        assert_eq!(check("Image", after(10), false, after(600)), "no");
         let before = start.checked_sub(Duration::from_millis(5)).unwrap();
         assert_eq!(check("Script", before, false, after(1)), "no");
     }

@@ -121,8 +121,10 @@ pub(crate) struct Frame {
     pub(crate) world: Option<i64>,
     /// Number of its document, unique in the session.
     pub(crate) document: u32,
-    /// Whether another document is being loaded.
-    pub(crate) loading: bool,
+    /// Time since when another document is on its way.
+    pub(crate) navigating: Option<Instant>,
+    /// Time at which its document came.
+    pub(crate) arrived: Option<Instant>,
 }
 
 /// A request in progress.
@@ -220,6 +222,13 @@ impl State {
             self.documents += 1;
             frame.document = self.documents;
         }
+    }
+
+    /// Whether what began then may be an effect of the last input.
+    pub(crate) fn is_since_input(&self, began: Option<Instant>) -> bool {
+        self.acted
+            .zip(began)
+            .is_none_or(|(acted, began)| began >= acted)
     }
 
     /// Returns the downloads as they are shown.

@@ -103,12 +103,12 @@ async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failu
     } else {
         let mut page = Ok(None);
         opened
-            .take_over(|address| page = Page::open(home, address).map(Some))
+            .take_over(None, |address| page = Page::open(home, address).map(Some))
             .await
             .map_err(failed)?;
         page?;
-        opened.close().await;
     }
+    opened.leave().await;
     put(&format!("runs have that login with --profile {profile}\n"))?;
     Ok(Code::Reached)
 }

@@ -77,7 +77,9 @@ impl Look {
                 frame: self.frame.is_some(),
                 documents: 0,
             };
-            browser.look(wanted).await
+            let seen = browser.look(wanted).await;
+            browser.leave().await;
+            seen
         });
         let seen = seen.map_err(|error| Failure::failed(error.to_string()))?;
         if let (Some(file), Some(picture)) = (&self.frame, &seen.frame) {

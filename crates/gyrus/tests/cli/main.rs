@@ -32,6 +32,7 @@ mod at_a_terminal;
 mod limits;
 mod prompting;
 mod planning;
+mod profiles;
 mod plan_repairs;
 mod plan_review;
 mod embedding;

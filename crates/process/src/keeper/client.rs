@@ -86,7 +86,17 @@ impl Keeper {
     /// runtime with IO. Dropping the future kills the tree, and blocks for the milliseconds that
     /// takes.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
-        let (outcome, _ends) = self.run_in(command, None).await?;
+        self.run_with_grace(command, Duration::ZERO).await
+    }
+
+    /// Runs the command like [`Self::run`]. When the future is dropped, or this process dies, the
+    /// command's main process gets a `SIGINT` and `grace` to end before its tree is killed.
+    pub async fn run_with_grace(
+        self,
+        command: CommandSpec,
+        grace: Duration,
+    ) -> Result<CommandOutcome, KeeperError> {
+        let (outcome, _ends) = self.run_order(command, None, grace).await?;
         Ok(outcome)
     }
 
@@ -98,14 +108,23 @@ impl Keeper {
         command: CommandSpec,
         sandbox: Option<Sandbox<'_>>,
     ) -> Result<(CommandOutcome, Option<Self>), KeeperError> {
+        self.run_order(command, sandbox, Duration::ZERO).await
+    }
+
+    async fn run_order(
+        self,
+        command: CommandSpec,
+        sandbox: Option<Sandbox<'_>>,
+        grace: Duration,
+    ) -> Result<(CommandOutcome, Option<Self>), KeeperError> {
         let Self {
             identity,
             level,
             control,
             stands,
         } = self;
-        let gone = GoneOnDrop(&identity);
-        let exchanged = exchange(control, stands, command, sandbox).await?;
+        let gone = GoneOnDrop(&identity, grace + KILL_LIMIT);
+        let exchanged = exchange(control, stands, command, sandbox, grace).await?;
         let Some((outcome, stays)) = exchanged else {
             // If guard and server were killed at once, the socket closed before the tree was gone.
             wait_until_gone(&identity, KILL_LIMIT).await;
@@ -136,7 +155,7 @@ impl Keeper {
         let Self {
             identity, control, ..
         } = self;
-        let _gone = GoneOnDrop(&identity);
+        let _gone = GoneOnDrop(&identity, KILL_LIMIT);
         drop(control);
     }
 }
@@ -150,6 +169,7 @@ async fn exchange(
     stands: Option<Standing>,
     command: CommandSpec,
     sandbox: Option<Sandbox<'_>>,
+    grace: Duration,
 ) -> Result<Option<(CommandOutcome, Option<Stays>)>, KeeperError> {
     let place = match (&sandbox, &stands) {
         (Some(sandbox), Some(standing)) if standing.is(sandbox.containment) => Place::AsBefore,
@@ -157,7 +177,11 @@ async fn exchange(
         (Some(sandbox), None) => Place::Sandbox(Box::new(sandbox.containment.clone())),
         (None, None) => Place::Bare,
     };
-    let order = Order { command, place };
+    let order = Order {
+        command,
+        place,
+        grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+    };
     let mut line = serde_json::to_vec(&order).map_err(failed("ordering a command"))?;
     line.push(b'\n');
     let exchange = async {
@@ -216,12 +240,12 @@ async fn read_reply(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -
 /// Waits on drop until the keeper is gone. A caller that abandons a command may restore files at
 /// once, so no process of the command may still write. Must be dropped after the socket, whose
 /// closing kills them.
-struct GoneOnDrop<'a>(&'a ProcessIdentity);
+struct GoneOnDrop<'a>(&'a ProcessIdentity, Duration);
 
 impl Drop for GoneOnDrop<'_> {
     fn drop(&mut self) {
         // If waiting fails, waiting longer would not help.
-        let _ = self.0.wait_gone(KILL_LIMIT);
+        let _ = self.0.wait_gone(self.1);
     }
 }
 

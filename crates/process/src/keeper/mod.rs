@@ -76,6 +76,9 @@ type Hello = Result<ProcessIdentity, String>;
 struct Order {
     command: CommandSpec,
     place: Place,
+    /// Time in milliseconds that the command gets to end by itself, after a `SIGINT`, once nobody
+    /// waits for it any more.
+    grace_ms: u64,
 }
 
 /// The place that a command runs in.

@@ -24,7 +24,10 @@ use rustix::{
     fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
     io::Errno,
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
-    process::{Pid, Resource, WaitOptions, getpid, getrlimit, set_child_subreaper, setsid, wait},
+    process::{
+        Pid, Resource, Signal, WaitOptions, getpid, getrlimit, kill_process, set_child_subreaper,
+        setsid, wait,
+    },
     thread::UnshareFlags,
 };
 
@@ -85,7 +88,11 @@ pub(super) fn serve(
     while let Some(line) = next_line(&control, guard)? {
         let reply = match serde_json::from_str::<Order>(&line) {
             Ok(order) => match surroundings.enter(order.place, &control, confine) {
-                Ok(()) => run(level, &order.command, &surroundings, [&control, guard]),
+                Ok(()) => {
+                    let grace = Duration::from_millis(order.grace_ms);
+                    let command = (&order.command, grace);
+                    run(level, command, &surroundings, [&control, guard])
+                }
                 Err(reason) => Some(Err(KeeperError::Keeper { reason })),
             },
             Err(error) => Some(keeper_error("reading the command", &error)),
@@ -233,7 +240,7 @@ enum End {
 /// Runs the command until its tree is gone. Returns `None` if no one waits for the reply.
 fn run(
     level: Level,
-    spec: &CommandSpec,
+    (spec, grace): (&CommandSpec, Duration),
     surroundings: &Surroundings,
     [control, guard]: [&dyn AsFd; 2],
 ) -> Option<Reply> {
@@ -261,6 +268,9 @@ fn run(
             [control, guard],
             deadline,
         )?;
+        if matches!(end, End::Abandoned) && !grace.is_zero() {
+            end_gently(main, &mut children, grace)?;
+        }
         // Read before the killing, which shells would report in the output.
         read_remainder(&mut capture, &mut output)?;
         // Only the absence of children proves that nothing is left: a scan of the system's
@@ -289,6 +299,30 @@ fn run(
         exit,
         output: capture.finish(),
     }))
+}
+
+/// Asks the main process to end, as Ctrl-C does, and waits until it has, or until the time is over.
+/// After a `SIGTERM`, browsers end without saving their cookies.
+fn end_gently(main: Pid, children: &mut PipeReader, grace: Duration) -> io::Result<()> {
+    match kill_process(main, Signal::INT) {
+        Ok(()) => {}
+        Err(Errno::SRCH) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    let deadline = Instant::now() + grace;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        // Readable once the main process was reaped.
+        match poll(
+            &mut [PollFd::new(&*children, PollFlags::IN)],
+            Some(&timeout),
+        ) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Starts the command; returns its main process and its output.

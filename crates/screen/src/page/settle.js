@@ -1,5 +1,5 @@
-// Whether this document has come to rest: it is read, its fonts and the images in view are there,
-// nothing is being animated, and what a person could use stands still for two frames.
+// Whether this document has come to rest: it is read, its fonts and the images in view are there or
+// hang, nothing is being animated, and what a person could use stands still for two frames.
 
 // Elements whose boxes are compared.
 const MOST_MEASURED = 400;
@@ -7,6 +7,10 @@ const MOST_MEASURED = 400;
 const LONGEST = 2000;
 // A frame that is not painted gets no animation frames; then this many milliseconds count as one.
 const UNPAINTED = 250;
+// Milliseconds for which fonts and an image in view are waited for, once.
+const MOST_HANGING = 1500;
+// The same for what a document loads beside, once it is read.
+const MOST_BESIDE = 500;
 
 const frame = () => new Promise((resolve) => {
   const timer = globalThis.top === globalThis ? 0 : setTimeout(resolve, UNPAINTED);
@@ -21,10 +25,31 @@ const isInView = (element) => {
   return box.width > 0 && box.height > 0 && box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
 };
 
-function goesOn() {
-  if (document.readyState !== "complete") return "the document is still being read";
-  if (document.fonts.status === "loading") return "fonts are being loaded";
-  const image = [...document.images].slice(0, 2000).find((one) => !one.complete && isInView(one));
+// Since when each thing is waited for, with the address that it loads.
+const waited = new WeakMap();
+
+// Whether a thing that is being loaded is waited for still.
+function isWaitedFor(thing, limit, address = "") {
+  let since = waited.get(thing);
+  if (since?.address !== address) waited.set(thing, since = { address, at: performance.now() });
+  return performance.now() - since.at < limit;
+}
+
+// Whether the scripts that belong to the document's text have run.
+function isRead() {
+  if (document.readyState !== "interactive") return document.readyState === "complete";
+  const [timing] = performance.getEntriesByType("navigation");
+  return !timing || timing.domContentLoadedEventEnd > 0;
+}
+
+// `isNew`: the document is an effect of the last input.
+function goesOn(isNew) {
+  if (isNew && !isRead()) return "the document is still being read";
+  if (document.readyState === "interactive" && isWaitedFor(document, MOST_BESIDE)) return "the document is still being loaded";
+  if (document.fonts.status !== "loading") waited.delete(document.fonts);
+  else if (isWaitedFor(document.fonts, MOST_HANGING)) return "fonts are being loaded";
+  const image = [...document.images].slice(0, 2000)
+    .find((one) => !one.complete && isInView(one) && isWaitedFor(one, MOST_HANGING, one.currentSrc || one.src));
   if (image) return "an image in view is being loaded";
   for (const animation of document.getAnimations().slice(0, 500)) {
     const target = animation.effect?.target;
@@ -75,7 +100,7 @@ function moved(was, now) {
 // Answers with what it still waits for after `limit` milliseconds, or with nothing.
 let looks = 0;
 
-async function settled(limit) {
+async function settled(limit, isNew) {
   watch();
   looks += 1;
   const look = looks;
@@ -91,7 +116,7 @@ async function settled(limit) {
       return JSON.stringify(waiting || "the page does not stand still");
     }
     await frame();
-    waiting = goesOn();
+    waiting = goesOn(isNew);
     const now = boxes(scopes);
     const motion = moved(was, now);
     was = now;

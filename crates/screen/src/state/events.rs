@@ -412,6 +412,9 @@ impl State {
                 }
                 frame.address = info.url + &info.url_fragment;
                 frame.origin = info.security_origin;
+                // What the document still loads is not waited for as a whole.
+                frame.navigating = None;
+                frame.arrived = Some(Instant::now());
             }
             "Page.navigatedWithinDocument" => {
                 let within: WithinDocument = event.params()?;
@@ -422,15 +425,18 @@ impl State {
                 // A navigation within the document loads nothing, and no event reports its end.
                 let within = starts.navigation_type == "sameDocument"
                     || starts.navigation_type == "historySameDocument";
-                self.frames.get_mut(&starts.frame_id)?.loading |= !within;
+                if !within {
+                    self.frames.get_mut(&starts.frame_id)?.navigating = Some(Instant::now());
+                }
             }
             "Page.frameStartedLoading" => {
                 let frame: OfFrame = event.params()?;
-                self.frames.get_mut(&frame.frame_id)?.loading = true;
+                let frame = self.frames.get_mut(&frame.frame_id)?;
+                frame.navigating.get_or_insert_with(Instant::now);
             }
             "Page.frameStoppedLoading" => {
                 let frame: OfFrame = event.params()?;
-                self.frames.get_mut(&frame.frame_id)?.loading = false;
+                self.frames.get_mut(&frame.frame_id)?.navigating = None;
             }
             _ => return self.take_interruption(event),
         }
@@ -469,7 +475,7 @@ impl State {
                 for frame in self.frames.values_mut() {
                     if frame.session == session {
                         frame.world = None;
-                        frame.loading = false;
+                        frame.navigating = None;
                     }
                 }
             }

@@ -5,6 +5,7 @@ mod hands;
 mod holding;
 mod player;
 mod looking;
+mod profiles;
 mod parts;
 mod picture;
 mod oracle;

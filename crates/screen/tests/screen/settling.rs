@@ -120,3 +120,30 @@ async fn an_answer_over_a_socket_and_a_painted_canvas_are_effects() {
         assert_eq!(painted, verdict, "{}", clicked.text);
     }
 }
+
+#[tokio::test]
+async fn images_that_hang_are_waited_for_once() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-all.html", Launch::default()).await;
+    let begun = Instant::now();
+    let address = world.address("hang-images.html");
+    let opened = world.act("open_url", json!({"url": address})).await;
+    assert!(!opened.text.contains("Still waiting"), "{}", opened.text);
+    let started = begun.elapsed();
+    let mut costs = Vec::new();
+    for (name, next) in [("Go", "Done"), ("Done", "Done"), ("Done", "Done")] {
+        let begun = Instant::now();
+        let button = world.id(name).await;
+        let done = world.act("click", json!({"on": button})).await;
+        assert!(!done.text.contains("Still waiting"), "{}", done.text);
+        world.id(next).await;
+        costs.push(begun.elapsed().as_millis());
+    }
+    // Each was waited for to the bound of ten seconds.
+    assert!(
+        started.as_secs() < 9 && costs.iter().all(|cost| *cost < 9_000),
+        "{started:?}, then {costs:?} ms"
+    );
+}

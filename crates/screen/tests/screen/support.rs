@@ -69,6 +69,15 @@ pub(crate) fn browser(launch: Launch) -> Browser {
     Browser::new(launch, ProfileChoice::Ephemeral, run())
 }
 
+/// Returns a browser with a profile of this name below a folder.
+pub(crate) fn browser_with_profile(below: &std::path::Path, name: &str) -> Browser {
+    let choice = ProfileChoice::Named {
+        below: below.to_owned(),
+        name: name.to_owned(),
+    };
+    Browser::new(Launch::default(), choice, run())
+}
+
 /// Pages of `tests/pages`, under any host name of this machine.
 pub(crate) struct Pages {
     address: SocketAddr,
