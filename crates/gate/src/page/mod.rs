@@ -36,6 +36,18 @@ const NOT_TYPED: [&str; 8] = [
     "hidden", "checkbox", "radio", "select", "range", "submit", "button", "image",
 ];
 
+/// Roles of what shows data: a name there is content, and only as a whole a command.
+const DATA: [&str; 8] = [
+    "cell",
+    "gridcell",
+    "columnheader",
+    "rowheader",
+    "row",
+    "grid",
+    "treegrid",
+    "table",
+];
+
 /// Names of fields for a search.
 const SEARCHES: [&str; 14] = [
     "q",
@@ -250,6 +262,7 @@ impl<'a> Page<'a> {
         let control = &self.control;
         let what = |says: &str| format!("{does} {control}, whose name says that it {says},");
         Some(match class? {
+            Class::Drops => return None,
             Class::Commits => self.asks(&what("sends, publishes, orders or takes part")),
             Class::Deletes => self.critical(&what("deletes")),
             Class::Authorises => self.critical(&what("gives others power or approves something")),
@@ -384,12 +397,9 @@ impl<'a> Page<'a> {
         if !stays {
             weights.push(self.sends_elsewhere(form, target));
         }
-        let is_button = |field: &&Field| matches!(&*field.kind, "submit" | "image");
-        let buttons = form.fields.iter().filter(is_button);
-        let by_buttons = buttons.filter_map(|field| Label::new(&field.name).class);
         // What a field is called says what it holds.
         let by_itself = self.label.class.filter(|_| !self.is_text_field());
-        weights.extend(self.said("uses", by_buttons.chain(by_itself).max()));
+        weights.extend(self.said("uses", class_of_buttons(form).max(by_itself)));
         weights
     }
 
@@ -456,7 +466,11 @@ impl<'a> Page<'a> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
         let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
+        let is_data = DATA.contains(&self.role);
+        // What a field is called says what it holds.
+        let is_told = is_data || self.is_text_field();
         let unread = match (filled, self.listed) {
+            _ if is_told => None,
             (Some(_), _) if !self.label.is_readable => Some("nobody can tell what it does"),
             (None, None) if self.label.is_foreign => Some("its language is not read here"),
             _ => None,
@@ -467,7 +481,13 @@ impl<'a> Page<'a> {
             (Some(form), None, None) => self.asks(&format!("{uses}{}", carried(form))),
             (Some(_), Some(_), None) | (None, _, None) => self.plain(&uses),
         }];
-        weights.extend(self.said("uses", self.label.class));
+        let class = if is_told {
+            self.label.class_of_the_whole.filter(|_| is_data)
+        } else {
+            self.label.class
+        };
+        let by_buttons = form.and_then(class_of_buttons);
+        weights.extend(self.said("uses", class.max(by_buttons)));
         if let Some(form) = filled {
             let mut filled = form.fields.iter().filter(|field| field.filled);
             if filled.any(is_secret) {
@@ -513,6 +533,7 @@ impl<'a> Page<'a> {
             ("beforeunload", true) => self.plain("leaves what was not saved"),
             (_, false) => self.plain(&says("no")),
             (_, true) => match self.label.class {
+                Some(Class::Drops) => self.plain("leaves what was not saved"),
                 None | Some(Class::Commits) => self.asks(&says("yes")),
                 class => self
                     .said("answers yes to", class)
@@ -520,6 +541,14 @@ impl<'a> Page<'a> {
             },
         }
     }
+}
+
+/// Returns the gravest thing that a button of a form says.
+fn class_of_buttons(form: &Form) -> Option<Class> {
+    let is_button = |field: &&Field| matches!(&*field.kind, "submit" | "image");
+    let buttons = form.fields.iter().filter(is_button);
+    let classes = buttons.map(|field| Label::new(&field.name).class);
+    classes.max().flatten()
 }
 
 fn is_secret(field: &Field) -> bool {

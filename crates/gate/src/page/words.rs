@@ -1,8 +1,9 @@
 //! Vocabulary that tells from the name of a control what it does, in several languages.
 //!
-//! Names are a page's own words. So they are only ever a reason for more care: whoever means harm
-//! can name a button as they like, and what such a button then starts is judged by the form around
-//! it and by where it is.
+//! Names are a page's own words. So they are a reason for more care: whoever means harm can name a
+//! button as they like, and what such a button then starts is judged by the form around it and by
+//! where it is. Only of a dialog about what was not saved is a yes taken at its word: the page could
+//! do the same without a dialog.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -11,6 +12,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 /// Meaning of a word. The later class wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
+    Drops,
     Commits,
     Deletes,
     Authorises,
@@ -57,6 +59,7 @@ fn lines() -> impl Iterator<Item = (Option<Class>, &'static str, &'static str)> 
             let (class, rest) = line.split_once(' ')?;
             let (language, words) = rest.split_once("  ")?;
             let class = match class {
+                "drops" => Some(Class::Drops),
                 "commits" => Some(Class::Commits),
                 "pays" => Some(Class::Pays),
                 "deletes" => Some(Class::Deletes),
@@ -292,10 +295,10 @@ mod tests {
         }
         let expected = ["de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "zh"];
         assert_eq!(languages.keys().copied().collect::<Vec<_>>(), expected);
-        assert!(languages.values().all(|lines| *lines == 5), "{languages:?}");
+        assert!(languages.values().all(|lines| *lines == 6), "{languages:?}");
         let all = include_str!("words.txt").lines();
         let all = all.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        assert_eq!(all.count(), 50);
+        assert_eq!(all.count(), 60);
     }
 
     #[test]
@@ -323,6 +326,9 @@ mod tests {
             ("Usuń", Some(Class::Deletes)),
             ("立即 支付", Some(Class::Pays)),
             ("Send and pay", Some(Class::Pays)),
+            ("Discard changes", Some(Class::Drops)),
+            ("Discard changes and publish", Some(Class::Commits)),
+            ("Discard draft", Some(Class::Commits)),
             ("Sender", None),
             ("Ascend", None),
             ("Payload", None),

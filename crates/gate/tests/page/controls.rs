@@ -79,6 +79,8 @@ fn harmless_ones_pass_anywhere() {
             "Payload",
             "Postcode",
             "Ascending",
+            "Discard changes",
+            "Verwerfen",
         ],
     );
     for role in [
@@ -92,6 +94,90 @@ fn harmless_ones_pass_anywhere() {
     ] {
         assert_eq!(comes(aim(GOOD, role, "Details", Acts)), Plain, "{role}");
     }
+}
+
+/// A page that was edited: a field beside the control, with something in it.
+fn edited(role: &str, name: &str, more: &[&str]) -> gyrus_contract::Aim {
+    let fields = [&["+Title:text"], more].concat();
+    within(aim(GOOD, role, name, Acts), form("", GOOD, &fields))
+}
+
+#[test]
+fn what_stands_in_a_grid_is_no_command_unless_it_is_all_that_stands_there() {
+    for name in [
+        "",
+        "42",
+        "→",
+        "Send reminder to Ann",
+        "Payment of 3 March",
+        "Отправить",
+    ] {
+        for role in ["gridcell", "cell", "row", "columnheader"] {
+            assert_eq!(comes(edited(role, name, &[])), Plain, "{role} {name}");
+        }
+    }
+    assert_eq!(comes(edited("gridcell", "Delete", &[])), Critical);
+    assert_eq!(comes(edited("gridcell", "Send", &[])), Once);
+    assert_eq!(comes(edited("button", "", &[])), Once);
+    assert_eq!(comes(edited("button", "Send reminder to Ann", &[])), Once);
+}
+
+#[test]
+fn a_field_without_a_form_is_told_by_the_buttons_beside_it() {
+    for name in ["Tags", "", "Send to", "42"] {
+        assert_eq!(comes(edited("textbox", name, &[])), Plain, "{name}");
+        assert_eq!(
+            comes(edited("textbox", name, &["Add:submit"])),
+            Plain,
+            "{name}"
+        );
+        assert_eq!(
+            comes(edited("textbox", name, &["Send:submit"])),
+            Once,
+            "{name}"
+        );
+        assert_eq!(
+            comes(edited("textbox", name, &["Pay now:submit"])),
+            Critical,
+            "{name}"
+        );
+        assert_eq!(
+            comes(edited("textbox", name, &["+Password:password!"])),
+            Critical,
+            "{name}"
+        );
+    }
+    let elsewhere = within(
+        aim(OTHER, "textbox", "Tags", Acts),
+        form("", OTHER, &["+Tags:text"]),
+    );
+    assert_eq!(comes(elsewhere), Once);
+}
+
+#[test]
+fn a_dialog_about_what_was_not_saved_is_answered() {
+    let answered = |words| {
+        comes(aim(
+            GOOD,
+            "confirm",
+            words,
+            Starts::Answers { accepts: true },
+        ))
+    };
+    for words in [
+        "Discard changes?",
+        "You have unsaved changes. Leave the page without saving?",
+    ] {
+        assert_eq!(answered(words), Plain, "{words}");
+    }
+    for words in [
+        "Really?",
+        "Send it to all 300 people?",
+        "Discard changes and publish?",
+    ] {
+        assert_eq!(answered(words), Once, "{words}");
+    }
+    assert_eq!(answered("Delete the page and discard changes?"), Critical);
 }
 
 #[test]

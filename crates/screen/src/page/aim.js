@@ -218,7 +218,14 @@ function formOf(element, submitter) {
   };
 }
 
-const submitterOf = (element) => nearest(element, "button:not([type=button], [type=reset]), input[type=submit], input[type=image]");
+// Adds what Enter may press in a field without a form.
+function withButtons(form, field, isEnter) {
+  if (form && isEnter && !field.form && matches(field, WRITABLE)) form.fields.push(...buttonsBeside(field));
+  return form;
+}
+
+const SUBMITTERS = "button:not([type=button], [type=reset]), input[type=submit], input[type=image]";
+const submitterOf = (element) => nearest(element, SUBMITTERS);
 
 // The link that using an element follows, unless it is the page's way of writing a button.
 function linkOf(element) {
@@ -251,16 +258,52 @@ function startsOnClick(element) {
 const LOOKING_KEYS = /^(Tab|Page(Up|Down)|Home|End|Arrow\w+|Shift|Control|Alt|Meta)$|^(Control|Meta)\+[ac]$/;
 // With Control, Alt or Meta: what only changes text, or moves in it.
 const EDITING_KEYS = /^(Control|Alt|Meta)\+([xvzy]|Backspace|Delete|Home|End|Arrow\w+)$/i;
+const SAVING_KEY = /^(Control|Meta)\+s$/i;
+
+// Height of a small panel, in CSS pixels.
+const PANEL = 300;
+// Fields of which a form without a button submits only if it has no second one (HTML, implicit submission).
+const LINES = "input:not([type=hidden], [type=checkbox], [type=radio], [type=submit], [type=button], [type=image], " +
+  "[type=reset], [type=file], [type=range], [type=color])";
+
+// Whether the browser submits a form when Enter is pressed in a field of one line.
+function submitsOnEnter(field) {
+  const { form } = field;
+  if (!form) return false;
+  const fields = [...formFields(form)];
+  return fields.some((one) => matches(one, SUBMITTERS)) || Element.prototype.querySelector.call(form, SUBMITTERS) !== null ||
+    fields.filter((one) => matches(one, LINES)).length < 2;
+}
+
+// What Enter starts in a field that is `filled`. Without a form, the page alone decides what comes
+// of a line: a tag, a filter, the value of a cell; the buttons beside it tell (see `buttonsBeside`).
+function startsOnEnter(field, filled, key) {
+  if (!matches(field, "textarea, " + EDITABLE)) {
+    return [{ what: key !== "Enter" || submitsOnEnter(field) ? "submits" : "acts" }];
+  }
+  // Where people write to each other, Enter sends what stands there.
+  return [{ what: key === "Shift+Enter" || key === "Enter" && !filled ? "types" : "submits" }];
+}
+
+// Buttons after a field that has no form, in the largest box that could be a row or a panel of its
+// own: Enter is often a way to press them. At most five.
+function buttonsBeside(field) {
+  let beside = [];
+  for (let box = around(field); box; box = around(box)) {
+    const all = (selector) => [...Element.prototype.querySelectorAll.call(box, selector)];
+    if (box.getBoundingClientRect().height > PANEL || all(FIELD + ", " + EDITABLE).some((one) => !isWithin(one, field))) break;
+    const isAfter = (one) => field.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING;
+    beside = all("button, [role=button], input[type=submit], input[type=button], input[type=image]").filter(isAfter);
+  }
+  return beside.slice(0, 5).map((one) => ({ name: nameOf(one).slice(0, 200), kind: "submit", filled: false, secret: false }));
+}
 
 function startsOnKey(element, key) {
   const plain = key.replace(/Shift\+/g, "");
   const writes = matches(element, WRITABLE);
-  if (/(^|\+)Enter$/.test(key)) {
-    const lines = matches(element, "textarea, " + EDITABLE);
-    // Where people write to each other, Enter sends what stands there.
-    if (lines && (key === "Shift+Enter" || key === "Enter" && !isFilled(element))) return [{ what: "types" }];
-    return writes ? [{ what: "submits" }] : startsOnClick(element);
-  }
+  if (/(^|\+)Enter$/.test(key)) return writes ? startsOnEnter(element, isFilled(element), key) : startsOnClick(element);
+  // Saving belongs to editing: the page's own way to keep what was typed.
+  if (SAVING_KEY.test(plain)) return [{ what: "types" }];
   if (plain === " " || plain === "Space") return writes ? [{ what: "types" }] : startsOnClick(element);
   if (LOOKING_KEYS.test(plain)) {
     const chooses = /^(Arrow|Home|End|Page)/.test(plain) && matches(element, "select, input[type=radio], input[type=range], input[type=number]");
@@ -281,7 +324,7 @@ function startsOf(element, purpose, key) {
   switch (purpose) {
     case "click": return startsOnClick(element);
     case "type": return [{ what: "types" }];
-    case "submit": return [{ what: "types" }, { what: "submits" }];
+    case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
     case "choose": return [{ what: "chooses" }];
     case "key": return startsOnKey(element, key);
     case "drag": case "menu": return [{ what: "acts" }];
@@ -339,7 +382,7 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: nameOf(element).slice(0, 500),
     states: statesAsWords(element, role),
-    form: formOf(element, submitterOf(coreOf(element) || target)),
+    form: withButtons(formOf(element, submitterOf(coreOf(element) || target)), target, purpose === "submit" || /(^|\+)Enter$/.test(key)),
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
     draggable: !!nearest(element, "[draggable=true], a[href]:not([draggable=false]), img:not([draggable=false])"),
