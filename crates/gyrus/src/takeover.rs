@@ -187,7 +187,9 @@ async fn hand_out(
         },
         () = let_go(reader) => return no("it was no longer wanted".to_owned()),
     };
-    let taken = behind.browser.take_over(|address| {
+    let reason = asked_for(behind).unwrap_or_default();
+    let reason = reason.as_ref().map(|(_, reason)| reason.as_str());
+    let taken = behind.browser.take_over(reason, |address| {
         // A line fits into an empty socket; whoever does not get it has closed the socket.
         let _ = writer.try_write(line(&Told::At(address.to_owned())).as_bytes());
     });
@@ -219,16 +221,14 @@ async fn let_go(reader: &mut Lines) {
 /// Tells the run what the person said: as the answer, if it asked them to take over.
 fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failure> {
     let Behind { store, run, .. } = behind;
-    for open in approvals::open(store, *run)? {
-        if asks_to_take_over(store, &open)? {
-            let yes = ApprovalAnswer::Yes {
-                words: Some(words.unwrap_or_default().to_owned()),
-                reach: ApprovalReach::Once,
-            };
-            // If it was answered meanwhile, that answer counts.
-            let _ = approvals::answer(store, &open, by.clone(), yes)?;
-            return Ok(());
-        }
+    if let Some((open, _)) = asked_for(behind)? {
+        let yes = ApprovalAnswer::Yes {
+            words: Some(words.unwrap_or_default().to_owned()),
+            reach: ApprovalReach::Once,
+        };
+        // If it was answered meanwhile, that answer counts.
+        let _ = approvals::answer(store, &open, by.clone(), yes)?;
+        return Ok(());
     }
     let Some(words) = words else { return Ok(()) };
     // A child that works on the page hears it, and whoever sent it.
@@ -244,14 +244,21 @@ fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failu
     Ok(())
 }
 
-/// Whether a question is that of a run that wants its browser taken over.
-fn asks_to_take_over(store: &Store, open: &OpenQuestion) -> Result<bool, Failure> {
-    for entry in store.reader(&log_name(open.run))?.entries_back()? {
-        if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
-            && called.effect == open.id.effect
-        {
-            return Ok(called.call.tool == HandOverCall::TOOL);
+/// Returns the open question of a run that wants its browser taken over, and its reason.
+fn asked_for(behind: &Behind) -> Result<Option<(OpenQuestion, String)>, Failure> {
+    let store = &behind.store;
+    for open in approvals::open(store, behind.run)? {
+        for entry in store.reader(&log_name(open.run))?.entries_back()? {
+            if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
+                && called.effect == open.id.effect
+            {
+                if called.call.tool != HandOverCall::TOOL {
+                    break;
+                }
+                let reason = called.call.arguments["reason"].as_str();
+                return Ok(Some((open, reason.unwrap_or_default().to_owned())));
+            }
         }
     }
-    Ok(false)
+    Ok(None)
 }

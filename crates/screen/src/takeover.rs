@@ -11,7 +11,7 @@ mod hand_over;
 mod hands;
 mod serve;
 
-use std::{io, net::Ipv4Addr, sync::Arc};
+use std::{io, net::Ipv4Addr, sync::Arc, time::SystemTime};
 
 use gyrus_contract::ScreenError;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -27,13 +27,14 @@ pub(crate) use self::{cast_frame::CastFrame, hand_over::HandOver};
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
-    /// `told` gets the address of their page, which admits one browser. Dropping this takes the
-    /// screen back.
+    /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the address
+    /// of the page, which admits one browser. Dropping this takes the screen back.
     ///
     /// # Errors
     /// When there is no screen, no port, or the screen is lost meanwhile.
     pub async fn take_over(
         &self,
+        reason: Option<&str>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
         let session = self.session(0).await?;
@@ -41,7 +42,7 @@ impl Browser {
         let token = random().map_err(no_page)?;
         session.let_a_person();
         session.state().own_page = Some(port);
-        let (desk, given_back) = Desk::new(session.clone(), port, &token);
+        let (desk, given_back) = Desk::new(session.clone(), (port, &token), reason);
         let _open = Open {
             server: tokio::spawn(serve::serve(desk.clone(), listener)),
             desk,
@@ -55,6 +56,7 @@ impl Browser {
 }
 
 async fn listen() -> io::Result<(TcpListener, u16)> {
+    gyrus_text::check_http_date(SystemTime::now())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))

@@ -31,5 +31,5 @@ pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use stars::fits;
-pub use time::{ago, parse_duration, span, utc};
+pub use time::{ago, check_http_date, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

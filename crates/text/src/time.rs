@@ -1,6 +1,9 @@
 //! Times and durations as a person writes and reads them.
 
-use std::time::Duration;
+use std::{
+    io,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use jiff::Timestamp;
 
@@ -10,6 +13,17 @@ pub fn utc(at_ms: i64) -> String {
         |_| format!("{at_ms} ms after 1970"),
         |time| format!("{time:.3}"),
     )
+}
+
+/// Checks that an HTTP server can write the time as the date of its answers; it panics if it cannot.
+///
+/// # Errors
+/// When the time is before 1970.
+pub fn check_http_date(now: SystemTime) -> io::Result<()> {
+    if now < UNIX_EPOCH {
+        return Err(io::Error::other("the system clock is set before 1970"));
+    }
+    Ok(())
 }
 
 /// Returns roughly how long before `now_ms` a time was, in words.
@@ -67,6 +81,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_before_1970_is_refused() {
+        let second = Duration::from_secs(1);
+        assert!(check_http_date(UNIX_EPOCH).is_ok());
+        assert!(check_http_date(SystemTime::now()).is_ok());
+        let before = check_http_date(UNIX_EPOCH.checked_sub(second).unwrap()).unwrap_err();
+        assert!(before.to_string().contains("before 1970"), "{before}");
+    }
 
     #[test]
     fn durations() {

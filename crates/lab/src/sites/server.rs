@@ -5,7 +5,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use axum::{
@@ -36,6 +36,7 @@ const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// Listens on this machine only.
 pub(crate) async fn listen(port: Option<u16>) -> io::Result<TcpListener> {
+    gyrus_text::check_http_date(SystemTime::now())?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await
 }
 

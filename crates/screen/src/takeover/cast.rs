@@ -53,7 +53,7 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
     loop {
         let (tab, now) = {
             let state = session.state();
-            (state.active_tab().cloned(), words(&state))
+            (state.active_tab().cloned(), words(&state, &desk))
         };
         if now != told {
             if out
@@ -242,7 +242,7 @@ impl Showing {
 }
 
 /// Returns the data around the picture.
-fn words(state: &State) -> Value {
+fn words(state: &State, desk: &Desk) -> Value {
     let tabs = state.tabs.iter().map(|tab| {
         json!({
             "number": tab.number,
@@ -255,8 +255,9 @@ fn words(state: &State) -> Value {
     let dialog = active.and_then(|tab| tab.dialog.as_ref());
     let frame = active.and_then(|tab| state.frames.get(&tab.target));
     json!({
+        "reason": desk.reason,
         "tabs": tabs.collect::<Vec<_>>(),
-        "loading": frame.is_some_and(|frame| frame.loading),
+        "loading": frame.is_some_and(|frame| frame.navigating.is_some()),
         "dialog": dialog.map(|dialog| json!({
             "kind": dialog.kind, "message": dialog.message, "offered": dialog.offered,
         })),

@@ -23,6 +23,9 @@ use crate::browser::Session;
 /// Header with the key of a request.
 const KEY: &str = "x-gyrus-key";
 
+/// Maximum characters of a run's reason that are shown.
+const MAX_REASON: usize = 1_000;
+
 /// Result of a takeover that a person ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenBack {
@@ -33,6 +36,8 @@ pub struct GivenBack {
 /// State of one page.
 pub(super) struct Desk {
     pub(super) session: Arc<Session>,
+    /// The reason for which the run asked for a person, in the model's words.
+    pub(super) reason: Option<String>,
     port: u16,
     /// Digest of the token; digests are compared in constant time. `None` once it was used.
     token: Mutex<Option<blake3::Hash>>,
@@ -50,8 +55,8 @@ impl Desk {
     /// Creates a desk for the holder of `token`, and the receiver of their giving back.
     pub(super) fn new(
         session: Arc<Session>,
-        port: u16,
-        token: &str,
+        (port, token): (u16, &str),
+        reason: Option<&str>,
     ) -> (Arc<Self>, oneshot::Receiver<GivenBack>) {
         let (give_back, given_back) = oneshot::channel();
         let shown = (
@@ -60,6 +65,10 @@ impl Desk {
         );
         let desk = Self {
             session,
+            reason: reason.map(|reason| {
+                let reason = gyrus_text::shorten(reason.trim(), MAX_REASON);
+                gyrus_text::readable(&reason).into_owned()
+            }),
             port,
             token: Mutex::new(Some(blake3::hash(token.as_bytes()))),
             key: OnceLock::new(),

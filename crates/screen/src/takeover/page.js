@@ -87,7 +87,9 @@ function element(name, text, click) {
   return made;
 }
 
-function surroundings({ tabs, dialog, loading }) {
+function surroundings({ reason, tabs, dialog, loading }) {
+  at("reason").hidden = !reason;
+  at("reason").querySelector("q").textContent = reason ?? "";
   stage.classList.toggle("loading", loading);
   const active = tabs.find((tab) => tab.active);
   if (document.activeElement !== at("address")) at("address").value = active ? active.address : "";
