@@ -16,39 +16,22 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-<<<<<<< HEAD
     ("contract", 5_197),
-    ("gate", 16_040),
-    ("gyrus", 12_193),
+    ("gate", 16_071),
+    ("gyrus", 12_231),
     ("journal", 7_493),
-    ("kernel", 18_819),
-    ("lab", 4_604),
-    ("loops", 9_678),
-    ("mcp", 1_812),
-    ("models", 9_971),
-    ("net", 700),
-    ("process", 2_765),
-    ("screen", 9_666),
-    ("surfaces", 6_083),
-    ("text", 660),
-=======
-    ("contract", 4_999),
-    ("gate", 16_039),
-    ("gyrus", 11_231),
-    ("journal", 7_493),
-    ("kernel", 18_643),
-    ("lab", 4_590),
-    ("loops", 9_459),
+    ("kernel", 18_855),
+    ("lab", 4_605),
+    ("loops", 9_772),
     ("mcp", 1_812),
     ("models", 9_971),
     ("net", 700),
     ("process", 2_827),
-    ("screen", 9_590),
-    ("surfaces", 5_792),
+    ("screen", 9_715),
+    ("surfaces", 6_083),
     ("text", 673),
->>>>>>> 710e0a0 (A browser saves its profile before it ends, and hanging images cost one bound)
     ("tools", 7_390),
-    ("workspace", 14_352),
+    ("workspace", 14_395),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
