@@ -26,6 +26,19 @@ calls = [{ tool = "finish", arguments = { reached = false, answer = "I may not" 
 "#;
 
 #[test]
+fn what_a_person_typed_is_not_called_the_models() {
+    let world = World::new(
+        "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"x\" } }]\n",
+    );
+    let arguments = ["run", "go", "--check", "cat .env", "--on-ask", "park"];
+    let said = world.gyrus(&arguments).exits(5).err;
+    assert!(
+        said.contains("│ as you typed it:\n│ ┃ command: cat .env\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn another_process_says_yes() {
     let world = World::new(ONE_QUESTION);
     let running = world.start(&["run", "go", "--on-ask", "wait"]);

@@ -130,7 +130,7 @@ fn an_edit_that_does_not_fit_comes_back() {
     assert_eq!(tree(&world.work()), before);
     world.gyrus(&["deny", "last"]).exits(0);
     resume(&world)
-        .exits(1)
+        .exits(4)
         .says("a person rejected the proposal");
     assert_eq!(events(&world).last().unwrap(), "abort (tester)");
     assert_eq!(
@@ -216,7 +216,7 @@ fn a_person_adds_and_drops_files() {
     assert_eq!(paths[0], "AGENTS.md");
     assert_eq!(paths[1..], names.each_ref());
     world.gyrus(&["deny", "last"]).exits(0);
-    resume(&world).exits(1);
+    resume(&world).exits(4);
     world.replays();
 }
 
@@ -268,7 +268,7 @@ fn what_would_be_denied_is_shown_to_nobody() {
     std::fs::write(world.path("home/policy.toml"), rule).unwrap();
     let more = [&PARKED[..], &["--review", "proposal"]].concat();
     run(&world, &more)
-        .exits(1)
+        .exits(4)
         .says("no changeset could be proposed that is allowed; the last: ")
         .says("not in this folder");
     assert!(!events(&world).contains(&"proposal:ready".to_owned()));

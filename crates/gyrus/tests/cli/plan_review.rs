@@ -193,7 +193,7 @@ fn a_rejection_with_words_is_planned_for_and_one_without_ends_it() {
     world.gyrus(&["deny", "last"]).exits(0);
     world
         .gyrus(&["resume", "last"])
-        .exits(1)
+        .exits(4)
         .says("a person rejected the plan");
     assert_eq!(timeline(&world), ["task.request", "task.error"]);
 }

@@ -439,7 +439,9 @@ fn is_typed(loop_config: &Value, arguments: &Value) -> bool {
         while let Some(value) = left.pop() {
             match value {
                 Value::String(typed) => {
-                    if typed == text || typed.strip_prefix("js:") == Some(text) {
+                    // A check names its kind first, as `cmd:cargo test`.
+                    let of_kind = typed.split_once(':').map(|(_, rest)| rest);
+                    if typed == text || of_kind == Some(text) {
                         return true;
                     }
                 }
