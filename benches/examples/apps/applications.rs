@@ -428,7 +428,8 @@ pub(crate) const APPLICATIONS: &[Application] = &[
                 "/",
                 &[
                     WIDGETS,
-                    Click("main .stSelectbox button"),
+                    Run("document.querySelector('main .stSelectbox input').focus()"),
+                    Key("ArrowDown", 40, 0),
                     Until("document.querySelector('[role=option]')"),
                 ],
             ),

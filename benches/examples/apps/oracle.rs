@@ -135,10 +135,10 @@ pub(crate) async fn usable(browser: &Browser) -> anyhow::Result<Vec<Usable>> {
     ];
     for group in [&roles, &focusable, &listeners] {
         let objects = join_all(group.iter().map(|id| object(browser, id))).await;
-        // What has gone meanwhile keeps its place.
+        // What has gone meanwhile, or stands in a frame, keeps its place.
         arguments.extend(objects.into_iter().map(|object| match object {
-            Ok(object) => json!({"objectId": object}),
-            Err(_) => json!({"value": null}),
+            Ok(object) if world_of(&object) == world_of(&document) => json!({"objectId": object}),
+            _ => json!({"value": null}),
         }));
     }
     let order = json!({
@@ -152,6 +152,11 @@ pub(crate) async fn usable(browser: &Browser) -> anyhow::Result<Vec<Usable>> {
     let text =
         text.with_context(|| format!("the oracle failed: {}", answered["exceptionDetails"]))?;
     Ok(serde_json::from_str(text)?)
+}
+
+/// Returns the script world of an object, which its id begins with.
+fn world_of(object: &str) -> &str {
+    object.rsplit_once('.').map_or("", |(world, _)| world)
 }
 
 async fn object(browser: &Browser, node: &Value) -> anyhow::Result<String> {

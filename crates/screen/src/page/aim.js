@@ -336,11 +336,9 @@ function startsOf(element, purpose, key) {
 const TAKES_KEYS = new Set(["gridcell", "cell", "columnheader", "rowheader", "grid", "treegrid", "row", "textbox", "searchbox",
   "combobox", "spinbutton", "application", "canvas"]);
 
-// Whether an element that can have the keyboard does something with keys other than being pressed.
-function takesKeys(element) {
-  const role = roleOf(element);
-  return element.hasAttribute("tabindex") && !element.matches(":disabled") && (TAKES_KEYS.has(role) || !role);
-}
+// Whether an element that can have the keyboard says that letters are text to it. To a box without
+// a role they may be commands.
+const takesKeys = (element) => element.hasAttribute("tabindex") && TAKES_KEYS.has(roleOf(element));
 
 // How text gets into a field: by keys, by setting it, or not at all.
 function kindOf(element) {

@@ -82,13 +82,24 @@ function canvasesInView() {
 // What stands on each canvas in view.
 const drawn = () => new Map(canvasesInView().map((one) => [one, pixelsOf(one)]));
 
-// The canvases that stand still for two frames: others are drawn again and again by themselves.
+// What stood on a canvas when an input ended, and when it was different before the next one.
+const drawnAtEnd = new WeakMap();
+const redrawn = new WeakMap();
+
+function noteDrawn() {
+  for (const [one, pixels] of drawn()) {
+    if (drawnAtEnd.has(one) && drawnAtEnd.get(one) !== pixels) redrawn.set(one, performance.now());
+  }
+}
+
+// The canvases that stand still for two frames, and did before: others are drawn by themselves.
 async function stillDrawn() {
   const was = drawn();
   if (!was.size) return was;
   await frame();
   await frame();
-  return new Map([...drawn()].filter(([one, pixels]) => was.get(one) === pixels));
+  const isQuiet = (one) => !(performance.now() - redrawn.get(one) < RECENTLY);
+  return new Map([...drawn()].filter(([one, pixels]) => was.get(one) === pixels && isQuiet(one)));
 }
 
 const GROUP = "form, fieldset, ul, ol, dl, table, select, [role=listbox], [role=list], [role=grid], [role=tree], " +
@@ -138,6 +149,8 @@ function signature(element) {
 // An input is on its way: what pointing at its target does is no noise.
 function prepare() {
   note(observer.takeRecords());
+  // Later, pointing at things has changed what is drawn.
+  if (performance.now() > prepared) noteDrawn();
   prepared = performance.now() + PREPARES;
   return "true";
 }
@@ -193,6 +206,7 @@ function end() {
     focused: words(keyboard()).slice(0, 100), guard: disarm(),
   };
   forget(control);
+  for (const [one, pixels] of drawn()) drawnAtEnd.set(one, pixels);
   return JSON.stringify(ended);
 }
 

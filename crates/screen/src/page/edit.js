@@ -210,10 +210,21 @@ function scrollerOf(element, direction) {
   return document.scrollingElement || document.documentElement;
 }
 
-function scrollState(number, direction) {
+let lastScrolled = null;
+
+// The same for the element of a number. A list that draws only what is in view takes away the very
+// element that it was scrolled on.
+function scrollerFor(number, direction) {
   const element = number ? elementOf(number) : null;
-  if (number && !element) return JSON.stringify({ gone: true });
+  if (number && !element) return lastScrolled?.number === number ? lastScrolled.box : null;
   const box = scrollerOf(element, direction);
+  lastScrolled = { number, box };
+  return box;
+}
+
+function scrollState(number, direction) {
+  const box = scrollerFor(number, direction);
+  if (!box) return JSON.stringify({ gone: true });
   return JSON.stringify({
     x: box.scrollLeft, y: box.scrollTop, across: box.scrollWidth, down: box.scrollHeight,
     width: box.clientWidth, height: box.clientHeight,
@@ -222,7 +233,8 @@ function scrollState(number, direction) {
 
 // Until scrolling from a place has begun and is over, or does not begin.
 async function scrolled(number, direction, x, y, limit) {
-  const box = scrollerOf(number ? elementOf(number) : null, direction);
+  const box = scrollerFor(number, direction);
+  if (!box) return JSON.stringify({ gone: true });
   const end = performance.now() + limit;
   let [left, top, still] = [box.scrollLeft, box.scrollTop, 0];
   while (performance.now() < end) {

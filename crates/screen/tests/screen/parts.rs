@@ -312,3 +312,22 @@ async fn a_drag_goes_through_its_points_and_a_wait_takes_its_time() {
     let waited = world.act("wait", json!({"seconds": 0.4})).await;
     assert!(before.elapsed().as_millis() >= 400, "{}", waited.text);
 }
+
+/// A list that draws only what is in view takes away what it was scrolled on.
+#[tokio::test]
+async fn a_list_is_scrolled_on_a_row_that_goes_away() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    world
+        .eval(
+            "room.innerHTML = '<div id=list style=\"height: 100px; overflow: auto\"><div style=\"height: 5000px\"><button>Row 0</button></div></div>'; \
+             list.onscroll = () => { list.firstChild.innerHTML = '<button>Row ' + list.scrollTop + '</button>'; }",
+        )
+        .await;
+    let on = world.id("Row 0").await;
+    let scroll = json!({"on": on, "direction": "down", "pages": 2});
+    let said = changes(&world, "scroll", scroll).await;
+    assert!(said.contains("it scrolled from 0,0"), "{said}");
+}
