@@ -2,7 +2,9 @@
 
 use std::{future::Future, sync::Arc};
 
-use gyrus_contract::{Boxed, ExecutionResult, MemoryBuffer, Observation, Perception, Plan, Text};
+use gyrus_contract::{
+    Boxed, ExecutionResult, MemoryBuffer, Observation, Perception, Plan, Text, View,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -25,6 +27,8 @@ pub struct HandOver {
     pub reason: String,
     /// The observations since the last complete cycle, in order.
     pub done: Vec<Observation>,
+    /// The last view of the screen since the last complete cycle.
+    pub viewed: Option<Box<View>>,
 }
 
 impl HandOver {

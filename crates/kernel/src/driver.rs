@@ -23,7 +23,7 @@ use crate::{
     takeover::Takeovers,
 };
 
-pub(crate) use take_up::{Unrestored, observations, remember, restore};
+pub(crate) use take_up::{Unrestored, hand_over_report, remember, restore};
 
 /// The result of driving a run until it ended or parked.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,12 +6,12 @@ use gyrus_contract::{Digest, EffectId, RunId};
 use gyrus_workspace::snapshot::Snapshots;
 
 use crate::{
-    Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, HandOver, Kernel,
-    KernelError, KernelState, Run, RunStarted, Settings, Stop,
+    Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, Kernel, KernelError,
+    KernelState, Run, RunStarted, Settings, Stop,
     abandoned::count_abandoned,
     accounts::Account,
     core::{Core, CoreParts},
-    driver::{Unrestored, begin_cycle, observations, remember, restore, turn},
+    driver::{Unrestored, begin_cycle, hand_over_report, remember, restore, turn},
     log::{Log, parse},
     recorded::Recorded,
     runs::{entries, log_name},
@@ -242,9 +242,8 @@ impl Replay {
         self.found.abandoned += 1;
         self.number = dropped.cycle + 1;
         count_abandoned(&self.core, &recorded)?;
-        let done = observations(&self.core, &recorded)?;
-        let reason = dropped.why;
-        self.cognitive_loop.hand_over(&HandOver { reason, done });
+        let handed = hand_over_report(&self.core, &recorded, dropped.why)?;
+        self.cognitive_loop.hand_over(&handed);
         Ok(())
     }
 }

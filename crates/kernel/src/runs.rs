@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use gyrus_contract::RunId;
+use gyrus_contract::{RunId, View};
 use gyrus_journal::{LogName, Store};
 
-use crate::{Ending, Entry, Stop, log::parse};
+use crate::{Ending, Entry, Inline, Stop, log::parse};
 
 /// The kind of log in which runs are stored.
 pub const RUNS: &str = "runs";
@@ -58,6 +58,41 @@ pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Er
     }
     found.push(run);
     Ok(found)
+}
+
+/// Returns the address of the last page that a run, or a run below it, looked at; `None` if there was
+/// none on the web.
+pub fn last_page(store: &Store, run: RunId) -> Result<Option<String>, gyrus_journal::Error> {
+    let mut last: Option<(i64, String)> = None;
+    for run in family(store, run)? {
+        let reader = store.reader(&log_name(run))?;
+        for entry in reader.entries_back()? {
+            let entry = entry?;
+            let Ok(Entry::ScreenViewed(viewed)) = parse(&entry) else {
+                continue;
+            };
+            // A view that is gone or damaged is like one that failed.
+            let text = match &viewed.view {
+                Inline::Is(text) => Some(text.clone()),
+                Inline::Blob(id) => reader
+                    .blob(id)
+                    .ok()
+                    .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+            };
+            let view: Option<View> = text.and_then(|text| serde_json::from_str(&text).ok());
+            let Some(address) = view.map(|view| view.address) else {
+                continue;
+            };
+            if !address.starts_with("http") {
+                continue;
+            }
+            if last.as_ref().is_none_or(|(at_ms, _)| *at_ms < entry.at_ms) {
+                last = Some((entry.at_ms, address));
+            }
+            break;
+        }
+    }
+    Ok(last.map(|(_, address)| address))
 }
 
 /// Describes an ending in one line.

@@ -102,16 +102,25 @@ fn spec() -> ToolSpec {
 }
 
 /// Executes a call of a loop that was offered [`tools`].
-pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+/// `left_at` is where the run before it in its session left the screen.
+pub(crate) async fn call(
+    run: &mut Run,
+    call: &ToolCall,
+    left_at: Option<&str>,
+) -> Result<Observation, Stop> {
     if call.tool == BROWSE && has_screen(run) {
-        browse(run, call).await
+        browse(run, call, left_at).await
     } else {
         run.call(call).await
     }
 }
 
 /// Delegates the goal to a child and waits for its answer.
-async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+async fn browse(
+    run: &mut Run,
+    call: &ToolCall,
+    left_at: Option<&str>,
+) -> Result<Observation, Stop> {
     let effect = EffectId::cycle(run.cycle());
     let observation = |text, is_error, verdict| Observation {
         effect,
@@ -136,6 +145,9 @@ async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     let url = url.as_deref().map(str::trim);
     if let Some(url) = url.filter(|url| !url.is_empty()) {
         config = config.with_start_url(url);
+    }
+    if let Some(address) = left_at {
+        config = config.with_left_at(address);
     }
     let loop_config: Value = serde_json::to_value(&config).map_err(|error| {
         Stop::Failed(format!("the configuration of a child is not JSON: {error}"))

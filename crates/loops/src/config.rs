@@ -83,6 +83,8 @@ pub struct CognitiveConfig {
     perception: PerceptionMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left_at: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,6 +138,7 @@ impl CognitiveConfig {
             max_output_tokens,
             perception: PerceptionMode::Auto,
             start_url: None,
+            left_at: None,
             checks: Vec::new(),
             required: None,
             looks_again: false,
@@ -196,6 +199,14 @@ impl CognitiveConfig {
     #[must_use]
     pub fn with_start_url(mut self, url: impl Into<String>) -> Self {
         self.start_url = Some(url.into());
+        self
+    }
+
+    /// Sets the address at which the run before it in its session left the screen. It is opened if the
+    /// screen shows an empty page.
+    #[must_use]
+    pub fn with_left_at(mut self, url: impl Into<String>) -> Self {
+        self.left_at = Some(url.into());
         self
     }
 
@@ -364,5 +375,10 @@ impl CognitiveConfig {
     /// Returns the address that a screen begins with, if there is one.
     pub fn start_url(&self) -> Option<&str> {
         self.start_url.as_deref()
+    }
+
+    /// Returns the address at which the run before it left the screen, if there is one.
+    pub fn left_at(&self) -> Option<&str> {
+        self.left_at.as_deref()
     }
 }

@@ -307,7 +307,7 @@ impl React {
                     let images = self.config.judge_images();
                     judge.hear(run, call, images).await?
                 }
-                Some(_) | None => browse::call(run, call).await?,
+                Some(_) | None => browse::call(run, call, self.config.left_at()).await?,
             };
             if observation.claim.is_some() {
                 closed = Some("not done: the work was said to be over before this call");

@@ -12,6 +12,7 @@ use crate::{
     effects::{
         changes::JudgedChanges,
         execute::{judged_of_the_dead, wait_for_tree},
+        look,
         used::{Open, abandoned},
     },
     position::{Position, memory_at},
@@ -48,9 +49,8 @@ impl Driver {
         for dropped in &position.dropped {
             count_abandoned(&self.core, &dropped.entries)?;
             self.core.account.count_cycle();
-            let done = observations(&self.core, &dropped.entries)?;
-            let reason = dropped.why.clone();
-            self.cognitive_loop.hand_over(&HandOver { reason, done });
+            let handed = hand_over_report(&self.core, &dropped.entries, dropped.why.clone())?;
+            self.cognitive_loop.hand_over(&handed);
         }
         let unfinished = !position.recorded.is_empty();
         // The screen that it looked at was closed with its process.
@@ -71,29 +71,47 @@ impl Driver {
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
         let mut entries = unsettled(&self.core, &recorded).await?;
         recorded.extend(entries.iter().cloned());
-        let done = observations(&self.core, &recorded)?;
+        let told = hand_over_report(&self.core, &recorded, reason.clone())?;
         let handed = RunHandedOver {
             reason: reason.clone(),
-            done: done.iter().map(|seen| seen.effect.clone()).collect(),
+            done: told.done.iter().map(|seen| seen.effect.clone()).collect(),
         };
         entries.push(handed.into());
         let dropped = CycleDropped {
             cycle: self.cycle,
-            why: reason.clone(),
+            why: reason,
         };
         entries.push(dropped.into());
         self.core.log.append_all(&entries)?;
         count_abandoned(&self.core, &recorded)?;
         self.core.account.count_cycle();
-        self.cognitive_loop.hand_over(&HandOver { reason, done });
+        self.cognitive_loop.hand_over(&told);
         self.cycle += 1;
         self.recorded = None;
         Ok(())
     }
 }
 
+/// Returns the report on an abandoned cycle with these entries.
+pub(crate) fn hand_over_report(
+    core: &Core,
+    entries: &[Entry],
+    reason: String,
+) -> Result<HandOver, Stop> {
+    let mut views = entries.iter().rev().filter_map(|entry| match entry {
+        Entry::ScreenViewed(viewed) if !viewed.is_error => Some(viewed),
+        _ => None,
+    });
+    let viewed = views.next().map(|viewed| look::load(core, viewed));
+    Ok(HandOver {
+        reason,
+        done: observations(core, entries)?,
+        viewed: viewed.transpose()?.map(Box::new),
+    })
+}
+
 /// Returns the observations of recorded calls.
-pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
+fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
     let mut seen = Vec::new();
     for entry in entries {
         let Entry::ToolResulted(result) = entry else {

@@ -42,6 +42,11 @@ pub(crate) async fn perform(
     Ok(view)
 }
 
+/// Returns a recorded view.
+pub(crate) fn load(core: &Core, viewed: &ScreenViewed) -> Result<View, Stop> {
+    parse(&viewed.view.load(&core.log)?)
+}
+
 fn parse(text: &str) -> Result<View, Stop> {
     serde_json::from_str(text)
         .map_err(|error| Stop::Failed(format!("a recorded view cannot be read: {error}")))

@@ -304,6 +304,7 @@ mod tests {
         planner.take_over(&HandOver {
             reason: "the code is newer".to_owned(),
             done: Vec::new(),
+            viewed: None,
         });
         assert_eq!(planner.state.stage, Stage::Planning);
         assert_eq!(planner.state.steps, []);

@@ -220,7 +220,7 @@ async fn call(run: &mut Run, call: &ToolCall, wrong: Option<&str>) -> Result<Obs
     let spec = run.tools().iter().find(|spec| spec.name == call.tool);
     let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));
     let Some(why) = wrong.map(str::to_owned).or(trap) else {
-        return browse::call(run, call).await;
+        return browse::call(run, call, None).await;
     };
     Ok(Observation::refused(
         EffectId::cycle(run.cycle()),

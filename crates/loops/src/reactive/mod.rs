@@ -86,6 +86,9 @@ const REPAIRS: u32 = 2;
 /// Number of consecutive failed looks after which the run parks.
 const MOST_BLIND: u32 = 3;
 
+/// The address of an empty page.
+const BLANK: &str = "about:blank";
+
 /// Maximum number of characters of an answer.
 const ANSWER: usize = 8_000;
 
@@ -166,6 +169,39 @@ impl Reactive {
             self.state.parks = Some(format!(
                 "the screen could not be seen {MOST_BLIND} times in a row: {why}"
             ));
+        }
+        Ok(())
+    }
+
+    /// Opens the page of the last look again on a screen that has lost it: after a crash, a pause or
+    /// a fork the run has another browser, and one that ended begins at an empty page.
+    async fn open_again(&mut self, run: &mut Run) -> Result<(), Stop> {
+        let Ok(view) = &self.sight else { return Ok(()) };
+        let page = &self.state.page;
+        let is_lost = view.session != page.session && view.address == BLANK;
+        let left_at = page.address.as_deref().or(self.config.left_at());
+        let Some(url) = left_at.filter(|_| is_lost).map(str::to_owned) else {
+            self.state.page.remember(view);
+            return Ok(());
+        };
+        let contents = page.address.is_some().then_some(page.contents);
+        // Once for each screen.
+        self.state.page.session.clone_from(&view.session);
+        let call = ToolCall::new(OpenUrlCall::TOOL, json!({ "url": url }));
+        let opened = run.call(&call).await?;
+        let action = format!("gyrus: {}", describe(&call, None));
+        self.log(run.cycle(), action, &opened);
+        self.look(run).await?;
+        if let Ok(view) = &self.sight {
+            let is_same = contents == Some(stuck::contents(view));
+            self.state.page.remember(view);
+            self.state.stuck.tell(String::from(if is_same {
+                "The browser was started anew; the page that you were at was opened again and shows \
+                 the same as before."
+            } else {
+                "The browser was started anew, so the page that you were at was opened again. What \
+                 was typed or opened there may be gone: look."
+            }));
         }
         Ok(())
     }
@@ -312,6 +348,7 @@ impl Reactive {
     }
 
     fn log(&mut self, cycle: u32, action: String, seen: &Observation) {
+        self.state.page.follow(seen);
         let failed = seen.is_error || seen.verdict == ActionVerdict::Refused;
         let note = if failed {
             state::in_short(&seen.text.text)
@@ -435,6 +472,7 @@ impl Reactive {
                 return Ok(true);
             }
         };
+        self.state.page.remember(&now);
         let Ok(before) = &self.sight else {
             return Ok(true);
         };
@@ -561,6 +599,7 @@ impl CognitiveLoop for Reactive {
         self.draw_token(run)?;
         self.open_start(run).await?;
         self.look(run).await?;
+        self.open_again(run).await?;
         Ok(run.perception())
     }
 
@@ -633,6 +672,9 @@ impl CognitiveLoop for Reactive {
         self.state.blind = 0;
         self.state.expects = String::new();
         self.state.output = None;
+        if let Some(view) = &handed.viewed {
+            self.state.page.remember(view);
+        }
         for seen in &handed.done {
             self.log(seen.effect.cycle_number(), seen.tool.clone(), seen);
         }

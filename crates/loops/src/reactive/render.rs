@@ -195,8 +195,12 @@ fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
             format!(", offering {}", quoted(&dialog.offered, 80))
         };
         let message = quoted(&dialog.message, 300);
+        let answer = match dialog.kind.as_str() {
+            "login" => "ask a person to log in with hand_over, or answer_dialog no",
+            _ => "use answer_dialog",
+        };
         lines.push(format!(
-            "dialog {kind} holds the page up: {message}{offered}; use answer_dialog"
+            "dialog {kind} holds the page up: {message}{offered}; {answer}"
         ));
     }
     lines.extend(view.held.iter().map(|held| {

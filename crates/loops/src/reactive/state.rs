@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use gyrus_contract::ActionVerdict;
+use gyrus_contract::{ActionVerdict, Observation, View};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,9 @@ pub struct ReactiveState {
     /// The facts about the last turn.
     #[serde(default)]
     pub(super) last: LastTurn,
+    /// The page of the last look.
+    #[serde(default)]
+    pub(super) page: Page,
     /// The detector of repetition.
     #[serde(default)]
     pub(super) stuck: Stuck,
@@ -62,6 +65,51 @@ pub struct ReactiveState {
     /// The reason why the run parks before its next turn.
     #[serde(default)]
     pub(super) parks: Option<String>,
+}
+
+/// A page that was looked at, to open it again on a screen that has lost it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Page {
+    /// The screen's session.
+    #[serde(default)]
+    pub(super) session: String,
+    /// The address, if it is one of the web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) address: Option<String>,
+    /// A fingerprint of what the page showed.
+    #[serde(default)]
+    pub(super) contents: u64,
+}
+
+impl Page {
+    /// Remembers a view. An empty page does not replace one of the web.
+    pub(super) fn remember(&mut self, view: &View) {
+        self.session.clone_from(&view.session);
+        if can_be_opened(&view.address) {
+            self.address = Some(view.address.clone());
+            self.contents = stuck::contents(view);
+        }
+    }
+
+    /// Remembers where an action led. What the page shows after it was not seen.
+    pub(super) fn follow(&mut self, seen: &Observation) {
+        let value = seen.value.as_ref();
+        let page = value.and_then(|value| value["page"].as_str());
+        if let Some(address) = page.filter(|address| can_be_opened(address)) {
+            self.address = Some(address.to_owned());
+        }
+        if matches!(
+            seen.verdict,
+            ActionVerdict::Changed | ActionVerdict::CannotTell
+        ) {
+            self.contents = 0;
+        }
+    }
+}
+
+/// Whether an address can be opened again: one of the web, with no secret that was taken out.
+fn can_be_opened(address: &str) -> bool {
+    address.starts_with("http") && !address.contains('⟦')
 }
 
 /// The output of an action.

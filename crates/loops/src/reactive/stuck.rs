@@ -5,7 +5,8 @@
 //! second time the model is told what comes next; from the third on the loop itself tries an
 //! escape, each kind once: back, reload, another route. Then the run parks and tells a person.
 //! Actions that only look, and those with an unknown effect, may repeat twice as often; and a page
-//! is never left because of an action that only looks.
+//! is never left because of an action that only looks. Opening an address, again and again from the
+//! same page, counts as an action without effect, although the page is loaded each time.
 
 use gyrus_contract::{
     ActionVerdict, Arguments as _, Digest, Element, ElementState, FINISH, GoBackCall, OpenUrlCall,
@@ -69,20 +70,22 @@ pub(super) struct Done<'a> {
 impl Stuck {
     /// Records an action and returns the reaction. `start` is an address to begin again from.
     pub(super) fn observe(&mut self, done: Done<'_>, start: Option<&str>) -> Advice {
-        let changed = done.verdict == ActionVerdict::Changed;
+        let opens = done.call.tool == OpenUrlCall::TOOL;
+        let changed = done.verdict == ActionVerdict::Changed && !opens;
         let only_looks = only_looks(&done.call.tool);
         let read = if only_looks { done.said } else { "" };
         let seen = Seen {
             print: fingerprint(done.call, done.view, read),
             screen: done.view.map_or(0, |view| match done.verdict {
                 ActionVerdict::CannotTell => letters(view),
+                _ if opens => letters(view),
                 _ => screen(view),
             }),
             changed,
         };
-        // Looking again after a change is normal.
+        // Looking again after a change is normal, and so is opening a page to begin again.
         let past = self.ring.iter().rev();
-        let past = past.take_while(|past| !(only_looks && past.changed));
+        let past = past.take_while(|past| !((only_looks || opens) && past.changed));
         let same = past.filter(|past| **past == seen).count() + 1;
         self.ring.push(seen);
         if self.ring.len() > RING {
@@ -256,6 +259,23 @@ fn letters(view: &View) -> u64 {
     short(Digest::of_json(&(&view.address, &view.scroll, names)))
 }
 
+/// Returns a hash of all that a page shows, without the ids and places of its elements.
+pub(super) fn contents(view: &View) -> u64 {
+    let shown = view.elements.iter().map(|element| {
+        let states = element.states.iter();
+        // The keyboard and the scrolling are not a page's own.
+        let passing = [
+            ElementState::Focused,
+            ElementState::OutOfView,
+            ElementState::Covered,
+        ];
+        let states: Vec<_> = states.filter(|state| !passing.contains(state)).collect();
+        (&element.role, &element.name, &element.value, states)
+    });
+    let shown: Vec<_> = shown.collect();
+    short(Digest::of_json(&(&view.address, &view.dialog, shown)))
+}
+
 /// Returns a hash of a screen: that of its picture, or without a picture, of its content.
 fn screen(view: &View) -> u64 {
     view.hash.unwrap_or_else(|| {
@@ -422,6 +442,35 @@ mod tests {
         assert_eq!(same[..4], ["go on"; 4]);
         assert!(same[4].contains("keeps asking"), "{same:?}");
         assert!(!stuck.has_note() || stuck.take_note().is_some_and(|it| it.contains("stops")));
+    }
+
+    #[test]
+    fn opening_one_address_again_and_again_is_a_circle() {
+        let mut stuck = Stuck::default();
+        let url = json!({"url": "https://a.test/"});
+        let open =
+            |stuck: &mut Stuck| way(done(stuck, "open_url", url.clone(), ActionVerdict::Changed));
+        assert_eq!(open(&mut stuck), "go on");
+        assert_eq!(open(&mut stuck), "go on");
+        assert!(
+            stuck
+                .take_note()
+                .is_some_and(|note| note.contains("2 times"))
+        );
+        assert_eq!(open(&mut stuck), "go_back");
+
+        // Beginning again after something was done is none.
+        let mut stuck = Stuck::default();
+        for _ in 0..6 {
+            assert_eq!(open(&mut stuck), "go on");
+            done(
+                &mut stuck,
+                "click",
+                json!({"on": "b4"}),
+                ActionVerdict::Changed,
+            );
+        }
+        assert!(!stuck.has_note());
     }
 
     #[test]
