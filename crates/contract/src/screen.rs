@@ -194,7 +194,7 @@ pub struct Tab {
 /// A dialog of the browser that blocks its page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dialog {
-    /// `alert`, `confirm`, `prompt` or `beforeunload`.
+    /// `alert`, `confirm`, `prompt` or `beforeunload`; `login` if a site asks the browser for one.
     pub kind: String,
     /// The message; bounded, untrusted text of the page.
     pub message: String,

@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, ValueEnum};
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
-use gyrus_kernel::ResumeChanges;
+use gyrus_kernel::{ResumeChanges, RunStarted};
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
@@ -383,7 +383,33 @@ impl ScreenFlags {
         (self.visible && !has_display()).then_some(LaunchError::NoDisplay)
     }
 
-    /// The browser that it has, if it has one.
+    /// Whether the run is to have no screen.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.screen, Some(ScreenWord::None))
+    }
+
+    /// Returns the browser of a run that goes on with the session of the run `before` it: the same,
+    /// unless a flag names one.
+    pub(crate) fn of_session(
+        &self,
+        before: Option<&RunStarted>,
+    ) -> Result<Option<browser::BrowserOptions>, Failure> {
+        let is_given = self.screen.is_some()
+            || self.leads().is_some()
+            || self.profile.is_some()
+            || self.visible
+            || self.browser_without_its_sandbox;
+        let before = before.filter(|_| !is_given);
+        match before.and_then(|before| browser::BrowserOptions::of(before.screen.as_ref())) {
+            Some(options) => {
+                options.warn()?;
+                Ok(Some(options))
+            }
+            None => self.browser_options(),
+        }
+    }
+
+    /// Returns the browser that the flags ask for, if they do.
     pub(crate) fn browser_options(&self) -> Result<Option<browser::BrowserOptions>, Failure> {
         let wanted = self.leads().is_some() || self.profile.is_some() || self.visible;
         match self.screen {

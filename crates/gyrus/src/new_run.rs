@@ -6,11 +6,14 @@ use gyrus::runtime::{self, Home};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, Entry, NewRun, StandingRun, log_name};
+use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
-use crate::{Gyrus, config::Config, failure::Failure, flags::RunFlags, guidelines, which_loop};
+use crate::{
+    Gyrus, browser::BrowserOptions, config::Config, failure::Failure, flags::RunFlags, guidelines,
+    which_loop,
+};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct RunOptions<'a> {
@@ -30,15 +33,18 @@ impl RunOptions<'_> {
     /// The run, once everything about it is known to be possible. ModelChoice it asks is not said yet.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
-        let config_of_loop = which_loop::choose(flags, config)?;
+        let before = self.before()?;
+        let config_of_loop = which_loop::choose(flags, config, before.as_ref())?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
-        let screen = flags.screen.browser_options()?;
+        let screen = flags.screen.of_session(before.as_ref())?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;
         let mut thinks = flags
             .verification
             .apply(config_of_loop, on_screen, screen.is_some())?;
         if let Some(url) = &url {
             thinks = thinks.with_start_url(url);
+        } else if let Some(page) = self.left_at(screen.as_ref())? {
+            thinks = thinks.with_left_at(page);
         }
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let guidelines = if thinks.strategy().finds_guidelines() {
@@ -55,11 +61,11 @@ impl RunOptions<'_> {
             .mode()
             .or(config.approve)
             .unwrap_or_default();
-        let agent = match (&flags.agent, self.continues) {
+        let agent = match (&flags.agent, &before) {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
             // A session goes on under the trust that it began with.
-            (None, Some(run)) => StandingRun::read(&self.home.store()?, run)?.started.agent,
+            (None, Some(before)) => before.agent.clone(),
         };
         let of_loop = Limits {
             steps: thinks.max_iterations(),
@@ -86,10 +92,31 @@ impl RunOptions<'_> {
                 .into_iter()
                 .chain(flags.verification.scripts())
                 .chain(flags.judging.address())
+                // What the person named for the session.
+                .chain(before.into_iter().flat_map(|before| before.trusted))
                 .collect(),
             agent,
             ..NewRun::new(self.goal, name, json!(thinks), workspace)
         })
+    }
+}
+
+impl RunOptions<'_> {
+    /// Returns the start of the run before it in its session.
+    fn before(&self) -> Result<Option<RunStarted>, Failure> {
+        let Some(run) = self.continues else {
+            return Ok(None);
+        };
+        let before = StandingRun::read(&self.home.store()?, run)?;
+        Ok(Some(before.started))
+    }
+
+    /// Returns the page at which the run before it left the screen, if it has one.
+    fn left_at(&self, screen: Option<&BrowserOptions>) -> Result<Option<String>, Failure> {
+        match (self.continues, screen) {
+            (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
+            (None, _) | (_, None) => Ok(None),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Chooses the loop of a run: the one that the person names, or by rules that they can read.
 
+use gyrus_kernel::RunStarted;
 use gyrus_loops::{CognitiveConfig, Strategy};
 
 use crate::{config::Config, failure::Failure, flags::RunFlags};
@@ -60,15 +61,20 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
     ]
 }
 
-/// Returns the loop that the flags name, else the configuration, else the rules. What the rules
-/// choose says why.
-pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfig, Failure> {
+/// Returns the loop that the flags name, else the configuration, else the rules, which look at the
+/// run `before` it in its session too. What the rules choose says why.
+pub(crate) fn choose(
+    flags: &RunFlags,
+    config: &Config,
+    before: Option<&RunStarted>,
+) -> Result<CognitiveConfig, Failure> {
     flags.review.check()?;
     let named = flags.cognitive_loop.as_deref();
     let named = named.or(config.cognitive_loop.as_deref()).unwrap_or(AUTO);
     let asked = asked(flags);
+    let before = before.filter(|_| !flags.screen.is_none());
     let (strategy, because) = match named {
-        AUTO => by_rule(&asked)?,
+        AUTO => by_rule(&asked, before)?,
         name => (by_name(name)?, None),
     };
     let name = strategy.loop_name();
@@ -96,13 +102,20 @@ pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfi
 
 /// Returns the loop that the flags ask for, and the reason; two flags that ask for two loops are
 /// refused.
-fn by_rule(asked: &[Asked]) -> Result<(Strategy, Option<String>), Failure> {
+fn by_rule(
+    asked: &[Asked],
+    before: Option<&RunStarted>,
+) -> Result<(Strategy, Option<String>), Failure> {
     let given = |one: &Asked| one.flag.map(|flag| format!("{flag} {}", one.does));
     let mut wanted = asked
         .iter()
         .filter(|one| one.chooses)
         .filter_map(|one| Some((one.strategy, given(one)?)));
     match (wanted.next(), wanted.next()) {
+        (None, _) if before.is_some_and(worked_on_the_screen) => {
+            let because = "the run before it worked on the page itself";
+            Ok((Strategy::Reactive, Some(because.to_owned())))
+        }
         (None, _) => {
             let because = "no page, plan, judge or changeset is asked for";
             Ok((Strategy::React, Some(because.to_owned())))
@@ -117,6 +130,11 @@ fn by_rule(asked: &[Asked]) -> Result<(Strategy, Option<String>), Failure> {
             )
         }
     }
+}
+
+/// Whether a run worked on its screen itself.
+fn worked_on_the_screen(run: &RunStarted) -> bool {
+    run.screen.is_some() && run.cognitive_loop == Strategy::Reactive.loop_name()
 }
 
 fn by_name(name: &str) -> Result<Strategy, Failure> {

@@ -24,7 +24,7 @@ use crate::{
     cdp::{Cdp, CdpError, Event, FromPipe, Hears, Sends, ToPipe},
     launch::{self, Running},
     page::SOURCE,
-    state::{KINDS, Order, State, Stopped, Whose},
+    state::{KINDS, Logins, Order, State, Stopped, Whose},
     view::Memory,
 };
 
@@ -243,6 +243,7 @@ impl Session {
         let started = launch::start(launch, &profile, run).map_err(unavailable)?;
         let state = State {
             documents,
+            logins: Logins::new(profile.logins(), launch.visible),
             ..State::default()
         };
         let wire = (ToPipe(started.to), FromPipe::new(started.from));
@@ -496,7 +497,7 @@ pub(crate) fn block_requests(cdp: &Cdp, requests: Vec<Stopped>) {
 /// Returns the patterns of requests that are paused: those that can carry data.
 fn fetch_patterns() -> serde_json::Value {
     let kinds = KINDS.map(|kind| json!({"resourceType": kind}));
-    json!({"patterns": kinds})
+    json!({"patterns": kinds, "handleAuthRequests": true})
 }
 
 /// Carries out the order of an event. Orders of one session are carried out in sequence.
@@ -525,6 +526,10 @@ fn obey(
         Order::LetPass { request } => {
             let order = json!({"requestId": request.id});
             cdp.send(&request.session, "Fetch.continueRequest", order);
+        }
+        Order::LogIn { request, answer } => {
+            let order = answer.order(&request.id);
+            cdp.send(&request.session, "Fetch.continueWithAuth", order);
         }
         Order::Block { requests } => block_requests(cdp, requests),
         Order::Probe { session, request } => {

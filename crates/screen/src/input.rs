@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     browser::Session,
     cdp::CdpError,
-    state::{State, TabState},
+    state::{LOGIN, State, TabState},
 };
 
 /// Number of mouse moves during a drag, and between two points of a longer path.
@@ -83,6 +83,10 @@ impl Held {
 impl std::fmt::Display for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Held::Dialog { kind, message } if kind == LOGIN => write!(
+                f,
+                "{message}; ask a person to log in with hand_over, or go on without it by answer_dialog"
+            ),
             Held::Dialog { kind, message } => write!(
                 f,
                 "a dialog ({kind}) holds the page up: “{message}”; answer it with answer_dialog"

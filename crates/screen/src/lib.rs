@@ -20,6 +20,7 @@ mod browser;
 mod attached;
 mod view;
 mod door;
+mod login;
 mod settle;
 mod input;
 mod verdict;

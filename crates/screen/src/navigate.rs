@@ -59,10 +59,15 @@ impl Browser {
     pub async fn open(&self, address: &str) -> Result<(), ScreenError> {
         let session = self.session(0).await?;
         let tab = session.tab()?;
-        let opened = session.go_to(&tab, address).await;
-        opened.map(|_| ()).map_err(|error| ScreenError::Unreached {
-            reason: error.to_string(),
-        })
+        match session.go_to(&tab, address).await {
+            // The page shows a dialog, which is answered at the screen.
+            Ok(_) | Err(Unreached::Held(Held::Dialog { .. })) => Ok(()),
+            // So does a window.
+            Err(Unreached::Browser(CdpError::TimedOut { .. })) if session.launch.visible => Ok(()),
+            Err(error) => Err(ScreenError::Unreached {
+                reason: error.to_string(),
+            }),
+        }
     }
 }
 
@@ -171,7 +176,11 @@ impl Session {
             .checked_sub(1)
             .ok_or(Unreached::NoHistory)?;
         let mut entries = history.entries.into_iter();
-        let entry = entries.nth(before).ok_or(Unreached::NoHistory)?;
+        // The empty page with which a tab begins is not one to go back to.
+        let entry = entries
+            .nth(before)
+            .filter(|entry| entry.url != "about:blank");
+        let entry = entry.ok_or(Unreached::NoHistory)?;
         Ok((entry.id, entry.url))
     }
 

@@ -190,6 +190,13 @@ impl Profile {
         &self.folder
     }
 
+    /// Returns the file with the logins that sites asked the browser for, if the profile stays. It is
+    /// not the browser's.
+    pub(crate) fn logins(&self) -> Option<PathBuf> {
+        let stays = !self.is_ephemeral();
+        stays.then(|| self.folder.with_extension("logins"))
+    }
+
     /// Whether the profile is deleted afterwards.
     pub fn is_ephemeral(&self) -> bool {
         self.temporary.is_some()

@@ -5,11 +5,14 @@ mod events;
 mod held;
 mod holding;
 mod sockets;
+mod logging_in;
+mod logins;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
 use held::Holdings;
 pub(crate) use held::{Holding, Stopped, Wake};
 pub(crate) use holding::KINDS;
+pub(crate) use logins::{KIND as LOGIN, LoginAnswer, Logins};
 use sockets::Sockets;
 
 use std::{
@@ -69,6 +72,8 @@ pub(crate) struct State {
     pub(crate) refused_tabs: u32,
     /// Requests that are held until someone answers.
     pub(crate) holdings: Holdings,
+    /// Logins that sites ask the browser for.
+    pub(crate) logins: Logins,
     /// Port of the page at which a person has the screen; pages of the screen cannot reach it.
     pub(crate) own_page: Option<u16>,
     /// Debugging port of an attached browser, which would list, and close, the person's tabs; pages

@@ -19,6 +19,8 @@ use gyrus_contract::{
     TypeTextCall, TypedTool, Unresolvable, UploadFileCall, WaitCall,
 };
 
+use serde_json::{Value, json};
+
 use self::action::{Action, Doing, Failure};
 use crate::{
     browser::{Browser, Session},
@@ -113,6 +115,9 @@ impl<A: Action> TypedTool for Hand<A> {
             // The effect depends on the answer.
             output.verdict = ActionVerdict::CannotTell;
         }
+        if !A::ONLY_READS {
+            output.value = page_of(&session);
+        }
         files::bring_downloads(&session, site, &mut output).await;
         Ok(output)
     }
@@ -129,6 +134,13 @@ impl<A: Action> TypedTool for Hand<A> {
         };
         Ok(Some(measured.await?))
     }
+}
+
+/// Returns the page that is looked at after an action, for a loop that opens it again if it loses its
+/// screen.
+fn page_of(session: &Session) -> Option<Value> {
+    let tab = session.tab().ok()?;
+    Some(json!({"page": tab.address}))
 }
 
 impl<A: Action> Hand<A> {

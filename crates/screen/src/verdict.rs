@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::{
     browser::Session,
     input::{Held, Spot},
-    state::{Frame, State, TabState},
+    state::{Frame, LOGIN, State, TabState},
 };
 
 /// State before an input, as the browser reports it.
@@ -218,6 +218,9 @@ impl Session {
                 words.push("the page crashed; reload it, or open another address".to_owned())
             }
             Some(Held::Closed) => words.push(format!("tab {} was closed", tab.number)),
+            Some(held @ Held::Dialog { .. }) if now.dialogs > before.dialogs && is_login(&held) => {
+                words.push(held.to_string());
+            }
             Some(Held::Dialog { kind, message }) if now.dialogs > before.dialogs => {
                 words.push(format!(
                     "a dialog opened ({kind}): “{message}”; answer it with answer_dialog"
@@ -268,6 +271,11 @@ impl Session {
         }
         words
     }
+}
+
+/// Whether a page waits for a login.
+fn is_login(held: &Held) -> bool {
+    matches!(held, Held::Dialog { kind, .. } if kind == LOGIN)
 }
 
 fn told_by_target(ended: &Ended) -> Option<String> {

@@ -530,6 +530,7 @@ impl<'a> Page<'a> {
             ("alert", _) | ("beforeunload", false) => {
                 Weight::safe(format!("closes a message of {}", self.place))
             }
+            ("login", true) => self.critical("gives a user name and a password"),
             ("beforeunload", true) => self.plain("leaves what was not saved"),
             (_, false) => self.plain(&says("no")),
             (_, true) => match self.label.class {

@@ -78,6 +78,8 @@ impl Browser {
                 confirm(&what, yes)?;
                 // Whoever holds the lease uses it.
                 let held = Profile::named(&below, &profile).map_err(failed)?;
+                let logins = held.folder().with_extension("logins");
+                let _ = fs::remove_file(logins);
                 fs::remove_dir_all(held.folder()).map_err(|error| {
                     Failure::failed(format!("the profile `{profile}` cannot be removed"))
                         .because(&error)

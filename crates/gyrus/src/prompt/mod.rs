@@ -57,6 +57,8 @@ struct Prompt<'a> {
     screen: Option<Arc<Browser>>,
     /// The servers of the session, started when they are needed first.
     connected: Option<Connected>,
+    /// The page on which a session begins.
+    begins_at: Option<String>,
     /// Attachments of the next goal.
     context: Vec<Attachment>,
     /// The run that the next one continues.
@@ -83,6 +85,7 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         home,
         config,
         store,
+        begins_at: flags.screen.url.clone(),
         flags,
         connected: None,
         context: Vec::new(),
@@ -133,6 +136,7 @@ impl Prompt<'_> {
             Some(Word::New) => {
                 self.last = None;
                 self.runs.clear();
+                self.flags.screen.url.clone_from(&self.begins_at);
                 self.context.clear();
                 put("a new session: nothing of before is known to the next run\n")?;
             }
@@ -155,7 +159,7 @@ impl Prompt<'_> {
             }
             Some(Word::Loop(name)) => {
                 let before = self.flags.cognitive_loop.replace(name);
-                if let Err(failure) = which_loop::choose(&self.flags, &self.config) {
+                if let Err(failure) = which_loop::choose(&self.flags, &self.config, None) {
                     self.flags.cognitive_loop = before;
                     return Err(failure);
                 }
@@ -202,6 +206,8 @@ impl Prompt<'_> {
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
+        // The next one goes on at the page where this one ends.
+        self.flags.screen.url = None;
         self.last = Some(ready.id());
         self.runs.push(ready.id());
         self.drive(ready, on_ask, replies)

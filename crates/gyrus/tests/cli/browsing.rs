@@ -178,6 +178,77 @@ fn what_moves_money_waits_for_a_yes_and_happens_once() {
     assert_eq!(shop.orders().len(), 1);
 }
 
+/// Does what an editor of pages is for, and finishes if all of it took effect.
+const EDITS: &str = r#"
+[[reply]]
+find = { tags = '(\w+) textbox "Tags"', text = '(\w+) textbox "Text"', cell = '(\w+) gridcell "Send reminder to Ann"', leave = '(\w+) button "Close editor"' }
+text = '''{"note": "edit", "actions": [{"do": "type_text", "on": "{{tags}}", "text": "blue", "submit": true}]}'''
+[[reply]]
+find = { text = '(\w+) textbox "Text"' }
+text = '''{"note": "save", "actions": [{"do": "press_key", "on": "{{text}}", "key": "Control+s"}]}'''
+[[reply]]
+find = { cell = '(\w+) gridcell "Send reminder to Ann"' }
+text = '''{"note": "a cell", "actions": [{"do": "click", "on": "{{cell}}"}]}'''
+[[reply]]
+find = { leave = '(\w+) button "Close editor"' }
+text = '''{"note": "leave", "actions": [{"do": "click", "on": "{{leave}}"}]}'''
+[[reply]]
+text = '''{"note": "discard", "actions": [{"do": "answer_dialog", "accept": true}]}'''
+[[reply]]
+find = { done = '(tagged saved chosen left)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "{{done}}"}]}'''
+"#;
+
+const EDITOR: &str = r#"<!doctype html><title>Editor</title><p id=log role=status></p>
+<script>const log = (what) => { document.getElementById("log").textContent += what + " "; };</script>
+<div><label>Tags <input onkeydown="if (event.key === 'Enter') log('tagged')"></label><button>Add tag</button></div>
+<label>Text <textarea onkeydown="if (event.ctrlKey && event.key === 's') { event.preventDefault(); log('saved'); }">a draft</textarea></label>
+<div role=grid><div role=row><div role=gridcell tabindex=0 onclick="log('chosen')">Send reminder to Ann</div></div></div>
+<button onclick="if (confirm('Discard changes?')) log('left')">Close editor</button>"#;
+
+#[test]
+fn what_only_edits_a_page_is_not_asked_about() {
+    if !has_browser() {
+        return;
+    }
+    let (world, shop) = (World::new(EDITS), Shop::showing(EDITOR, || {}));
+    let goal = format!("edit the page at {}", shop.address);
+    let mut arguments = vec!["run", &goal, "--url", &shop.address, "--on-ask", "deny"];
+    arguments.extend(["--require", "claimed"]);
+    let ended = said(browsing(&world, &arguments).output().unwrap()).exits(0);
+    assert!(ended.out.contains("tagged saved chosen left"), "{ended:#?}");
+}
+
+/// Presses Enter in a field beside a button that sends, and in one of a form.
+const SENDS_BY_ENTER: &str = r#"
+[[reply]]
+find = { field = '(\w+) textbox "Message"' }
+text = '''{"note": "send", "actions": [{"do": "type_text", "on": "{{field}}", "text": "hello", "submit": true}]}'''
+[[reply]]
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": false, "answer": "Nobody was there."}]}'''
+"#;
+
+#[test]
+fn what_enter_sends_is_asked_about() {
+    if !has_browser() {
+        return;
+    }
+    let composer = "<div><label>Message <input onkeydown=\"if (event.key === 'Enter') fetch('/order', \
+                    {method: 'POST', body: 'sent'})\"></label><button>Send</button></div>";
+    let form = "<form method=post action=/order><label>Message <input name=m></label></form>";
+    for page in [composer, form] {
+        let page = format!("<!doctype html><title>Chat</title>{page}");
+        let (world, shop) = (World::new(SENDS_BY_ENTER), Shop::showing(&page, || {}));
+        let goal = format!("say hello at {}", shop.address);
+        let arguments = ["run", &goal, "--url", &shop.address, "--on-ask", "deny"];
+        said(browsing(&world, &arguments).output().unwrap());
+        assert_eq!(shop.orders(), Vec::<String>::new(), "{page}");
+        let asked = |entry: &Entry| matches!(entry, Entry::ToolResulted(result) if result.is_error);
+        assert!(world.entries().iter().any(asked), "{page}");
+    }
+}
+
 /// A page that sends to another place when its button is used.
 const SAVES: &str = r#"
 [[reply]]
@@ -276,6 +347,32 @@ fn what_a_page_sends_elsewhere_waits_for_a_yes() {
         assert!(reasons.contains(&other.address), "{reasons}");
         assert!(wider.contains(&other.address), "{wider}");
     }
+}
+
+#[test]
+fn what_a_page_sends_elsewhere_is_not_sent_because_gyrus_was_killed() {
+    if !has_browser() {
+        return;
+    }
+    let (world, other) = (World::new(SAVES), Shop::open(|| {}));
+    let page = format!(
+        "<!doctype html><title>Notes</title><button onclick=\"fetch('{}/order', {{method: 'POST', \
+         mode: 'no-cors', keepalive: true, body: 'all of it'}})\">Save</button>",
+        other.address
+    );
+    let shop = Shop::showing(&page, || {});
+    let goal = format!("save the note at {}", shop.address);
+    let mut arguments = vec!["run", &goal, "--url", &shop.address, "--on-ask", "wait"];
+    // It ends by itself, to save its profile.
+    arguments.extend(["--profile", "notes"]);
+    let run = Held::new(&mut browsing(&world, &arguments));
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    drop(run);
+    // The next browser of the profile waits until that one is gone.
+    let look = ["look", &shop.address, "--profile", "notes"];
+    said(browsing(&world, &look).output().unwrap()).exits(0);
+    assert_eq!(other.orders(), Vec::<String>::new());
+    world.gyrus(&["browser", "forget", "notes"]).exits(0);
 }
 
 #[test]

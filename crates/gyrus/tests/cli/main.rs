@@ -33,6 +33,7 @@ mod limits;
 mod prompting;
 mod planning;
 mod profiles;
+mod returning;
 mod plan_repairs;
 mod plan_review;
 mod embedding;

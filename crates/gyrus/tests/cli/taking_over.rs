@@ -3,11 +3,13 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{ChildStdout, Command, Stdio},
+    thread,
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use gyrus_kernel::Entry;
 use serde_json::{Value, json};
 
@@ -173,8 +175,17 @@ impl Person {
         self.does(&json!([{"do": "text", "text": text}]));
     }
 
+    /// Looks until the words about the page have these in them.
+    fn sees_words(&self, wanted: &str) {
+        self.sees_after(wanted, true);
+    }
+
     /// Looks until a picture has come and the words about the page have these in them.
     fn sees(&self, wanted: &str) {
+        self.sees_after(wanted, false);
+    }
+
+    fn sees_after(&self, wanted: &str, mut picture: bool) {
         let stream = self.sends("GET /live", &self.own(), "");
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
@@ -182,7 +193,7 @@ impl Person {
             line.clear();
             stream.read_line(&mut line).unwrap();
         }
-        let (mut picture, mut words) = (false, String::new());
+        let mut words = String::new();
         while !(picture && words.contains(wanted)) {
             let mut head = [0; 5];
             if let Err(error) = stream.read_exact(&mut head) {
@@ -315,6 +326,117 @@ fn a_person_logs_in_for_a_run_that_asks_for_it() {
     is_nowhere(&world.path("home"), &[0xff, 0xd8, 0xff, 0xe0]);
     world.gyrus(&["replay", "last"]).exits(0);
     world.gyrus(&["show", "last"]).exits(0);
+}
+
+#[test]
+fn the_page_says_why_the_run_asked() {
+    if !has_browser() {
+        return;
+    }
+    let (world, site) = (World::new(ASKS), site());
+    let goal = format!("see who I am at {site}");
+    let run = asking(&world, &goal, &site);
+    let person = Person::takes(&world);
+    let page = format!("http://127.0.0.1:{}/#{}", person.port, person.token);
+    let look = said(browsing(&world, &["look", &page]).output().unwrap()).exits(0);
+    assert!(look.out.contains("log in, please"), "{look:#?}");
+    drop(person);
+    world.gyrus(&["stop", "last"]).exits(0);
+    run.ends();
+}
+
+/// A site that the browser itself must log in at, as Ada with the secret.
+fn protected() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let wanted = BASE64_STANDARD.encode(format!("Ada:{SECRET}"));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, wanted) = (stream.unwrap(), wanted.clone());
+            thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                let is_let_in = lines
+                    .by_ref()
+                    .take_while(|line| !line.is_empty())
+                    .fold(false, |found, line| found | line.contains(&wanted));
+                let (status, body) = if is_let_in {
+                    (
+                        "200 OK",
+                        "<!doctype html><title>In</title><p>Welcome Ada</p>",
+                    )
+                } else {
+                    (
+                        "401 Unauthorized",
+                        "<!doctype html><title>Out</title><p>No entry</p>",
+                    )
+                };
+                write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"Vault\"\r\nContent-Type: \
+                     text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                )
+            });
+        }
+    });
+    origin
+}
+
+#[test]
+fn a_person_logs_in_where_the_site_asks_the_browser_for_it() {
+    if !has_browser() {
+        return;
+    }
+    let asks = ASKS
+        .replace("Who are you", "wants a user name")
+        .replace("(I logged in)", "(Welcome) Ada");
+    let (world, site) = (World::new(&asks), protected());
+    let mut arguments = vec!["run", "see who I am", "--url", &site, "--on-ask", "wait"];
+    arguments.extend(["--require", "claimed", "--profile", "vault"]);
+    let run = Held::new(&mut browsing(&world, &arguments));
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    let mut person = Person::takes(&world);
+    person.opens();
+    let logs_in = |person: &Person, password: &str| {
+        person
+            .does(&json!([{"do": "dialog", "accept": true, "text": "Ada", "password": password}]));
+    };
+    person.sees_words("wants a user name");
+    logs_in(&person, "wrong");
+    person.sees_words("wants a user name");
+    logs_in(&person, SECRET);
+    person.sees("\"title\":\"In\"");
+    person.gives_back("");
+    let ended = run.ends().exits(0);
+    assert!(ended.out.contains("Heard: Welcome."), "{ended:#?}");
+    is_nowhere(&world.path("home/journal"), SECRET.as_bytes());
+    // The profile keeps it.
+    let look = ["look", &site, "--profile", "vault"];
+    let look = said(browsing(&world, &look).output().unwrap()).exits(0);
+    assert!(look.out.contains("Welcome Ada"), "{look:#?}");
+    world.gyrus(&["browser", "forget", "vault"]).exits(0);
+}
+
+#[test]
+fn without_a_person_the_run_is_told_that_a_site_wants_a_login() {
+    if !has_browser() {
+        return;
+    }
+    let script = r#"
+[[reply]]
+when = "wants a user name and a password"
+text = '''{"note": "nobody", "actions": [{"do": "answer_dialog", "accept": true, "text": "Ada:guess"}]}'''
+[[reply]]
+text = '''{"note": "without", "actions": [{"do": "answer_dialog", "accept": false}]}'''
+[[reply]]
+when = "No entry"
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": false, "answer": "It needs a login."}]}'''
+"#;
+    let (world, site) = (World::new(script), protected());
+    let arguments = ["run", "look", "--url", &site, "--on-ask", "deny"];
+    let ended = said(browsing(&world, &arguments).output().unwrap());
+    ended.says("It needs a login.");
 }
 
 #[test]

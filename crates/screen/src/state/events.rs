@@ -5,7 +5,7 @@ use std::time::Instant;
 use gyrus_contract::{Dialog, DownloadState};
 use serde::Deserialize;
 
-use super::{Chooser, Frame, Request, State, Stopped, Target, Whose};
+use super::{Chooser, Frame, Request, State, Stopped, Target, Whose, logins::LoginAnswer};
 use crate::{WORLD, cdp::Event};
 
 /// Maximum characters of a text from a page.
@@ -41,6 +41,11 @@ pub(crate) enum Order {
     LetPass { request: Stopped },
     /// Block requests.
     Block { requests: Vec<Stopped> },
+    /// Answer a site that asks for a login.
+    LogIn {
+        request: Stopped,
+        answer: LoginAnswer,
+    },
     /// Test whether the page still answers while this request of it is held.
     Probe { session: String, request: Stopped },
     /// Abort a download that is too large.
@@ -260,6 +265,7 @@ impl State {
                 self.take_request(event);
                 None
             }
+            Some(("Fetch", "authRequired")) => self.take_login(&event),
             Some(("Fetch", _)) => self.take_paused(event),
             Some(("Browser", _)) => self.take_download(event),
             Some(("Input", _)) => {

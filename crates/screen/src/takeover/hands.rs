@@ -9,7 +9,7 @@ use crate::{
     cdp::CdpError,
     input::Chord,
     navigate,
-    state::{State, TabState},
+    state::{LOGIN, LoginAnswer, State, TabState},
 };
 
 /// One input of a person. Positions are fractions of the picture's width and height.
@@ -46,6 +46,9 @@ pub(super) enum Did {
         accept: bool,
         #[serde(default)]
         text: String,
+        /// For a login, with the user name in `text`.
+        #[serde(default)]
+        password: String,
     },
 }
 
@@ -80,7 +83,23 @@ pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
     let words = |error: CdpError| error.to_string();
     let tab = session.tab().map_err(|error| error.to_string())?;
     match did {
-        Did::Dialog { accept, text } => {
+        Did::Dialog {
+            accept,
+            text,
+            password,
+        } if is_login(&tab) => {
+            let answer = if accept {
+                LoginAnswer::Give {
+                    user: text,
+                    password,
+                }
+            } else {
+                LoginAnswer::Cancel
+            };
+            let answered = session.answer_login(tab.number, answer).await;
+            return answered.map_err(words);
+        }
+        Did::Dialog { accept, text, .. } => {
             let mut order = json!({"accept": accept});
             if !text.is_empty() {
                 order["promptText"] = json!(text);
@@ -98,6 +117,13 @@ pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
         Ok(done) => done,
         Err(_held) => Ok(()),
     }
+}
+
+/// Whether a tab waits for a login.
+fn is_login(tab: &TabState) -> bool {
+    tab.dialog
+        .as_ref()
+        .is_some_and(|dialog| dialog.kind == LOGIN)
 }
 
 async fn input(desk: &Desk, tab: &TabState, did: Did) -> Result<(), String> {

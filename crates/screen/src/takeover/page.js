@@ -107,10 +107,14 @@ function surroundings({ reason, tabs, dialog, loading }) {
   const asks = at("asks");
   if (!dialog) return asks.open && asks.close("gone");
   at("message").textContent = dialog.message || (dialog.kind === "beforeunload" ? "Leave this page? What you entered may be lost." : "");
-  at("answer").hidden = dialog.kind !== "prompt";
+  const isLogin = dialog.kind === "login";
+  at("answer").hidden = dialog.kind !== "prompt" && !isLogin;
+  at("answer").placeholder = isLogin ? "User name" : "";
+  at("password").hidden = !isLogin;
   at("no").hidden = dialog.kind === "alert";
   if (asks.open) return;
   at("answer").value = dialog.offered;
+  at("password").value = "";
   asks.returnValue = "no";
   asks.showModal();
 }
@@ -203,7 +207,8 @@ at("go").addEventListener("submit", (event) => {
 });
 at("asks").addEventListener("close", () => {
   const { returnValue } = at("asks");
-  if (returnValue !== "gone") did({ do: "dialog", accept: returnValue === "yes", text: at("answer").hidden ? "" : at("answer").value });
+  if (returnValue !== "gone") did({ do: "dialog", accept: returnValue === "yes", text: at("answer").hidden ? "" : at("answer").value, password: at("password").hidden ? "" : at("password").value });
+  at("password").value = "";
 });
 at("give").addEventListener("submit", async (event) => {
   event.preventDefault();

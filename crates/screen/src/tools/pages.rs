@@ -18,8 +18,8 @@ use crate::{
     cdp::CdpError,
     input::Held,
     navigate::{self, Unreached},
-    settle::SETTLE_LIMIT,
-    state::{Holding, TabState},
+    settle::{ARRIVAL_LIMIT, SETTLE_LIMIT},
+    state::{Holding, LOGIN, LoginAnswer, TabState},
     verdict::Standing,
 };
 
@@ -160,6 +160,9 @@ impl Action for AnswerDialogCall {
             )));
         }
         let accept = self.accept;
+        if dialog.kind == LOGIN {
+            return log_in(self, doing).await;
+        }
         let mut order = json!({"accept": accept});
         if let Some(text) = &self.text {
             let text = doing
@@ -211,6 +214,38 @@ impl Action for AnswerDialogCall {
             ..ToolOutput::read(text)
         })
     }
+}
+
+/// Answers a site that asks for a login: with a secret, never with a password in the model's words.
+async fn log_in(call: &AnswerDialogCall, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    let answer = if call.accept {
+        let given = call.text.as_deref().and_then(|text| text.split_once(':'));
+        let (user, secret) = given
+            .filter(|(_, secret)| secret.starts_with("⟦secret:") && secret.ends_with('⟧'))
+            .ok_or_else(|| {
+                Failure::Refused(
+                    "refused: the page wants a user name and a password; ask a person with \
+                     hand_over, or give `text` as NAME:⟦secret:KEY⟧ with a secret that you know of"
+                        .to_owned(),
+                )
+            })?;
+        let reveal = |text: &str| {
+            let revealed = doing.site.reveal(text);
+            revealed.map_err(|error| Failure::Refused(error.to_string()))
+        };
+        LoginAnswer::Give {
+            user: reveal(user)?,
+            password: reveal(secret)?,
+        }
+    } else {
+        LoginAnswer::Cancel
+    };
+    let standing = Standing::of(&doing.session.state(), &doing.tab);
+    doing.session.state().acted = Some(Instant::now());
+    let answered = doing.session.answer_login(doing.tab.number, answer).await;
+    answered.map_err(|error| Failure::Broke(error.to_string()))?;
+    let rest = doing.session.settle(ARRIVAL_LIMIT).await;
+    doing.arrived(&standing, Ok(rest)).await
 }
 
 /// Sends a held request, or blocks it.
