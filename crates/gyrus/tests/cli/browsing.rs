@@ -372,7 +372,9 @@ fn what_a_page_sends_elsewhere_is_not_sent_because_gyrus_was_killed() {
     let look = ["look", &shop.address, "--profile", "notes"];
     said(browsing(&world, &look).output().unwrap()).exits(0);
     assert_eq!(other.orders(), Vec::<String>::new());
-    world.gyrus(&["browser", "forget", "notes"]).exits(0);
+    world
+        .gyrus(&["browser", "forget", "notes", "--yes"])
+        .exits(0);
 }
 
 #[test]

@@ -47,7 +47,9 @@ fn is_known(world: &World, site: &str) -> bool {
 }
 
 fn forgets(world: &World) {
-    world.gyrus(&["browser", "forget", "door"]).exits(0);
+    world
+        .gyrus(&["browser", "forget", "door", "--yes"])
+        .exits(0);
 }
 
 #[test]

@@ -414,7 +414,9 @@ fn a_person_logs_in_where_the_site_asks_the_browser_for_it() {
     let look = ["look", &site, "--profile", "vault"];
     let look = said(browsing(&world, &look).output().unwrap()).exits(0);
     assert!(look.out.contains("Welcome Ada"), "{look:#?}");
-    world.gyrus(&["browser", "forget", "vault"]).exits(0);
+    world
+        .gyrus(&["browser", "forget", "vault", "--yes"])
+        .exits(0);
 }
 
 #[test]

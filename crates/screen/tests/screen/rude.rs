@@ -154,7 +154,7 @@ async fn what_leaving_would_lose_is_measured() {
     for (key, starts) in [
         ("Control+a", "looking"),
         ("Control+v", "types"),
-        ("Control+s", "acts"),
+        ("Control+s", "types"),
         ("Control+Enter", "submits"),
         ("Shift+Enter", "types"),
         ("Enter", "submits"),
