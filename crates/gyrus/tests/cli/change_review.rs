@@ -268,7 +268,7 @@ fn what_would_be_denied_is_shown_to_nobody() {
     std::fs::write(world.path("home/policy.toml"), rule).unwrap();
     let more = [&PARKED[..], &["--review", "proposal"]].concat();
     run(&world, &more)
-        .exits(4)
+        .exits(1)
         .says("no changeset could be proposed that is allowed; the last: ")
         .says("not in this folder");
     assert!(!events(&world).contains(&"proposal:ready".to_owned()));
