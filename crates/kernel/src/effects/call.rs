@@ -434,27 +434,21 @@ fn card(
 /// Whether all texts among the arguments are what the person typed for the run: a check, or a
 /// command that verifies or judges.
 fn is_typed(loop_config: &Value, arguments: &Value) -> bool {
-    let is_of_person = |text: &str| {
-        let mut left = vec![loop_config];
-        while let Some(value) = left.pop() {
-            match value {
-                Value::String(typed) => {
-                    // A check names its kind first, as `cmd:cargo test`.
-                    let of_kind = typed.split_once(':').map(|(_, rest)| rest);
-                    if typed == text || of_kind == Some(text) {
-                        return true;
-                    }
-                }
-                Value::Array(values) => left.extend(values),
-                Value::Object(fields) => left.extend(fields.values()),
-                Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            }
-        }
-        false
-    };
     let texts = arguments.as_object().into_iter().flatten();
     let mut texts = texts.filter_map(|(_, value)| value.as_str()).peekable();
-    texts.peek().is_some() && texts.all(is_of_person)
+    texts.peek().is_some() && texts.all(|text| has_text(loop_config, text))
+}
+
+/// Whether a value has a text in it, alone or behind the kind of a check, as `cmd:cargo test`.
+fn has_text(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(typed) => {
+            typed == text || typed.split_once(':').is_some_and(|(_, rest)| rest == text)
+        }
+        Value::Array(values) => values.iter().any(|value| has_text(value, text)),
+        Value::Object(fields) => fields.values().any(|value| has_text(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Creates a card that asks for words.
