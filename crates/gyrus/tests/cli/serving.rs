@@ -300,7 +300,7 @@ fn the_stop_ends_servers_too() {
     let (world, running) = forever();
     world.gyrus(&["stop", "--all"]).exits(0);
     is_gone(&world);
-    assert_eq!(running.end().code, None);
+    running.end().exits(4).says("the run was stopped by");
 }
 
 #[test]
