@@ -172,6 +172,13 @@ impl Observation {
             claim: None,
         }
     }
+
+    /// Whether the call was interrupted, so that nobody knows whether it happened.
+    pub fn was_interrupted(&self) -> bool {
+        self.is_error
+            && self.verdict == ActionVerdict::CannotTell
+            && self.text.origin == Origin::Kernel
+    }
 }
 
 /// An action that a cycle took.

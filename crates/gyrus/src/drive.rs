@@ -23,6 +23,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
+    state_folder,
     takeover::{self, Behind, Door},
 };
 use gyrus_surfaces::{
@@ -208,6 +209,7 @@ impl Drive<'_> {
 fn sweep(home: &Home) {
     let _ = sandbox_folders::sweep(home);
     let _ = takeover::sweep(home);
+    state_folder::sweep(home);
     gyrus_screen::sweep_profiles();
 }
 

@@ -48,6 +48,9 @@ pub(crate) fn ephemeral(home: Home) -> Result<(Home, Ephemeral), Failure> {
             Failure::failed("no folder for temporary state can be made").because(&error)
         })?;
     home.create_state()?;
+    // Whoever sweeps sees by this that it is in use.
+    let lock = fs::File::open(folder.path()).and_then(|folder| folder.lock().map(|()| folder));
+    let lock = lock.map_err(|error| unusable(&home, error))?;
     let names = ephemerals(&home);
     let made = || {
         fs::create_dir_all(&names)?;
@@ -58,6 +61,7 @@ pub(crate) fn ephemeral(home: Home) -> Result<(Home, Ephemeral), Failure> {
     let state = folder.path().to_owned();
     let folder = Ephemeral {
         _folder: folder,
+        _lock: lock,
         name,
     };
     Ok((
@@ -95,6 +99,27 @@ pub(crate) fn ephemeral_stores(home: &Home) -> Vec<Store> {
         .collect()
 }
 
+/// Removes the folders of ephemeral runs that were killed.
+pub(crate) fn sweep(home: &Home) {
+    for name in fs::read_dir(ephemerals(home))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let Ok(folder) = fs::read_link(name.path()) else {
+            continue;
+        };
+        let is_ours = folder
+            .file_name()
+            .is_some_and(|own| own == name.file_name());
+        let is_free = || fs::File::open(&folder).is_ok_and(|folder| folder.try_lock().is_ok());
+        // Its name goes only with it: by that it is found again.
+        if is_ours && is_free() && fs::remove_dir_all(&folder).is_ok() {
+            let _ = fs::remove_file(name.path());
+        }
+    }
+}
+
 fn unusable(home: &Home, error: io::Error) -> Failure {
     RuntimeError::State {
         folder: home.state.clone(),
@@ -106,6 +131,8 @@ fn unusable(home: &Home, error: io::Error) -> Failure {
 /// The folder of an ephemeral run, and its name among those that live. Both go with this.
 pub(crate) struct Ephemeral {
     _folder: TempDir,
+    /// Held while the run lives.
+    _lock: fs::File,
     name: PathBuf,
 }
 

@@ -11,6 +11,7 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use gyrus::runtime::Home;
@@ -81,6 +82,10 @@ pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state.join("take")
 }
 
+/// Age at which a file that leads to a take-over's page is removed; a browser opens it within
+/// seconds.
+const OLD: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Maximum number of sockets that are looked at by one [`sweep`].
 const MAX_SWEPT: usize = 1_000;
 
@@ -92,6 +97,12 @@ pub(crate) fn sweep(home: &Home) -> Result<(), Failure> {
     let store = home.store()?;
     for entry in entries.flatten().take(MAX_SWEPT) {
         let name = entry.file_name();
+        let is_way = Path::new(&name)
+            .extension()
+            .is_some_and(|kind| kind == "html");
+        if is_way && is_old(&entry) {
+            let _ = fs::remove_file(entry.path());
+        }
         let run: Option<RunId> = name.to_str().and_then(|name| name.parse().ok());
         if let Some(run) = run
             && store.holder(&log_name(run))?.is_none()
@@ -100,6 +111,13 @@ pub(crate) fn sweep(home: &Home) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether a file is so old that whoever made it has ended.
+fn is_old(entry: &fs::DirEntry) -> bool {
+    let changed = entry.metadata().and_then(|data| data.modified()).ok();
+    let age = changed.and_then(|changed| changed.elapsed().ok());
+    age.is_some_and(|age| age > OLD)
 }
 
 /// A socket of any folder, whose path may be longer than a socket's may be.

@@ -21,6 +21,7 @@ mod abandoned;
 mod position;
 mod error;
 mod runs;
+mod giving_up;
 mod kernel;
 mod start;
 mod replay;
@@ -75,6 +76,7 @@ pub use entry::{
 };
 pub use error::KernelError;
 pub use fork::{ForkInto, Forked, ForkedFiles};
+pub use giving_up::give_up;
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{Attachment, Kernel, NewRun, Organs, QUESTIONS_LAST, ResumeChanges};
 #[cfg(feature = "sim")]

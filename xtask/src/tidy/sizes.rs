@@ -16,15 +16,15 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
-    ("contract", 5_197),
+    ("contract", 5_204),
     ("gate", 16_072),
-    ("gyrus", 12_310),
+    ("gyrus", 12_394),
     ("journal", 7_493),
-    ("kernel", 18_918),
+    ("kernel", 18_962),
     ("lab", 4_605),
-    ("loops", 9_914),
+    ("loops", 9_916),
     ("mcp", 1_812),
-    ("models", 9_971),
+    ("models", 9_992),
     ("net", 700),
     ("process", 2_827),
     ("screen", 10_110),

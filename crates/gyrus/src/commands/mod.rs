@@ -10,6 +10,7 @@ mod steer;
 mod take;
 mod approve;
 mod deny;
+mod abandon;
 mod approvals;
 mod runs;
 mod policy;
@@ -61,6 +62,7 @@ commands! {
     Run(run::Run),
     Resume(resume::Resume),
     Stop(stop::Stop),
+    Abandon(abandon::Abandon),
     Rearm(rearm::Rearm),
     Pause(pause::Pause),
     Steer(steer::Steer),

@@ -304,6 +304,59 @@ fn pruning_keeps_what_replaying_needs() {
 }
 
 #[test]
+fn a_run_that_waits_is_given_up_for_good() {
+    let world = World::new(THREE_STEPS);
+    world.run(&["--max-steps", "1"]).exits(3);
+    world
+        .gyrus(&["abandon", "last"])
+        .exits(0)
+        .says("cannot be resumed");
+    for arguments in [["resume", "last"], ["abandon", "last"]] {
+        let said = world.gyrus(&arguments);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert!(
+            said.err.contains("tester (command line) gave it up"),
+            "{said:?}"
+        );
+    }
+    let listed = world.gyrus(&["runs", "list"]).exits(0).out;
+    assert!(listed.contains("gave it up"), "{listed}");
+    world.gyrus(&["runs", "verify"]).exits(0);
+    world.gyrus(&["replay", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+}
+
+#[test]
+fn what_a_killed_ephemeral_run_left_is_swept_at_the_next_start() {
+    let world = World::new(UNTIL_GO);
+    let running = world.start(&world.run_arguments(&["--ephemeral"]));
+    world.wait_for_file("ledger.txt", "begun");
+    let names = || fs::read_dir(world.path("home/ephemeral")).unwrap();
+    let left = fs::read_link(names().next().unwrap().unwrap().path()).unwrap();
+    // One that lives is left alone.
+    let other = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun\nbegun");
+    assert!(left.exists());
+    fs::write(world.work().join("go"), "").unwrap();
+    other.end().exits(0);
+    running.end().exits(0);
+    assert!(!left.exists());
+
+    fs::remove_file(world.work().join("go")).unwrap();
+    fs::remove_file(world.work().join("ledger.txt")).unwrap();
+    let running = world.start(&world.run_arguments(&["--ephemeral"]));
+    world.wait_for_file("ledger.txt", "begun");
+    let left = fs::read_link(names().next().unwrap().unwrap().path()).unwrap();
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    assert!(left.exists());
+    fs::write(world.work().join("go"), "").unwrap();
+    world.run(&[]).exits(0);
+    assert!(!left.exists());
+    assert_eq!(names().count(), 0);
+}
+
+#[test]
 fn damage_is_found_and_named() {
     let world = World::new(THREE_STEPS);
     world.run(&[]).exits(0);

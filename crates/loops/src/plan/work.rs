@@ -52,8 +52,9 @@ impl Planner {
         }
         let referred: Vec<_> = self.state.steps.iter().flat_map(Step::references).collect();
         self.state.outputs.retain(|id, _| referred.contains(id));
+        let interrupted = seen.iter().any(Observation::was_interrupted);
         let actions = calls.into_iter().zip(seen);
-        let error = self.goes_on(&failures);
+        let error = self.goes_on(&failures, interrupted);
         Ok(ExecutionResult {
             actions: actions
                 .map(|((call, _), observation)| Action { call, observation })
@@ -112,15 +113,16 @@ impl Planner {
         Ok(())
     }
 
-    /// Decides how to continue after some steps; returns the reason if the run ends.
-    fn goes_on(&mut self, failures: &[(&Step, String)]) -> Option<String> {
+    /// Decides how to continue after some steps; returns the reason if the run ends. Where a step
+    /// was `interrupted`, the rest is planned anew in any case: a crash says nothing about the plan.
+    fn goes_on(&mut self, failures: &[(&Step, String)], interrupted: bool) -> Option<String> {
         if failures.is_empty() {
             if self.state.steps.is_empty() {
                 self.state.stage = Stage::SummingUp;
             }
             return None;
         }
-        if self.config.replans() && self.state.replans < MAX_REPLANS {
+        if (self.config.replans() || interrupted) && self.state.replans < MAX_REPLANS {
             self.state.replans += 1;
             let ids: Vec<_> = failures.iter().map(|(step, _)| step.id.as_str()).collect();
             // The outputs of the steps are in memory already, as data.

@@ -137,7 +137,30 @@ async fn answer(
             "the request needs the headers {PURPOSE_HEADER} and {ORDINAL_HEADER}"
         ))
     })?;
-    stage.play(purpose, ordinal, &request, body.len())
+    let (pictures, encoded) = pictures_in(&request);
+    let tokens = wire::estimate(body.len().saturating_sub(encoded))
+        .saturating_add(pictures.saturating_mul(PICTURE_TOKENS));
+    stage.play(purpose, ordinal, &request, tokens)
+}
+
+/// Tokens of a picture in an estimate: about those of one that fills a screen.
+const PICTURE_TOKENS: u64 = 1_500;
+
+/// Returns the number of pictures in a request, and the length of their encoded data.
+fn pictures_in(value: &Value) -> (u64, usize) {
+    let several = |values: &mut dyn Iterator<Item = &Value>| {
+        values
+            .map(pictures_in)
+            .fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1))
+    };
+    match value {
+        Value::Object(object) if object.get("type").is_some_and(|kind| kind == "image") => {
+            (1, value["source"]["data"].as_str().map_or(0, str::len))
+        }
+        Value::Object(object) => several(&mut object.values()),
+        Value::Array(values) => several(&mut values.iter()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (0, 0),
+    }
 }
 
 fn place(headers: &HeaderMap) -> Option<(Purpose, u64)> {
@@ -155,7 +178,7 @@ impl Stage {
         purpose: Purpose,
         ordinal: u64,
         request: &Value,
-        request_bytes: usize,
+        request_tokens: u64,
     ) -> Result<Response, Refusal> {
         let (file, word) = (&self.script.file, word_for(purpose));
         let number = ordinal.saturating_add(1);
@@ -183,7 +206,7 @@ impl Stage {
         let serving = Serving {
             model: request["model"].as_str().unwrap_or_default(),
             key: format!("{word}_{ordinal}"),
-            request_bytes,
+            request_tokens,
         };
         let is_first = self
             .played
@@ -224,4 +247,22 @@ fn streamed(body: impl Into<Body>) -> Response {
         body.into(),
     )
         .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pictures_are_counted_wherever_they_stand() {
+        let picture =
+            json!({"type": "image", "source": {"type": "base64", "data": "A".repeat(4_000)}});
+        let result =
+            json!({"type": "tool_result", "content": [{"type": "text", "text": "x"}, picture]});
+        let request = json!({"messages": [{"role": "user", "content": [picture, result]}]});
+        assert_eq!(pictures_in(&request), (2, 8_000));
+        assert_eq!(pictures_in(&json!({"messages": ["image"]})), (0, 0));
+    }
 }

@@ -26,8 +26,8 @@ pub(super) struct Serving<'a> {
     pub(super) model: &'a str,
     /// Unique in a run; ids of messages and calls are made from it.
     pub(super) key: String,
-    /// The size of the request, for the estimate of its tokens.
-    pub(super) request_bytes: usize,
+    /// The estimated tokens of the request.
+    pub(super) request_tokens: u64,
 }
 
 /// Returns the whole stream of `reply`.
@@ -36,7 +36,7 @@ pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
         Some(ReportedUsage::Tokens { input, output }) => (Some(input), Some(output)),
         Some(ReportedUsage::Nothing(_)) => (None, None),
         None => (
-            Some(estimate(serving.request_bytes)),
+            Some(serving.request_tokens),
             Some(estimate(content_bytes(reply))),
         ),
     };
@@ -174,6 +174,6 @@ fn content_bytes(reply: &Filled) -> usize {
 }
 
 /// Estimates the tokens of a text by the usual four bytes a token.
-fn estimate(bytes: usize) -> u64 {
+pub(super) fn estimate(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4).max(1)
 }

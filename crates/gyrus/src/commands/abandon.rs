@@ -1,0 +1,35 @@
+//! `gyrus abandon`
+
+use clap::Args;
+use gyrus::runtime::sandbox_folders;
+
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
+use gyrus_surfaces::{console::put, terminal};
+
+/// End a run for good that waits to be resumed
+///
+/// Nothing that it did is undone, and its journal stays.
+#[derive(Args)]
+pub(crate) struct Abandon {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+}
+
+impl Abandon {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        inside_run::refuse("give up a run")?;
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+        let runtime = drive::runtime()?;
+        let ended = runtime.block_on(gyrus_kernel::give_up(&store, run, &person))?;
+        sandbox_folders::remove(&home, &ended);
+        let name = run.short();
+        put(&format!(
+            "run {name} is over and cannot be resumed\n  what it changed: gyrus diff {name}; to take \
+             it back: gyrus undo {name}\n"
+        ))?;
+        Ok(Code::Reached)
+    }
+}

@@ -1,0 +1,48 @@
+//! Ending a run for good that waits to be resumed.
+
+use gyrus_contract::{Principal, RunId};
+use gyrus_journal::{Store, Take};
+
+use crate::{
+    Ending, KernelError, RunEnded, family, log::Log, log_name, position::Position, standing,
+};
+
+/// Ends a run that no process drives, and those that it started, so that none of them can be
+/// resumed. Nothing that it did is undone. Returns the runs that were ended.
+///
+/// # Errors
+/// Returns an error when the run is over, when a process drives it, when it was started by another
+/// run, which has to be given up instead, or when its journal cannot be read or written.
+pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<RunId>, KernelError> {
+    let mut ended = Vec::new();
+    for member in family(store, run)? {
+        let (writer, _) = store.take(&log_name(member), Take::IfFree)?;
+        let position = Position::read(member, &writer.reader()?)?;
+        if member == run
+            && let Some(parent) = &position.started.parent
+        {
+            return Err(KernelError::NotARun {
+                run,
+                reason: format!("it belongs to run {}, which has to be given up", parent.run),
+            });
+        }
+        match position.over() {
+            Some((ending, _)) if member == run => {
+                let what = crate::summary(&ending);
+                return Err(KernelError::Over { run, what });
+            }
+            Some(_) => continue,
+            None => {}
+        }
+        let ending = Ending::Failed {
+            reason: format!("{} ({}) gave it up", by.id, by.surface),
+            denied: Vec::new(),
+        };
+        let spent = standing::spent(store, member)?;
+        let log = Log::live(writer)?;
+        log.append(RunEnded { ending, spent })?;
+        log.seal().await?;
+        ended.push(member);
+    }
+    Ok(ended)
+}
