@@ -132,12 +132,12 @@ pub(crate) fn serve_if_asked() {
 }
 
 fn serve(number: u32, refusing: bool) -> Result<i32, Error> {
-    let program = std::env::current_exe().map_err(doing("find this program"))?;
     // Only root of the real machine has more users than one.
     let user = has_users().then_some(FIRST_USER + number);
     let upper = mounts(user)?;
     network()?;
-    let mut command = Command::new(program);
+    // Its own folder may be one that is empty here.
+    let mut command = Command::new("/proc/self/exe");
     command
         .arg(worker::ARGUMENT)
         .stdout(Stdio::from(upper))

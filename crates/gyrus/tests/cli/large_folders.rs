@@ -139,31 +139,34 @@ fn control_files_wait_for_a_yes() {
     is_as_before(&world);
 }
 
-#[test]
-fn a_run_that_was_killed_applies_what_its_command_did_when_it_is_taken_up() {
-    let world = world(RUNS_CODE, &format!("{CODE}; echo done > mark; sleep 60"));
-    let running = world.start(&["run", "go"]);
-    world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
-    let runs = world.path("home");
+/// Waits until a command has made the file `mark` in its layer.
+fn wait_for_mark(world: &World) {
     let is_marked = || {
-        let mut found = Vec::new();
-        let mut folders = vec![runs.clone()];
+        let mut folders = vec![world.path("home")];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    folders.push(entry.path())
-                } else {
-                    found.push(entry.file_name())
+                    folders.push(entry.path());
+                } else if entry.file_name() == "mark" {
+                    return true;
                 }
             }
         }
-        found.iter().any(|name| name == "mark")
+        false
     };
     let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while !is_marked() {
         assert!(std::time::Instant::now() < until);
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+}
+
+#[test]
+fn a_run_that_was_killed_applies_what_its_command_did_when_it_is_taken_up() {
+    let world = world(RUNS_CODE, &format!("{CODE}; echo done > mark; sleep 60"));
+    let running = world.start(&["run", "go"]);
+    world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
+    wait_for_mark(&world);
     assert_eq!(world.file("changed"), "one\n");
     running.signal(Signal::KILL);
     running.end();
@@ -180,10 +183,11 @@ fn what_a_person_changes_meanwhile_stays() {
     let world = world(
         RUNS_CODE,
         // An overlay remembers which names it did not find below, but not what a folder lists.
-        "echo two > changed; echo two > kept; until ls old | grep -q go; do sleep 0.05; done",
+        "echo two > changed; echo two > kept; echo done > mark; until ls old | grep -q go; do sleep 0.05; done",
     );
     let running = world.start(&["run", "go"]);
-    world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
+    // Before, it would be as the command found it.
+    wait_for_mark(&world);
     fs::write(world.work().join("changed"), "of a person\n").unwrap();
     fs::write(world.work().join("old/go"), "").unwrap();
     let said = running.end();

@@ -429,10 +429,12 @@ fn official(name: &str) -> Option<String> {
         "{}{packages}/{name}/dist/index.js",
         env!("CARGO_MANIFEST_DIR")
     );
-    if crate::support::works("node", &["--version"]) && Path::new(&program).is_file() {
+    // What lies below /tmp cannot be seen in a sandbox.
+    let is_seen = !Path::new(&program).starts_with("/tmp");
+    if is_seen && crate::support::works("node", &["--version"]) && Path::new(&program).is_file() {
         return Some(program);
     }
-    eprintln!("skipped: {name} is not installed, or node is not");
+    eprintln!("skipped: {name} is not installed where a sandbox sees it, or node is not");
     None
 }
 

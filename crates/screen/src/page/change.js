@@ -37,8 +37,17 @@ function note(records) {
   if (records.length) for (const listener of [...listeners]) listener();
 }
 
+// What the parser added to a document that was looked at meanwhile is no change by itself.
+function isReadNow() {
+  note(observer.takeRecords());
+  byItself.clear();
+}
+
 // From the first look on, so that there is a history when an input comes.
 function watch() {
+  if (document.readyState === "loading" && !watched.has(document)) {
+    document.addEventListener("readystatechange", isReadNow, { once: true });
+  }
   for (const root of [document, ...roots()]) {
     if (watched.has(root)) continue;
     watched.add(root);
