@@ -17,7 +17,7 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 5_204),
-    ("gate", 16_072),
+    ("gate", 16_111),
     ("gyrus", 12_394),
     ("journal", 7_493),
     ("kernel", 18_962),

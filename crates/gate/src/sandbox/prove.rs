@@ -5,7 +5,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read as _},
+    iter,
     net::{Ipv4Addr, TcpListener},
     path::Path,
 };
@@ -132,8 +134,8 @@ pub fn prove<E: fmt::Display>(
 struct Layout {
     containment: Containment,
     task: Task,
-    /// Dropped at the end.
-    _loopback: TcpListener,
+    /// A service on the machine's loopback interface.
+    loopback: TcpListener,
     services: Services,
 }
 
@@ -153,6 +155,7 @@ impl Layout {
         }
         let process = std::process::id();
         let loopback = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        loopback.set_nonblocking(true)?;
         let port = loopback.local_addr()?.port();
         let (services, names) = Services::make(&folder, &workspace)?;
         let start = start_of(process).ok_or_else(|| io::Error::other("no /proc of our own"))?;
@@ -182,20 +185,34 @@ impl Layout {
                 network,
                 limits: LIMITS,
             },
-            _loopback: loopback,
+            loopback,
             services,
         })
     }
 
+    /// Whether the probe came to the service on the loopback interface: others may come to a port
+    /// that was somebody else's before.
+    fn is_greeted(&self) -> bool {
+        let greeting = self.task.greeting();
+        let mut came = iter::from_fn(|| self.loopback.accept().ok());
+        came.any(|(mut stream, _)| {
+            // The probe has ended: what it sent is here.
+            let mut heard = vec![0; greeting.len()];
+            stream.set_nonblocking(true).is_ok()
+                && stream.read_exact(&mut heard).is_ok()
+                && heard == greeting.as_bytes()
+        })
+    }
+
     /// Looks at them from outside, whatever the probe says.
-    fn look(&self) -> [Finding; 2] {
+    fn look(&self) -> Vec<Finding> {
         let text = fs::read_to_string(&self.task.outside);
         let secret = fs::read_to_string(&self.task.secret);
         let is_unchanged =
             |text: &io::Result<String>| text.as_ref().is_ok_and(|text| text == Self::UNCHANGED);
         let unchanged = is_unchanged(&text) && is_unchanged(&secret);
         let reached = self.services.were_reached();
-        [
+        let mut findings = vec![
             Finding {
                 promise: Promise::Writes,
                 attempt: "change files outside, as seen from there".to_owned(),
@@ -213,6 +230,19 @@ impl Layout {
                 held: !reached,
                 detail: if reached { "reached" } else { "nobody came" }.to_owned(),
             },
-        ]
+        ];
+        match self.task.network {
+            Network::None | Network::Proxy => {
+                let reached = self.is_greeted();
+                findings.push(Finding {
+                    promise: Promise::Network,
+                    attempt: "connect to the machine's loopback, as seen from there".to_owned(),
+                    held: !reached,
+                    detail: if reached { "reached" } else { "nobody came" }.to_owned(),
+                });
+            }
+            Network::Open => {}
+        }
+        findings
     }
 }
