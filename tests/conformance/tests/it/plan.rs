@@ -65,7 +65,8 @@ async fn check(scenario: Scenario, at_least: Tried) {
 async fn crashed_everywhere() {
     let at_least = Tried {
         crashes: 40,
-        second_crashes: 80,
+        // Three steps run at once, so how many places there are differs.
+        second_crashes: 70,
     };
     check(scenario([working()], json!({})), at_least).await;
 }
