@@ -94,15 +94,7 @@ impl Seal {
         write_all(file.as_ref(), &self.encode(files))
             .and_then(|()| file.sync())
             .map_err(Error::io("write", &temporary))?;
-        let path = path(files);
-        files
-            .disk
-            .rename(&temporary, &path)
-            .map_err(Error::io("put in place", path))?;
-        files
-            .disk
-            .sync_folder(&files.folder)
-            .map_err(Error::io("sync", &files.folder))
+        files.put_in_place(&temporary, &path(files))
     }
 
     /// Rewrites the seal of a log, if it has one, so that it lists only the blobs that are `kept`.

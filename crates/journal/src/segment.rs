@@ -143,6 +143,16 @@ impl Files {
         }
     }
 
+    /// Renames a whole file of the folder, durably.
+    pub(crate) fn put_in_place(&self, temporary: &Path, path: &Path) -> Result<(), Error> {
+        self.disk
+            .rename(temporary, path)
+            .map_err(Error::io("put in place", path))?;
+        self.disk
+            .sync_folder(&self.folder)
+            .map_err(Error::io("sync", &self.folder))
+    }
+
     pub(crate) fn segment_path(&self, number: u32) -> PathBuf {
         self.folder.join(format!("{number:06}.jsonl"))
     }
@@ -356,14 +366,7 @@ impl NewSegment<'_> {
         } = self;
         let path = files.segment_path(number);
         file.sync().map_err(Error::io("sync", &temporary))?;
-        files
-            .disk
-            .rename(&temporary, &path)
-            .map_err(Error::io("put in place", path))?;
-        files
-            .disk
-            .sync_folder(&files.folder)
-            .map_err(Error::io("sync", &files.folder))?;
+        files.put_in_place(&temporary, &path)?;
         Ok((file, written))
     }
 }
