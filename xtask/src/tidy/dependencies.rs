@@ -40,7 +40,13 @@ const ALLOWED: [(&str, &[&str]); 21] = [
     ("gyrus-lines", &[]),
     (
         "gyrus-runtime",
-        &["gyrus-contract", "gyrus-journal", "gyrus-kernel"],
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-journal",
+            "gyrus-process",
+            "gyrus-kernel",
+        ],
     ),
     ("gyrus-surfaces", ABOVE_RUNTIME),
     ("gyrus-fleet", ABOVE_RUNTIME),
