@@ -90,6 +90,6 @@ pub use run::Run;
 pub use runs::{RUNS, entries, family, last_page, log_name, runs, summary, workspaces};
 pub use select::{FindRunError, find_run};
 pub use single_model::SingleModel;
-pub use standing::{StandingError, StandingRun, spent};
+pub use standing::{RunState, StandingError, StandingRun, spent};
 pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};

@@ -1,9 +1,45 @@
 //! The settings of a run as it was left, for a process that continues it.
 
 use gyrus_contract::{OnAsk, RunId, Spent};
-use gyrus_journal::Store;
+use gyrus_journal::{Holder, Store};
 
-use crate::{Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
+use crate::{Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
+
+/// How far a run has come.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunState {
+    /// A process drives it.
+    Running(Holder),
+    /// No process holds it, and it can be resumed.
+    Parked(Ending),
+    /// Its process died; it can be resumed.
+    CutOff,
+    /// It came to its end.
+    Over(Ending),
+    /// Its journal has no entry: earlier versions left such a journal when they were killed at the
+    /// start.
+    NeverBegan,
+}
+
+impl RunState {
+    /// Reads the state of a run.
+    ///
+    /// # Errors
+    /// There is no such run, or its journal cannot be read.
+    pub fn of(store: &Store, run: RunId) -> Result<Self, gyrus_journal::Error> {
+        let name = log_name(run);
+        if let Some(holder) = store.holder(&name)? {
+            return Ok(RunState::Running(holder));
+        }
+        let last = store.reader(&name)?.entries_back()?.next().transpose()?;
+        Ok(match last.map(|entry| parse(&entry)) {
+            Some(Ok(Entry::RunEnded(ended))) => RunState::Over(ended.ending),
+            Some(Ok(Entry::RunParked(parked))) => RunState::Parked(parked.ending),
+            Some(_) => RunState::CutOff,
+            None => RunState::NeverBegan,
+        })
+    }
+}
 
 /// The start and the latest settings of a run.
 #[derive(Debug)]

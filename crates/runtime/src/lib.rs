@@ -4,3 +4,6 @@
 //!
 //! Everything durable is a log of `gyrus-journal`. Runs are driven elsewhere: whoever uses this
 //! crate says how.
+
+pub mod ledger;
+pub mod queue;

@@ -2,7 +2,7 @@
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Entry, approvals, log_name, summary};
+use gyrus_kernel::{Ending, RunState, approvals, summary};
 
 use crate::failure::Failure;
 
@@ -29,24 +29,18 @@ impl Standing {
     }
 
     fn read(store: &Store, run: RunId) -> Result<Self, Failure> {
-        let name = log_name(run);
-        if let Some(holder) = store.holder(&name)? {
-            let asks = !approvals::open(store, run)?.is_empty();
-            return Ok(Standing::Running {
+        Ok(match RunState::of(store, run)? {
+            RunState::Running(holder) => Standing::Running {
                 pid: holder.process.pid,
-                asks,
-            });
-        }
-        let last = store.reader(&name)?.entries_back()?.next().transpose()?;
-        Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
-            Some(Ok(Entry::RunEnded(ended))) => Standing::Over(summary(&ended.ending)),
-            Some(Ok(Entry::RunParked(parked))) => Standing::Parked(match &parked.ending {
-                Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
-                ending => summary(ending),
-            }),
-            Some(_) => Standing::Parked("its process died".to_owned()),
-            // Earlier versions left such a journal when they were killed at the start.
-            None => Standing::Over("never began".to_owned()),
+                asks: !approvals::open(store, run)?.is_empty(),
+            },
+            RunState::Parked(Ending::Waiting { question, .. }) => {
+                Standing::Parked(format!("waits for an answer: {question}"))
+            }
+            RunState::Parked(ending) => Standing::Parked(summary(&ending)),
+            RunState::CutOff => Standing::Parked("its process died".to_owned()),
+            RunState::Over(ending) => Standing::Over(summary(&ending)),
+            RunState::NeverBegan => Standing::Over("never began".to_owned()),
         })
     }
 

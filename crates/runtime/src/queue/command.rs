@@ -1,0 +1,165 @@
+//! What is asked of gyrus, by whom, and how far it came.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use gyrus_contract::{Principal, RunId, Text};
+use serde::{Deserialize, Serialize};
+
+/// The highest priority; the lowest is its negative.
+pub const MAX_PRIORITY: i8 = 100;
+
+/// The value of an option of `gyrus run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OptionValue {
+    /// Whether an option without a value is given.
+    Switch(bool),
+    /// A whole number.
+    Number(u64),
+    /// A number.
+    Fraction(f64),
+    /// A text.
+    Text(String),
+    /// Several texts, for an option that may be repeated.
+    Texts(Vec<String>),
+}
+
+/// Text that a run starts with beside its goal. It is data, and never instructs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContextText {
+    /// A name for it.
+    pub name: String,
+    /// The text, with its source.
+    pub text: Text,
+}
+
+/// A run that is to be started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// The goal.
+    pub goal: Text,
+    /// The folder to work in.
+    pub workdir: PathBuf,
+    /// Options of `gyrus run`, by their long names without dashes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, OptionValue>,
+    /// Text that it starts with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<ContextText>,
+    /// The run whose memory it goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+}
+
+impl RunRequest {
+    /// Returns the options as words of a command line, each with its value: `--max-steps=10`.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (name, value) in &self.options {
+            match value {
+                OptionValue::Switch(true) => words.push(format!("--{name}")),
+                OptionValue::Switch(false) => {}
+                OptionValue::Number(number) => words.push(format!("--{name}={number}")),
+                OptionValue::Fraction(number) => words.push(format!("--{name}={number}")),
+                OptionValue::Text(text) => words.push(format!("--{name}={text}")),
+                OptionValue::Texts(texts) => {
+                    words.extend(texts.iter().map(|text| format!("--{name}={text}")));
+                }
+            }
+        }
+        words
+    }
+
+    /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
+    pub fn profile(&self) -> Option<&str> {
+        match self.options.get("profile") {
+            Some(OptionValue::Text(profile)) => Some(profile),
+            _ => None,
+        }
+    }
+}
+
+/// The work of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Starts a run.
+    Start(Box<RunRequest>),
+    /// Goes on with a run that exists.
+    Resume,
+}
+
+/// One command: a run to start or to go on with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// A UUID of version 7.
+    pub id: String,
+    /// The run. Its id is chosen when the command is accepted, so that a crash starts no second one.
+    pub run: RunId,
+    /// The work.
+    pub work: Work,
+    /// The person or program who asked.
+    pub from: Principal,
+    /// The agent for which it works; commands of one agent share a limit.
+    pub agent: String,
+    /// From -100 to 100; higher ones go first.
+    #[serde(default)]
+    pub priority: i8,
+    /// The earliest start, in UTC milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before_ms: Option<i64>,
+    /// Commands with the same key are one command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Relates it to what caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<String>,
+    /// The time at which it was accepted, in UTC milliseconds.
+    pub submitted_ms: i64,
+}
+
+/// The stage that a command has reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Stage {
+    /// It waits for its turn.
+    Queued,
+    /// A process drives its run.
+    Running {
+        /// The time at which it was started last, in UTC milliseconds.
+        since_ms: i64,
+    },
+    /// Its run waits outside memory.
+    Parked {
+        /// The reason.
+        why: String,
+        /// Whether it waits for a person.
+        for_person: bool,
+        /// The time at which it goes on by itself, in UTC milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until_ms: Option<i64>,
+    },
+    /// Nothing more is done for it.
+    Ended {
+        /// The time, in UTC milliseconds.
+        at_ms: i64,
+        /// The exit code of the process, if it had one.
+        code: Option<i32>,
+        /// How the run ended, in one sentence.
+        summary: String,
+    },
+    /// It was taken back before it started.
+    Cancelled {
+        /// The time, in UTC milliseconds.
+        at_ms: i64,
+        /// The person who took it back.
+        by: Principal,
+    },
+}
+
+impl Stage {
+    /// Whether nothing more is done.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Stage::Ended { .. } | Stage::Cancelled { .. })
+    }
+}

@@ -1,0 +1,361 @@
+//! Starting the processes that drive runs, each in its turn, and seeing to what becomes of them.
+
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+
+use gyrus_contract::{MessageBody, Principal, RunId, SurfaceMessage};
+use gyrus_journal::{Holder, Store};
+use gyrus_kernel::{
+    Ending, RunState,
+    approvals::{self, OpenQuestion},
+    latch::Latch,
+    log_name, summary,
+};
+use tokio::{sync::watch, task::JoinSet};
+
+use super::{
+    AtOnce, Gateway, QueueError,
+    command::{Command, Stage},
+    now_ms,
+};
+
+/// Number of times that a run's process is started anew after it died, while the run makes no
+/// progress in between.
+const DEATHS: u32 = 3;
+
+/// Time after which a command whose turn could not be determined is looked at again: a stop that
+/// was lifted is seen by then.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A wait without an end of its own.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// The end of a process that drove a run.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerEnd {
+    /// Its exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The end of what it said to standard error.
+    pub said: String,
+}
+
+/// A process that drives a run.
+pub type Worker = Pin<Box<dyn Future<Output = WorkerEnd> + Send>>;
+
+/// Starts the processes that drive runs.
+pub trait Workers: Send + Sync + 'static {
+    /// Starts a process for a command. It creates the run, or goes on with it if it exists.
+    ///
+    /// # Errors
+    /// No process can be started.
+    fn start(&self, command: &Command) -> io::Result<Worker>;
+
+    /// Returns a future that ends when a process, which another one started, has ended.
+    fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// The dispatcher of a queue.
+pub struct Dispatcher {
+    gateway: Gateway,
+    workers: Arc<dyn Workers>,
+    at_once: AtOnce,
+    latch: Latch,
+    tasks: JoinSet<Result<(), QueueError>>,
+}
+
+impl Dispatcher {
+    /// Creates the dispatcher of a queue.
+    pub fn new(gateway: Gateway, workers: Arc<dyn Workers>, at_once: AtOnce, latch: Latch) -> Self {
+        Self {
+            gateway,
+            workers,
+            at_once,
+            latch,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Starts commands in their turn until `stop` is true, and then waits for the processes that
+    /// it watches. Commands whose process ends after that stay as they are, to be gone on with.
+    ///
+    /// # Errors
+    /// The queue cannot be written.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), QueueError> {
+        self.take_up().await?;
+        let mut changes = self.gateway.changes();
+        while !*stop.borrow_and_update() {
+            changes.borrow_and_update();
+            if self.start_next().await? {
+                continue;
+            }
+            let due = self.gateway.with(|queue| queue.next_due(now_ms()));
+            let until = due.map_or(LONG, until);
+            let until = if self.latch.check().is_err() {
+                LOOK_AGAIN
+            } else {
+                until
+            };
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(until) => {}
+                _ = stop.changed() => {}
+                Some(done) = self.tasks.join_next() => outcome(done)?,
+            }
+        }
+        self.tasks.shutdown().await;
+        Ok(())
+    }
+
+    /// Takes up what was under way when the process before this one ended.
+    async fn take_up(&mut self) -> Result<(), QueueError> {
+        let open: Vec<(Command, Stage)> = self.gateway.with(|queue| {
+            let standing = queue.all().into_iter();
+            let open = standing.filter(|one| !one.stage.is_over());
+            open.map(|one| (one.command.clone(), one.stage.clone()))
+                .collect()
+        });
+        for (command, stage) in open {
+            match stage {
+                Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. } => {}
+                Stage::Running { .. } => match RunState::of(self.gateway.store(), command.run) {
+                    Ok(RunState::Running(holder)) => self.adopt(command, &holder),
+                    _ => self.gateway.reach(&command.id, Stage::Queued).await?,
+                },
+                Stage::Parked { until_ms, .. } => self.wake_later(command, until_ms),
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the command whose turn it is; returns whether there was one.
+    async fn start_next(&mut self) -> Result<bool, QueueError> {
+        if self.latch.check().is_err() {
+            return Ok(false);
+        }
+        let at_once = self.at_once;
+        let next = self
+            .gateway
+            .with(|queue| queue.next(now_ms(), at_once).cloned());
+        let Some(command) = next else {
+            return Ok(false);
+        };
+        let running = Stage::Running { since_ms: now_ms() };
+        self.gateway.reach(&command.id, running).await?;
+        match self.workers.start(&command) {
+            Ok(worker) => {
+                let watching = Watching {
+                    gateway: self.gateway.clone(),
+                    workers: Arc::clone(&self.workers),
+                    latch: self.latch.clone(),
+                };
+                self.tasks.spawn(watching.follow_to_the_end(command, worker));
+            }
+            Err(error) => {
+                let summary = format!("its process cannot be started: {error}");
+                self.gateway.end(&command.id, None, summary).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Watches a process that was started by the one before this.
+    fn adopt(&mut self, command: Command, holder: &Holder) {
+        let ended = self.workers.ended(holder);
+        let worker: Worker = Box::pin(async move {
+            ended.await;
+            WorkerEnd::default()
+        });
+        let watching = Watching {
+            gateway: self.gateway.clone(),
+            workers: Arc::clone(&self.workers),
+            latch: self.latch.clone(),
+        };
+        self.tasks.spawn(watching.follow_to_the_end(command, worker));
+    }
+
+    fn wake_later(&mut self, command: Command, until_ms: Option<i64>) {
+        self.tasks
+            .spawn(wake(self.gateway.clone(), command, until_ms));
+    }
+}
+
+/// Watches one command.
+struct Watching {
+    gateway: Gateway,
+    workers: Arc<dyn Workers>,
+    latch: Latch,
+}
+
+impl Watching {
+    /// Waits until a command's process ends, and starts it anew if it died.
+    async fn follow_to_the_end(self, command: Command, mut worker: Worker) -> Result<(), QueueError> {
+        let mut deaths = 0;
+        let mut reached = self.progress(command.run);
+        loop {
+            let end = worker.await;
+            let state = match RunState::of(self.gateway.store(), command.run) {
+                Ok(RunState::Running(holder)) => {
+                    // Somebody else has taken it up.
+                    self.workers.ended(&holder).await;
+                    RunState::of(self.gateway.store(), command.run)
+                }
+                state => state,
+            };
+            match state {
+                Ok(RunState::Over(ending)) => {
+                    let code = end.code;
+                    return self.gateway.end(&command.id, code, summary(&ending)).await;
+                }
+                Ok(RunState::Parked(ending)) => return self.parked(command, &end, ending).await,
+                Ok(RunState::CutOff | RunState::Running(_)) => {}
+                Ok(RunState::NeverBegan) | Err(_) if end.code.is_some_and(|code| code != 0) => {
+                    return self.gateway.end(&command.id, end.code, failure(&end)).await;
+                }
+                Ok(RunState::NeverBegan) | Err(_) => {}
+            }
+            if let Err(latched) = self.latch.check() {
+                let summary = summary(&Ending::from(latched));
+                return self.gateway.end(&command.id, end.code, summary).await;
+            }
+            let now = self.progress(command.run);
+            deaths = if now > reached { 1 } else { deaths + 1 };
+            reached = now;
+            if deaths > DEATHS {
+                let summary = format!("its process died {deaths} times: {}", failure(&end));
+                return self.gateway.end(&command.id, end.code, summary).await;
+            }
+            worker = match self.workers.start(&command) {
+                Ok(worker) => worker,
+                Err(error) => {
+                    let summary = format!("its process cannot be started: {error}");
+                    return self.gateway.end(&command.id, None, summary).await;
+                }
+            };
+        }
+    }
+
+    /// Returns the number of entries of a run.
+    fn progress(&self, run: RunId) -> u64 {
+        let reader = self.gateway.store().reader(&log_name(run));
+        reader.and_then(|reader| reader.end()).unwrap_or(0)
+    }
+
+    async fn parked(
+        &self,
+        command: Command,
+        end: &WorkerEnd,
+        ending: Ending,
+    ) -> Result<(), QueueError> {
+        let why = summary(&ending);
+        let (for_person, until_ms) = match &ending {
+            Ending::Waiting { .. } => (true, None),
+            Ending::Sleeping { until_ms, .. } => (false, *until_ms),
+            Ending::Reached { .. }
+            | Ending::Failed { .. }
+            | Ending::Limit { .. }
+            | Ending::Stuck { .. }
+            | Ending::ModelUnreachable { .. }
+            | Ending::Stopped { .. }
+            | Ending::Interrupted => return self.gateway.end(&command.id, end.code, why).await,
+        };
+        let stage = Stage::Parked {
+            why,
+            for_person,
+            until_ms,
+        };
+        self.gateway.reach(&command.id, stage).await?;
+        wake(self.gateway.clone(), command, until_ms).await
+    }
+}
+
+fn failure(end: &WorkerEnd) -> String {
+    let said = end.said.trim();
+    match end.code {
+        _ if !said.is_empty() => said.to_owned(),
+        Some(code) => format!("its process ended with exit code {code}"),
+        None => "its process was killed".to_owned(),
+    }
+}
+
+/// Waits until a parked run can go on: it has the answer or the signal that it waits for, its
+/// question has expired, or its time has come. Other messages wait with it.
+async fn wake(gateway: Gateway, command: Command, until_ms: Option<i64>) -> Result<(), QueueError> {
+    let store = gateway.store().clone();
+    let open = approvals::open(&store, command.run).unwrap_or_default();
+    let expires = open.iter().map(|open| open.valid.until_ms).min();
+    let deadline = until_ms.or(expires);
+    // The newest question is the one that it waits for; a child may have asked it.
+    let asks = open.last().map_or(command.run, |open| open.run);
+    let mut asked = store.inbox(&log_name(asks))?.watch()?;
+    let mut own = store.inbox(&log_name(command.run))?.watch()?;
+    loop {
+        match called(&store, command.run, &open)? {
+            Some(Call::GoOn) => return gateway.reach(&command.id, Stage::Queued).await,
+            Some(Call::Stop(by)) => {
+                let summary = summary(&Ending::Stopped { by, reason: None });
+                return gateway.end(&command.id, None, summary).await;
+            }
+            None if deadline.is_some_and(|at| at <= now_ms()) => {
+                return gateway.reach(&command.id, Stage::Queued).await;
+            }
+            None => {}
+        }
+        tokio::select! {
+            () = asked.changed() => {}
+            () = own.changed() => {}
+            () = tokio::time::sleep(deadline.map_or(LONG, until)) => {}
+        }
+    }
+}
+
+/// What a parked run is called to.
+enum Call {
+    GoOn,
+    Stop(Principal),
+}
+
+fn called(store: &Store, run: RunId, open: &[OpenQuestion]) -> Result<Option<Call>, QueueError> {
+    let signal = match RunState::of(store, run)? {
+        RunState::Parked(Ending::Sleeping { signal, .. }) => signal,
+        RunState::Parked(_) => None,
+        // A person has gone on with it elsewhere.
+        _ => return Ok(Some(Call::GoOn)),
+    };
+    for question in open {
+        if approvals::waiting_answer(store, question)?.is_some() {
+            return Ok(Some(Call::GoOn));
+        }
+    }
+    for (_, body) in store.inbox(&log_name(run))?.messages()? {
+        let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
+            continue;
+        };
+        match message.body {
+            MessageBody::Stop => return Ok(Some(Call::Stop(message.from))),
+            MessageBody::Signal { name, .. } if Some(&name) == signal.as_ref() => {
+                return Ok(Some(Call::GoOn));
+            }
+            MessageBody::Signal { .. }
+            | MessageBody::Pause
+            | MessageBody::Steer { .. }
+            | MessageBody::Approve { .. }
+            | MessageBody::Deny { .. } => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the time from now to a point in time in UTC milliseconds.
+fn until(at_ms: i64) -> Duration {
+    let left = u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0);
+    Duration::from_millis(left)
+}
+
+fn outcome(done: Result<Result<(), QueueError>, tokio::task::JoinError>) -> Result<(), QueueError> {
+    match done {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+    }
+}

@@ -1,0 +1,290 @@
+//! The queue as the fold of its facts, and whose turn it is.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use gyrus_contract::{Principal, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::command::{Command, Stage};
+use crate::ledger::Fold;
+
+/// Number of ended commands that are remembered, for whoever asks and to find the same key again.
+const REMEMBERED: usize = 10_000;
+
+/// A fact of the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "payload")]
+pub enum QueueFact {
+    /// A command was accepted.
+    #[serde(rename = "command.submitted")]
+    Submitted(Box<Command>),
+    /// A command reached a stage.
+    #[serde(rename = "command.reached")]
+    Reached {
+        /// The command.
+        id: String,
+        /// The stage.
+        #[serde(flatten)]
+        stage: Stage,
+    },
+}
+
+/// A command and its stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The command.
+    pub command: Command,
+    /// The stage.
+    pub stage: Stage,
+}
+
+/// The place of a queued command: by priority, then by the order of acceptance.
+type Place = (i16, u64);
+
+/// Commands that exclude each other share a lane: those of an agent on a browser profile.
+type Lane = (String, Option<String>);
+
+/// The limits of what runs at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtOnce {
+    /// Maximum number of runs.
+    pub in_all: usize,
+    /// Maximum number of runs of one agent.
+    pub per_agent: usize,
+}
+
+/// All commands that are open, and the last that are over.
+#[derive(Debug, Default)]
+pub struct Queue {
+    commands: HashMap<String, (u64, Standing)>,
+    accepted: u64,
+    by_run: HashMap<RunId, String>,
+    by_key: HashMap<String, String>,
+    lanes: BTreeMap<Lane, BTreeSet<(Place, String)>>,
+    /// Number of running commands of each agent.
+    running: BTreeMap<String, usize>,
+    busy_profiles: BTreeMap<String, usize>,
+    over: VecDeque<String>,
+}
+
+impl Fold for Queue {
+    const LOG_KIND: &'static str = "queue";
+    type Fact = QueueFact;
+
+    fn apply(&mut self, fact: QueueFact) {
+        match fact {
+            QueueFact::Submitted(command) => self.submitted(*command),
+            QueueFact::Reached { id, stage } => self.reached(&id, stage),
+        }
+    }
+
+    fn facts(&self) -> Vec<QueueFact> {
+        let mut standing: Vec<_> = self.commands.values().collect();
+        standing.sort_by_key(|(accepted, _)| *accepted);
+        let mut facts = Vec::new();
+        for (_, Standing { command, stage }) in standing {
+            facts.push(QueueFact::Submitted(Box::new(command.clone())));
+            if !matches!(
+                stage,
+                Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. }
+            ) {
+                facts.push(reached(command, stage));
+            }
+        }
+        // In the order in which they ended, in which they are forgotten.
+        for (_, Standing { command, stage }) in
+            self.over.iter().filter_map(|id| self.commands.get(id))
+        {
+            facts.push(reached(command, stage));
+        }
+        facts
+    }
+}
+
+fn reached(command: &Command, stage: &Stage) -> QueueFact {
+    QueueFact::Reached {
+        id: command.id.clone(),
+        stage: stage.clone(),
+    }
+}
+
+impl Queue {
+    /// Returns a command.
+    pub fn get(&self, id: &str) -> Option<&Standing> {
+        self.commands.get(id).map(|(_, standing)| standing)
+    }
+
+    /// Returns the command of a run: the last, if there were several.
+    pub fn of_run(&self, run: RunId) -> Option<&Standing> {
+        self.get(self.by_run.get(&run)?)
+    }
+
+    /// Returns the command with a key.
+    pub fn with_key(&self, key: &str) -> Option<&Standing> {
+        self.get(self.by_key.get(key)?)
+    }
+
+    /// Returns all commands, in the order in which they were accepted.
+    pub fn all(&self) -> Vec<&Standing> {
+        let mut all: Vec<_> = self.commands.values().collect();
+        all.sort_by_key(|(accepted, _)| *accepted);
+        all.into_iter().map(|(_, standing)| standing).collect()
+    }
+
+    /// Returns the number of commands that are not over.
+    pub fn open(&self) -> usize {
+        self.commands.len() - self.over.len()
+    }
+
+    /// Returns the number of commands that a process works on.
+    pub fn running(&self) -> usize {
+        self.running.values().sum()
+    }
+
+    /// Returns the command whose turn it is at this time, if one may start.
+    pub fn next(&self, now_ms: i64, at_once: AtOnce) -> Option<&Command> {
+        if self.running() >= at_once.in_all {
+            return None;
+        }
+        let free = self.lanes.iter().filter(|((agent, profile), _)| {
+            let of_agent = self.running.get(agent).copied().unwrap_or(0);
+            let is_busy = profile
+                .as_ref()
+                .is_some_and(|profile| self.busy_profiles.contains_key(profile));
+            of_agent < at_once.per_agent && !is_busy
+        });
+        let firsts = free.filter_map(|(_, lane)| {
+            lane.iter()
+                .find(|(_, id)| self.due(id).is_none_or(|due| due <= now_ms))
+        });
+        firsts
+            .min()
+            .and_then(|(_, id)| Some(&self.get(id)?.command))
+    }
+
+    /// Returns the time at which the next command becomes due, in UTC milliseconds.
+    pub fn next_due(&self, now_ms: i64) -> Option<i64> {
+        let queued = self.lanes.values().flatten();
+        let dues = queued.filter_map(|(_, id)| self.due(id));
+        dues.filter(|due| *due > now_ms).min()
+    }
+
+    fn due(&self, id: &str) -> Option<i64> {
+        self.get(id)?.command.not_before_ms
+    }
+
+    fn submitted(&mut self, command: Command) {
+        if self.commands.contains_key(&command.id) {
+            return;
+        }
+        self.accepted += 1;
+        self.by_run.insert(command.run, command.id.clone());
+        if let Some(key) = &command.key {
+            self.by_key.insert(key.clone(), command.id.clone());
+        }
+        let id = command.id.clone();
+        let standing = Standing {
+            command,
+            stage: Stage::Queued,
+        };
+        self.count(&standing, self.accepted, true);
+        self.commands.insert(id, (self.accepted, standing));
+    }
+
+    fn reached(&mut self, id: &str, stage: Stage) {
+        let Some((accepted, mut standing)) = self.commands.remove(id) else {
+            return;
+        };
+        if standing.stage.is_over() {
+            self.commands.insert(id.to_owned(), (accepted, standing));
+            return;
+        }
+        self.count(&standing, accepted, false);
+        standing.stage = stage;
+        self.count(&standing, accepted, true);
+        if standing.stage.is_over() {
+            self.over.push_back(id.to_owned());
+        }
+        self.commands.insert(id.to_owned(), (accepted, standing));
+        if self.over.len() > REMEMBERED {
+            self.forget_oldest();
+        }
+    }
+
+    /// Counts a command where its stage puts it, or takes it out.
+    fn count(&mut self, standing: &Standing, accepted: u64, is_there: bool) {
+        let command = &standing.command;
+        match standing.stage {
+            Stage::Queued => {
+                let lane = (command.agent.clone(), profile(command));
+                let place = (-i16::from(command.priority), accepted);
+                let entry = (place, command.id.clone());
+                let waiting = self.lanes.entry(lane.clone()).or_default();
+                if is_there {
+                    waiting.insert(entry);
+                } else {
+                    waiting.remove(&entry);
+                    if waiting.is_empty() {
+                        self.lanes.remove(&lane);
+                    }
+                }
+            }
+            Stage::Running { .. } => {
+                change(&mut self.running, &command.agent, is_there);
+                if let Some(profile) = profile(command) {
+                    change(&mut self.busy_profiles, &profile, is_there);
+                }
+            }
+            Stage::Parked { .. } | Stage::Ended { .. } | Stage::Cancelled { .. } => {}
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(id) = self.over.pop_front() else {
+            return;
+        };
+        let Some((_, Standing { command, .. })) = self.commands.remove(&id) else {
+            return;
+        };
+        if self.by_run.get(&command.run) == Some(&id) {
+            self.by_run.remove(&command.run);
+        }
+        if let Some(key) = &command.key
+            && self.by_key.get(key) == Some(&id)
+        {
+            self.by_key.remove(key);
+        }
+    }
+}
+
+fn profile(command: &Command) -> Option<String> {
+    match &command.work {
+        super::command::Work::Start(request) => request.profile().map(str::to_owned),
+        super::command::Work::Resume => None,
+    }
+}
+
+fn change(counts: &mut BTreeMap<String, usize>, of: &str, up: bool) {
+    let count = counts.entry(of.to_owned()).or_default();
+    if up {
+        *count += 1;
+    } else {
+        *count = count.saturating_sub(1);
+    }
+    if *count == 0 {
+        counts.remove(of);
+    }
+}
+
+/// Returns the fact that a command reached a stage.
+pub(super) fn stage(id: &str, stage: Stage) -> QueueFact {
+    QueueFact::Reached {
+        id: id.to_owned(),
+        stage,
+    }
+}
+
+/// Returns the fact that a person took a command back.
+pub(super) fn cancelled(id: &str, by: Principal, at_ms: i64) -> QueueFact {
+    stage(id, Stage::Cancelled { at_ms, by })
+}
