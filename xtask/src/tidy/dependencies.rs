@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 21] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
@@ -49,6 +49,18 @@ const ALLOWED: [(&str, &[&str]); 21] = [
         ],
     ),
     ("gyrus-surfaces", ABOVE_RUNTIME),
+    (
+        "gyrus-server",
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-journal",
+            "gyrus-process",
+            "gyrus-kernel",
+            "gyrus-runtime",
+            "gyrus-surfaces",
+        ],
+    ),
     ("gyrus-fleet", ABOVE_RUNTIME),
     (
         "gyrus-lab",

@@ -15,7 +15,7 @@ const FUNCTION_LINES: usize = 70;
 /// Maximum number of lines of a crate beside its tests, by its folder below `crates/`. A ratchet:
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
-const CRATE_LINES: [(&str, usize); 17] = [
+const CRATE_LINES: [(&str, usize); 18] = [
     ("contract", 5_204),
     ("gate", 16_111),
     ("gyrus", 12_394),
@@ -29,6 +29,7 @@ const CRATE_LINES: [(&str, usize); 17] = [
     ("process", 2_827),
     ("runtime", 6_000),
     ("screen", 10_110),
+    ("server", 6_000),
     ("surfaces", 6_083),
     ("text", 673),
     ("tools", 7_390),

@@ -147,7 +147,8 @@ impl Dispatcher {
                     workers: Arc::clone(&self.workers),
                     latch: self.latch.clone(),
                 };
-                self.tasks.spawn(watching.follow_to_the_end(command, worker));
+                self.tasks
+                    .spawn(watching.follow_to_the_end(command, worker));
             }
             Err(error) => {
                 let summary = format!("its process cannot be started: {error}");
@@ -169,7 +170,8 @@ impl Dispatcher {
             workers: Arc::clone(&self.workers),
             latch: self.latch.clone(),
         };
-        self.tasks.spawn(watching.follow_to_the_end(command, worker));
+        self.tasks
+            .spawn(watching.follow_to_the_end(command, worker));
     }
 
     fn wake_later(&mut self, command: Command, until_ms: Option<i64>) {
@@ -187,7 +189,11 @@ struct Watching {
 
 impl Watching {
     /// Waits until a command's process ends, and starts it anew if it died.
-    async fn follow_to_the_end(self, command: Command, mut worker: Worker) -> Result<(), QueueError> {
+    async fn follow_to_the_end(
+        self,
+        command: Command,
+        mut worker: Worker,
+    ) -> Result<(), QueueError> {
         let mut deaths = 0;
         let mut reached = self.progress(command.run);
         loop {

@@ -1,0 +1,280 @@
+//! The queue: starting runs, going on with them, and taking commands back.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use axum::{Extension, Json, extract::State, http::StatusCode};
+use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
+use gyrus_kernel::{RunState, StandingRun};
+use gyrus_runtime::queue::{
+    ContextText, NewCommand, OptionValue, RunRequest, Stage, Standing, Work,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    app::App,
+    error::ApiError,
+    extract::{ApiJson, ApiPath, ApiQuery, RunPath},
+    time::now_ms,
+    tokens::Identity,
+};
+
+/// Number of commands in a list if nothing else is asked for, and at most.
+const LISTED: usize = 100;
+const MAX_LISTED: usize = 1_000;
+
+/// The longest goal in bytes.
+const MAX_GOAL: usize = 256 << 10;
+
+/// The longest delay of a command in milliseconds: a year.
+const MAX_DELAY_MS: u64 = 366 * 24 * 60 * 60 * 1000;
+
+/// A run to start.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartRun {
+    /// The goal.
+    #[schemars(length(min = 1))]
+    goal: String,
+    /// The folder to work in, absolute, on the server's machine.
+    workdir: PathBuf,
+    /// Options of `gyrus run`, by their long names without dashes.
+    #[serde(default)]
+    #[schemars(schema_with = "options")]
+    options: BTreeMap<String, OptionValue>,
+    /// Text that the run starts with, by names. It is data: the run is exposed to it.
+    #[serde(default)]
+    context: BTreeMap<String, String>,
+    /// From -100 to 100; higher ones go first.
+    #[serde(default)]
+    #[schemars(range(min = -100, max = 100))]
+    priority: i8,
+    /// Milliseconds before which it is not started.
+    #[serde(default)]
+    delay_ms: u64,
+    /// Commands with the same key are one command.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200))]
+    key: Option<String>,
+    /// Relates the command to what caused it.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    correlation: Option<String>,
+}
+
+fn options(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"$ref": "#/components/schemas/RunOptions"})
+}
+
+/// A command of the queue.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CommandView {
+    /// Its id.
+    id: String,
+    /// Its run. The run exists once the command has begun.
+    run: String,
+    /// The goal, for a new run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<String>,
+    /// The agent for which it works.
+    agent: String,
+    /// Who asked, and from where.
+    from: String,
+    /// The priority.
+    priority: i8,
+    /// The earliest start, in UTC milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_before_ms: Option<i64>,
+    /// Relates the command to what caused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation: Option<String>,
+    /// The time at which it was accepted, in UTC milliseconds.
+    submitted_ms: i64,
+    /// The stage: `queued`, `running`, `parked`, `ended` or `cancelled`, with what belongs to it.
+    #[schemars(with = "serde_json::Value")]
+    stage: Stage,
+}
+
+impl From<&Standing> for CommandView {
+    fn from(standing: &Standing) -> Self {
+        let command = &standing.command;
+        let Principal { surface, id } = &command.from;
+        Self {
+            id: command.id.clone(),
+            run: command.run.to_string(),
+            goal: match &command.work {
+                Work::Start(request) => Some(gyrus_text::clip(&request.goal.text, 400)),
+                Work::Resume => None,
+            },
+            agent: command.agent.clone(),
+            from: format!("{id} ({surface})"),
+            priority: command.priority,
+            not_before_ms: command.not_before_ms,
+            correlation: command.correlation.clone(),
+            submitted_ms: command.submitted_ms,
+            stage: standing.stage.clone(),
+        }
+    }
+}
+
+type Accepted = (StatusCode, Json<CommandView>);
+
+pub(crate) async fn start(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiJson(given): ApiJson<StartRun>,
+) -> Result<Accepted, ApiError> {
+    let (new, request) = given.command(identity.principal)?;
+    let checking = Arc::clone(&app);
+    let request = super::runs::blocking(move || checking.program.check(request)).await?;
+    let agent = match request.options.get("agent") {
+        Some(OptionValue::Text(agent)) => agent.clone(),
+        _ => DEFAULT_AGENT.to_owned(),
+    };
+    let new = NewCommand {
+        work: Work::Start(Box::new(request)),
+        agent,
+        ..new
+    };
+    let standing = app.gateway.submit(new).await?;
+    Ok((StatusCode::ACCEPTED, Json((&standing).into())))
+}
+
+impl StartRun {
+    fn command(self, from: Principal) -> Result<(NewCommand, RunRequest), ApiError> {
+        if self.goal.trim().is_empty() {
+            return Err(
+                ApiError::bad_request("the goal is empty").hint("say what is to be reached")
+            );
+        }
+        if self.goal.len() > MAX_GOAL {
+            let error = format!("the goal is longer than {MAX_GOAL} bytes");
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error)
+                .hint("put the long part into `context`"));
+        }
+        if self.delay_ms > MAX_DELAY_MS {
+            return Err(ApiError::bad_request("invalid `delay_ms`: at most a year"));
+        }
+        if !(-100..=100).contains(&self.priority) {
+            return Err(ApiError::bad_request(
+                "invalid `priority`: from -100 to 100",
+            ));
+        }
+        let too_long = |text: &Option<String>| text.as_ref().is_some_and(|text| text.len() > 200);
+        if too_long(&self.key) || too_long(&self.correlation) {
+            return Err(ApiError::bad_request(
+                "invalid `key` or `correlation`: at most 200 bytes",
+            ));
+        }
+        let text = |(name, text): (String, String)| ContextText {
+            text: Text::new(text, Origin::File { path: name.clone() }),
+            name,
+        };
+        let delay = i64::try_from(self.delay_ms).unwrap_or(i64::MAX);
+        let request = RunRequest {
+            goal: Text::new(self.goal, Origin::Person),
+            workdir: self.workdir,
+            options: self.options,
+            context: self.context.into_iter().map(text).collect(),
+            continues: None,
+        };
+        let new = NewCommand {
+            work: Work::Resume,
+            run: None,
+            from,
+            agent: String::new(),
+            priority: self.priority,
+            not_before_ms: (delay > 0).then(|| now_ms().saturating_add(delay)),
+            key: self.key,
+            correlation: self.correlation,
+        };
+        Ok((new, request))
+    }
+}
+
+pub(crate) async fn resume(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+) -> Result<Accepted, ApiError> {
+    let name = run.short();
+    match RunState::of(&app.store, run)? {
+        RunState::Running(_) => {
+            return Err(ApiError::conflict(format!("run {name} is at work")));
+        }
+        RunState::Over(_) | RunState::NeverBegan => {
+            return Err(ApiError::conflict(format!("run {name} is over")));
+        }
+        RunState::Parked(_) | RunState::CutOff => {}
+    }
+    let waits = app.gateway.with(|queue| {
+        let standing = queue.of_run(run)?;
+        (!standing.stage.is_over()).then(|| CommandView::from(standing))
+    });
+    if let Some(waits) = waits {
+        return Ok((StatusCode::ACCEPTED, Json(waits)));
+    }
+    let started = StandingRun::read(&app.store, run)?.started;
+    if started.parent.is_some() {
+        return Err(ApiError::conflict(format!(
+            "run {name} is part of another run, which goes on with it"
+        )));
+    }
+    let new = NewCommand {
+        work: Work::Resume,
+        run: Some(run),
+        from: identity.principal,
+        agent: started.agent,
+        priority: 0,
+        not_before_ms: None,
+        key: None,
+        correlation: None,
+    };
+    let standing = app.gateway.submit(new).await?;
+    Ok((StatusCode::ACCEPTED, Json((&standing).into())))
+}
+
+/// Which commands to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommandsQuery {
+    /// Only those that are not over.
+    #[serde(default)]
+    open: bool,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<CommandsQuery>,
+) -> Result<Json<Vec<CommandView>>, ApiError> {
+    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let list = app.gateway.with(|queue| {
+        let all = queue.all().into_iter().rev();
+        let fits = all.filter(|one| !query.open || !one.stage.is_over());
+        fits.take(limit).map(CommandView::from).collect()
+    });
+    Ok(Json(list))
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CommandView>, ApiError> {
+    let view = app
+        .gateway
+        .with(|queue| queue.get(&id).map(CommandView::from));
+    let missing = || ApiError::not_found(format!("there is no command `{id}`"));
+    view.map(Json).ok_or_else(missing)
+}
+
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiPath(id): ApiPath<String>,
+) -> Result<StatusCode, ApiError> {
+    app.gateway.cancel(&id, identity.principal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

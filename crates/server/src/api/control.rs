@@ -1,0 +1,216 @@
+//! Steering runs, and going other ways from them.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use gyrus_contract::{MessageBody, RunId};
+use gyrus_kernel::{RunState, approvals};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::runs::blocking;
+use crate::{
+    app::{App, CommandOutput},
+    error::ApiError,
+    extract::{ApiJson, RunPath},
+    tokens::Identity,
+};
+
+/// The longest text of a person in bytes.
+const MAX_TEXT: usize = 64 << 10;
+
+/// The result of a command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Done {
+    /// What was done, in words.
+    said: String,
+}
+
+/// Words for a run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Steer {
+    /// The words. They amend the goal for good.
+    #[schemars(length(min = 1))]
+    text: String,
+}
+
+pub(crate) async fn steer(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+    ApiJson(Steer { text }): ApiJson<Steer>,
+) -> Result<StatusCode, ApiError> {
+    if text.trim().is_empty() {
+        return Err(ApiError::bad_request("there is nothing to add").hint("say what is to change"));
+    }
+    if text.len() > MAX_TEXT {
+        let error = format!("the text is longer than {MAX_TEXT} bytes");
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
+    }
+    send(app, identity, run, MessageBody::Steer { text }).await
+}
+
+pub(crate) async fn pause(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+) -> Result<StatusCode, ApiError> {
+    send(app, identity, run, MessageBody::Pause).await
+}
+
+pub(crate) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+) -> Result<StatusCode, ApiError> {
+    send(app, identity, run, MessageBody::Stop).await
+}
+
+/// Puts a message into the inbox of a run that can still read it.
+async fn send(
+    app: Arc<App>,
+    identity: Identity,
+    run: RunId,
+    body: MessageBody,
+) -> Result<StatusCode, ApiError> {
+    blocking(move || {
+        if let RunState::Over(ending) = RunState::of(&app.store, run)? {
+            let ending = gyrus_kernel::summary(&ending);
+            let error = format!("run {} is over: {ending}", run.short());
+            return Err(ApiError::conflict(error));
+        }
+        approvals::send(&app.store, run, identity.principal, body)?;
+        Ok(StatusCode::ACCEPTED)
+    })
+    .await
+}
+
+/// Where to go another way.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fork {
+    /// The step after which it goes another way; 0 for the beginning.
+    at: u32,
+    /// A new folder for it, which must not exist; without it, the run's own folder is used.
+    #[serde(default)]
+    into: Option<String>,
+    /// Work in the run's own folder, as it is now.
+    #[serde(default)]
+    in_place: bool,
+}
+
+pub(crate) async fn fork(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiJson(fork): ApiJson<Fork>,
+) -> Result<Json<Done>, ApiError> {
+    let mut arguments = vec![
+        "fork".to_owned(),
+        run.to_string(),
+        format!("--at={}", fork.at),
+    ];
+    if let Some(folder) = fork.into {
+        arguments.push(format!("--workdir={folder}"));
+    }
+    if fork.in_place {
+        arguments.push("--in-place".to_owned());
+    }
+    carried_out(&app, arguments).await
+}
+
+pub(crate) async fn replay(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<Json<Done>, ApiError> {
+    carried_out(&app, vec!["replay".to_owned(), run.to_string()]).await
+}
+
+/// What to put back.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Undo {
+    /// The step after which the files are to be as they were; 0 for before the run.
+    #[serde(default)]
+    to: u32,
+    /// Say what would be put back, and put nothing back.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(crate) async fn undo(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiJson(undo): ApiJson<Undo>,
+) -> Result<Json<Done>, ApiError> {
+    let last = if undo.dry_run { "--dry-run" } else { "--yes" };
+    let to = format!("--to={}", undo.to);
+    let arguments = ["undo", &run.to_string(), &to, last].map(str::to_owned);
+    carried_out(&app, arguments.to_vec()).await
+}
+
+pub(crate) async fn diff(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<Response, ApiError> {
+    let arguments = vec!["diff".to_owned(), run.to_string()];
+    let output = app.command(arguments).await?;
+    let patch = succeeded(output)?.stdout;
+    Ok(([(CONTENT_TYPE, "text/x-diff; charset=utf-8")], patch).into_response())
+}
+
+/// Why everything is stopped.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopAll {
+    /// The reason, for people who find everything stopped.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+pub(crate) async fn stop_all(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiJson(given): ApiJson<StopAll>,
+) -> Result<Json<Done>, ApiError> {
+    let who = format!("{} ({})", identity.principal.id, identity.principal.surface);
+    let reason = match given.reason {
+        Some(reason) => format!("{reason}; asked by {who}"),
+        None => format!("asked by {who}"),
+    };
+    let arguments = ["stop", "--all", &format!("--reason={reason}")].map(str::to_owned);
+    carried_out(&app, arguments.to_vec()).await
+}
+
+pub(crate) async fn rearm(State(app): State<Arc<App>>) -> Result<Json<Done>, ApiError> {
+    carried_out(&app, vec!["rearm".to_owned()]).await
+}
+
+async fn carried_out(app: &App, arguments: Vec<String>) -> Result<Json<Done>, ApiError> {
+    let output = succeeded(app.command(arguments).await?)?;
+    let said = output.stdout + &output.stderr;
+    Ok(Json(Done {
+        said: said.trim().to_owned(),
+    }))
+}
+
+/// Returns the output of a command that succeeded; what it said otherwise is the error.
+fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
+    if output.code == Some(0) {
+        return Ok(output);
+    }
+    let said = output.stderr.trim().to_owned();
+    let said = said.strip_prefix("error: ").unwrap_or(&said).to_owned();
+    let (error, hint) = match said.split_once("\n  hint: ") {
+        Some((error, hint)) => (error.to_owned(), Some(hint.trim().to_owned())),
+        None => (said, None),
+    };
+    let mut answer = ApiError::conflict(error);
+    answer.body.hint = hint;
+    Err(answer)
+}

@@ -1,0 +1,338 @@
+//! Looking at runs.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use gyrus_contract::{BlobId, RunId};
+use gyrus_kernel::log_name;
+use gyrus_surfaces::{page, projection};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    error::ApiError,
+    extract::{ApiPath, ApiQuery, RunPath},
+    heads::RunWord,
+    overview::RunOverview,
+    sse,
+};
+
+/// Number of runs in a list if nothing else is asked for, and at most.
+const LISTED: usize = 50;
+const MAX_LISTED: usize = 500;
+
+/// Number of entries in an answer if nothing else is asked for, and at most.
+const ENTRIES: usize = 200;
+const MAX_ENTRIES: usize = 1_000;
+
+/// Maximum size of the entries in an answer in bytes; one entry may be larger alone.
+const MAX_ENTRY_BYTES: usize = 8 << 20;
+
+/// Number of runs that are looked at for one list.
+const MAX_SEARCHED: usize = 20_000;
+
+/// Which runs to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunsQuery {
+    /// Only runs in this state.
+    pub(crate) state: Option<RunWord>,
+    /// Only runs whose goal counts as reached so strongly: `claimed`, `checked` or `verified`.
+    pub(crate) outcome: Option<String>,
+    /// Only runs of this agent.
+    pub(crate) agent: Option<String>,
+    /// Only runs with these words in goal, folder, model or ending.
+    pub(crate) text: Option<String>,
+    /// Only runs that were started before this one.
+    pub(crate) before: Option<String>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 500))]
+    pub(crate) limit: Option<usize>,
+}
+
+/// Runs, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunList {
+    /// The runs.
+    pub(crate) runs: Vec<Arc<RunOverview>>,
+    /// Whether there are more: ask with `before` of the last one.
+    pub(crate) more: bool,
+}
+
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<RunsQuery>,
+) -> Result<Json<RunList>, ApiError> {
+    blocking(move || listed(&app, &query).map(Json)).await
+}
+
+/// Returns the runs that a query asks for.
+pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> {
+    let before = query.before.as_deref().map(|before| {
+        before.parse::<RunId>().map_err(|_| {
+            ApiError::bad_request(format!(
+                "invalid `before`: `{before}` is not the id of a run"
+            ))
+        })
+    });
+    let before = before.transpose()?;
+    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let text = query.text.as_ref().map(|text| text.to_lowercase());
+    let mut list = RunList {
+        runs: Vec::new(),
+        more: false,
+    };
+    let runs = gyrus_kernel::runs(&app.store)?;
+    let roots = runs.into_iter().rev().filter(|run| run.is_root());
+    let older = roots.filter(|run| before.is_none_or(|before| *run < before));
+    for run in older.take(MAX_SEARCHED) {
+        // One that was removed since, or cannot be read, is left out.
+        let Ok(overview) = overview(app, run) else {
+            continue;
+        };
+        let fits = query.state.is_none_or(|state| overview.state == state)
+            && is(query.outcome.as_deref(), overview.outcome.as_deref())
+            && is(query.agent.as_deref(), Some(&overview.agent))
+            && text.as_ref().is_none_or(|text| has(&overview, text));
+        if !fits {
+            continue;
+        }
+        if list.runs.len() == limit {
+            list.more = true;
+            break;
+        }
+        list.runs.push(overview);
+    }
+    Ok(list)
+}
+
+fn is(wanted: Option<&str>, given: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| given == Some(wanted))
+}
+
+fn has(overview: &RunOverview, text: &str) -> bool {
+    let folder = overview.workdir.to_string_lossy();
+    let texts = [
+        &*overview.goal,
+        &*folder,
+        &*overview.model,
+        overview.ending.as_deref().unwrap_or_default(),
+        &*overview.name,
+    ];
+    texts.iter().any(|one| one.to_lowercase().contains(text))
+}
+
+/// Returns the overview of a run.
+pub(crate) fn overview(app: &App, run: RunId) -> Result<Arc<RunOverview>, ApiError> {
+    let questions = app.heads.of(run).map_or(0, |head| head.questions);
+    Ok(app.overviews.of(&app.store, run, questions)?)
+}
+
+/// A run with what its list leaves out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunDetail {
+    #[serde(flatten)]
+    overview: RunOverview,
+    /// The whole goal.
+    full_goal: String,
+    /// The answer, if it ended with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    /// The command of the queue that it works for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<Json<RunDetail>, ApiError> {
+    blocking(move || {
+        let reader = app.store.reader(&log_name(run))?;
+        let goal = match reader.entry(1)?.map(|first| gyrus_kernel::parse(&first)) {
+            Some(Ok(gyrus_kernel::Entry::RunStarted(started))) => {
+                projection::goal(&started.goal, &reader)
+            }
+            _ => String::new(),
+        };
+        let answer = match gyrus_kernel::RunState::of(&app.store, run)? {
+            gyrus_kernel::RunState::Over(gyrus_kernel::Ending::Reached { claim, .. }) => {
+                Some(claim.answer)
+            }
+            _ => None,
+        };
+        let command = app
+            .gateway
+            .with(|queue| Some(queue.of_run(run)?.command.id.clone()));
+        Ok(Json(RunDetail {
+            overview: RunOverview::clone(&*overview(&app, run)?),
+            full_goal: goal,
+            answer,
+            command,
+        }))
+    })
+    .await
+}
+
+/// Which entries to return.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EntriesQuery {
+    /// Only entries after this number.
+    #[serde(default)]
+    after: u64,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+/// Entries of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Entries {
+    /// The entries, in order.
+    entries: Vec<Value>,
+    /// Whether there are more: ask with `after` of the last one.
+    more: bool,
+}
+
+pub(crate) async fn entries(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiQuery(query): ApiQuery<EntriesQuery>,
+) -> Result<Json<Entries>, ApiError> {
+    blocking(move || {
+        let limit = query.limit.unwrap_or(ENTRIES).clamp(1, MAX_ENTRIES);
+        let reader = app.store.reader(&log_name(run))?;
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        // Nothing is shown that is not on disk.
+        let end = app.heads.of(run).map_or(u64::MAX, |head| head.seq);
+        for entry in reader.entries(query.after.saturating_add(1))? {
+            let entry = entry?;
+            if entry.seq > end {
+                break;
+            }
+            if let gyrus_journal::Payload::Json(payload) = &entry.payload {
+                bytes += payload.get().len();
+            }
+            let is_full = entries.len() == limit || bytes > MAX_ENTRY_BYTES;
+            if is_full && !entries.is_empty() {
+                return Ok(Json(Entries {
+                    entries,
+                    more: true,
+                }));
+            }
+            entries.push(sse::value(run, &entry));
+        }
+        Ok(Json(Entries {
+            entries,
+            more: false,
+        }))
+    })
+    .await
+}
+
+/// Where to begin.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Only entries after this number; `Last-Event-ID` counts before it.
+    #[serde(default)]
+    after: u64,
+}
+
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiQuery(query): ApiQuery<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let last = headers.get("last-event-id");
+    let last = last.map(|last| {
+        let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
+        number.ok_or_else(|| ApiError::bad_request("invalid Last-Event-ID: it is no number"))
+    });
+    let after = last.transpose()?.unwrap_or(query.after);
+    sse::entries(&app, run, after)
+}
+
+pub(crate) async fn stream(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    sse::heads(&app)
+}
+
+pub(crate) async fn blob(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiPath(path): ApiPath<std::collections::HashMap<String, String>>,
+) -> Result<Response, ApiError> {
+    let given = path.get("blob").map(String::as_str).unwrap_or_default();
+    let id: BlobId = given
+        .parse()
+        .map_err(|_| ApiError::bad_request("invalid blob: its name is a hash"))?;
+    blocking(move || {
+        let bytes = app.store.reader(&log_name(run))?.blob(&id)?;
+        let media = picture(&bytes).unwrap_or("application/octet-stream");
+        Ok(([(CONTENT_TYPE, media)], bytes).into_response())
+    })
+    .await
+}
+
+/// Returns the media type of a picture, by its first bytes. Nothing else is ever shown as what it
+/// may be.
+fn picture(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+pub(crate) async fn page(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<Response, ApiError> {
+    blocking(move || {
+        let mut html = Vec::new();
+        page::write(&app.store, run, &mut html)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        let attachment = format!("attachment; filename=\"run-{}.html\"", run.short());
+        // It brings scripts of its own, which this server's policy does not let run.
+        let headers = [
+            (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
+            (axum::http::header::CONTENT_DISPOSITION, attachment),
+        ];
+        Ok((headers, html).into_response())
+    })
+    .await
+}
+
+/// Carries out what reads the disk on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(_) => Err(ApiError::internal("the request could not be carried out")),
+    }
+}

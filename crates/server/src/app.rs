@@ -1,0 +1,163 @@
+//! What the handlers share.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{
+    approvals::{ApprovalAnswer, OpenQuestion},
+    latch::Latch,
+};
+use gyrus_runtime::queue::{Gateway, RunRequest};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{error::ApiError, heads::Heads, overview::Overviews, tokens::Tokens};
+
+/// A piece of what a command of the command line does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandPiece {
+    /// It printed this.
+    Stdout(String),
+    /// It said this beside.
+    Stderr(String),
+    /// It ended with this exit code; `null` if a signal ended it.
+    Ended(Option<i32>),
+}
+
+/// What a command does, in pieces, the end last. Dropping it interrupts the command.
+pub type CommandPieces = tokio::sync::mpsc::Receiver<CommandPiece>;
+
+/// The result of a command of the command line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CommandOutput {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// What the server needs of the program around it.
+pub trait Program: Send + Sync + 'static {
+    /// Checks a request for a run as `gyrus run` would, and completes it.
+    ///
+    /// # Errors
+    /// No run can be started so.
+    fn check(&self, request: RunRequest) -> Result<RunRequest, ApiError>;
+
+    /// Returns the JSON Schema of the options of a run.
+    fn options(&self) -> Value;
+
+    /// Checks an answer before it is given.
+    ///
+    /// # Errors
+    /// The answer cannot be taken.
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError>;
+
+    /// Begins to carry out a command of the command line, in a process of its own.
+    ///
+    /// # Errors
+    /// It cannot be started, or is none of those that may be started so.
+    fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError>;
+}
+
+/// Settings of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Values of `Host` that it answers to, with port: `127.0.0.1:7717`.
+    pub hosts: BTreeSet<String>,
+}
+
+/// Counters, for `/metrics`.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) requests: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) streams: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Maximum size of what a command prints that is kept, in bytes.
+const MAX_OUTPUT: usize = 16 << 20;
+
+/// A server's state.
+pub struct App {
+    pub(crate) store: Store,
+    pub(crate) gateway: Gateway,
+    pub(crate) tokens: Tokens,
+    pub(crate) latch: Latch,
+    pub(crate) program: Arc<dyn Program>,
+    pub(crate) heads: Heads,
+    pub(crate) overviews: Overviews,
+    pub(crate) counters: Counters,
+    pub(crate) options: Options,
+    /// True once the server stops: streams end then.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl App {
+    /// Puts a server's state together, and begins to follow the runs of the store.
+    pub fn new(
+        gateway: Gateway,
+        tokens: Tokens,
+        latch: Latch,
+        program: Arc<dyn Program>,
+        options: Options,
+        stopping: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        let store = gateway.store().clone();
+        Arc::new(Self {
+            heads: Heads::follow(&store),
+            overviews: Overviews::default(),
+            store,
+            gateway,
+            tokens,
+            latch,
+            program,
+            counters: Counters::default(),
+            options,
+            stopping,
+        })
+    }
+
+    /// Carries out a command of the command line.
+    pub(crate) async fn command(&self, arguments: Vec<String>) -> Result<CommandOutput, ApiError> {
+        let mut pieces = self.program.command(arguments, Vec::new())?;
+        let mut output = CommandOutput::default();
+        while let Some(piece) = pieces.recv().await {
+            match piece {
+                CommandPiece::Stdout(text) => output.stdout.push_str(&text),
+                CommandPiece::Stderr(text) => output.stderr.push_str(&text),
+                CommandPiece::Ended(code) => output.code = code,
+            }
+            if output.stdout.len() + output.stderr.len() > MAX_OUTPUT {
+                return Err(ApiError::internal(format!(
+                    "the command printed more than {MAX_OUTPUT} bytes"
+                )));
+            }
+        }
+        Ok(output)
+    }
+
+    /// Returns the processes that drive runs at this moment.
+    pub(crate) fn drivers(&self) -> BTreeSet<u32> {
+        let holder = |run: RunId| {
+            let holder = self.store.holder(&gyrus_kernel::log_name(run)).ok()??;
+            Some(holder.process.pid)
+        };
+        self.heads.live().into_iter().filter_map(holder).collect()
+    }
+}

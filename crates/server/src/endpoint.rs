@@ -1,0 +1,108 @@
+//! One endpoint: how it is reached, who may use it, and what it takes and answers.
+
+use std::sync::Arc;
+
+use axum::{http::Method, routing::MethodRouter};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::{app::App, tokens::Scope};
+
+/// Returns the schema of a type.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The form of a body.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    /// JSON of a type.
+    Json(SchemaOf),
+    /// A stream of server-sent events.
+    Events,
+    /// Something else, by its media type.
+    Other(&'static str),
+    /// Nothing.
+    Empty,
+}
+
+/// An answer that is no error.
+#[derive(Clone, Copy)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) words: &'static str,
+    pub(crate) form: Form,
+}
+
+/// An endpoint.
+pub(crate) struct Endpoint {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// `None` if it answers everybody.
+    pub(crate) scope: Option<Scope>,
+    /// A name for generated clients.
+    pub(crate) id: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) query: Option<SchemaOf>,
+    pub(crate) body: Option<SchemaOf>,
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) route: MethodRouter<Arc<App>>,
+}
+
+/// Creates an endpoint of this method and path. `route` carries it out.
+pub(crate) fn endpoint(
+    method: Method,
+    path: &'static str,
+    scope: Scope,
+    id: &'static str,
+    summary: &'static str,
+    route: MethodRouter<Arc<App>>,
+) -> Endpoint {
+    Endpoint {
+        method,
+        path,
+        scope: Some(scope),
+        id,
+        summary,
+        query: None,
+        body: None,
+        answers: Vec::new(),
+        route,
+    }
+}
+
+impl Endpoint {
+    /// Answers everybody, without a token.
+    pub(crate) fn for_everybody(mut self) -> Self {
+        self.scope = None;
+        self
+    }
+
+    /// Takes these parameters in the query.
+    pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
+        self.query = Some(T::json_schema);
+        self
+    }
+
+    /// Takes this JSON as its body.
+    pub(crate) fn body<T: JsonSchema>(mut self) -> Self {
+        self.body = Some(subschema::<T>);
+        self
+    }
+
+    /// Answers with this JSON.
+    pub(crate) fn json<T: JsonSchema>(self, status: u16, words: &'static str) -> Self {
+        self.answer(status, words, Form::Json(subschema::<T>))
+    }
+
+    /// Answers in this form.
+    pub(crate) fn answer(mut self, status: u16, words: &'static str, form: Form) -> Self {
+        self.answers.push(Answer {
+            status,
+            words,
+            form,
+        });
+        self
+    }
+}
+
+fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}

@@ -1,0 +1,147 @@
+//! Errors as answers: what happened, to what, and what to do next.
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use gyrus_kernel::{FindRunError, StandingError, approvals::ApprovalError};
+use gyrus_runtime::queue::QueueError;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::tokens::TokenError;
+
+/// The body of every answer that is an error.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ErrorBody {
+    /// What happened, to what.
+    pub error: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// An error of the API.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) body: ErrorBody,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            body: ErrorBody {
+                error: error.into(),
+                hint: None,
+            },
+        }
+    }
+
+    /// The request is wrong.
+    pub fn bad_request(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    pub(crate) fn not_found(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+
+    pub(crate) fn conflict(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error)
+    }
+
+    /// Something of the server's failed.
+    pub fn internal(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
+    /// The same error with words on what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.body.hint = Some(hint.into());
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.body)).into_response()
+    }
+}
+
+impl From<FindRunError> for ApiError {
+    fn from(error: FindRunError) -> Self {
+        let text = error.to_string();
+        match error {
+            FindRunError::Journal(_) => Self::internal(text),
+            FindRunError::TooShort { .. } => Self::bad_request(text),
+            FindRunError::NoRuns | FindRunError::NotFound { .. } => Self::not_found(text),
+            FindRunError::Ambiguous { .. } => Self::conflict(text),
+        }
+    }
+}
+
+impl From<gyrus_journal::Error> for ApiError {
+    fn from(error: gyrus_journal::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            gyrus_journal::Error::NotFound { .. } | gyrus_journal::Error::BlobMissing { .. } => {
+                Self::not_found(text)
+            }
+            gyrus_journal::Error::InboxFull { .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, text)
+            }
+            _ => Self::internal(text),
+        }
+    }
+}
+
+impl From<StandingError> for ApiError {
+    fn from(error: StandingError) -> Self {
+        match error {
+            StandingError::Journal(error) => error.into(),
+            error => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ApprovalError> for ApiError {
+    fn from(error: ApprovalError) -> Self {
+        match error {
+            ApprovalError::Journal(error) => error.into(),
+            error => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> Self {
+        let text = error.to_string();
+        match error {
+            QueueError::Full => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
+            QueueError::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
+            QueueError::NotFound { .. } => Self::not_found(text),
+            QueueError::Begun { .. } => Self::conflict(text),
+            QueueError::Journal(error) => error.into(),
+            QueueError::Approval(error) => error.into(),
+            QueueError::Ledger(_) => Self::internal(text),
+        }
+    }
+}
+
+impl From<TokenError> for ApiError {
+    fn from(error: TokenError) -> Self {
+        let text = error.to_string();
+        match error {
+            TokenError::Exists { .. } => Self::conflict(text),
+            TokenError::BadName { .. } | TokenError::Weak => Self::bad_request(text),
+            TokenError::TooMany => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
+            TokenError::Ledger(_) | TokenError::Journal(_) | TokenError::Random(_) => {
+                Self::internal(text)
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Who may ask at all. Every request passes here, in this order: does it mean this server, does it
+//! come from a page of this server or from no page, who asks, may they do this, do they ask too
+//! often.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode,
+        header::{
+            AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN,
+            REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        },
+    },
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use gyrus_contract::Principal;
+
+use crate::{
+    app::{App, Counters},
+    connection::Peer,
+    endpoint::Endpoint,
+    error::ApiError,
+    tokens::{Identity, Scope},
+};
+
+/// Maximum size of a body in bytes.
+pub(crate) const MAX_BODY: usize = 4 << 20;
+
+/// Number of requests a second that one identity may keep up, and how many it may save up.
+const RATE: f64 = 200.0;
+const BURST: f64 = 1_000.0;
+
+/// What a page of this server may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self' blob:; connect-src 'self'; worker-src 'self'; form-action 'self'; \
+     base-uri 'none'; frame-ancestors 'none'";
+
+/// Returns the router of these endpoints behind the guard.
+pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
+    let rates = Arc::new(Rates::default());
+    let mut router: Router<Arc<App>> = Router::new();
+    for endpoint in endpoints {
+        let need = Need {
+            app: Arc::clone(&app),
+            scope: endpoint.scope,
+            rates: Arc::clone(&rates),
+        };
+        let route = endpoint
+            .route
+            .route_layer(middleware::from_fn_with_state(Arc::new(need), authorised));
+        router = router.route(endpoint.path, route);
+    }
+    router
+        .method_not_allowed_fallback(|| async {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here")
+        })
+        .fallback(|| async { ApiError::not_found("there is nothing at this address") })
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), at_home))
+        .with_state(app)
+}
+
+/// Refuses requests that mean another host or come from a strange page.
+async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    Counters::add(&app.counters.requests);
+    let refusal = strange(&app, &request);
+    let mut response = match refusal {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    };
+    if response.status().is_client_error() {
+        Counters::add(&app.counters.refused);
+    }
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Returns the error of a request that is not for this server, or not from a page of it.
+fn strange(app: &App, request: &Request) -> Option<ApiError> {
+    let is_local = matches!(request.extensions().get(), Some(Peer::Local { .. }));
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    // A page whose name was made to lead here still gives its own name. A local socket has none.
+    let knows = host.is_some_and(|host| app.options.hosts.contains(&host.to_ascii_lowercase()));
+    if !is_local && (!knows || headers.get_all(HOST).iter().count() != 1) {
+        let given = host.unwrap_or_default();
+        return Some(
+            ApiError::new(StatusCode::FORBIDDEN, format!("invalid host `{given}`")).hint(
+                "use the address that `gyrus serve` printed; to add a name: gyrus serve --host NAME",
+            ),
+        );
+    }
+    let foreign = |error: &str| Some(ApiError::new(StatusCode::FORBIDDEN, error));
+    if let Some(origin) = headers.get(ORIGIN) {
+        let own = origin.to_str().ok().and_then(|origin| {
+            let (_, host) = origin.split_once("://")?;
+            Some(app.options.hosts.contains(&host.to_ascii_lowercase()))
+        });
+        if own != Some(true) {
+            return foreign("the request comes from a page of another origin");
+        }
+    }
+    let site = headers
+        .get("sec-fetch-site")
+        .and_then(|site| site.to_str().ok());
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_safe && matches!(site, Some("cross-site" | "same-site")) {
+        return foreign("the request comes from a page of another site");
+    }
+    None
+}
+
+/// What an endpoint needs.
+struct Need {
+    app: Arc<App>,
+    scope: Option<Scope>,
+    rates: Arc<Rates>,
+}
+
+/// Refuses whoever may not use an endpoint.
+async fn authorised(State(need): State<Arc<Need>>, mut request: Request, next: Next) -> Response {
+    let Some(scope) = need.scope else {
+        return next.run(request).await;
+    };
+    let Some(identity) = identify(&need.app, &request) else {
+        let error = ApiError::new(StatusCode::UNAUTHORIZED, "there is no token that counts")
+            .hint("send `Authorization: Bearer TOKEN`; to make one: gyrus serve token NAME");
+        let mut response = error.into_response();
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        return response;
+    };
+    if comes_from_a_run(&need.app, &request) {
+        let error = "a command or a page of a run cannot use this";
+        return ApiError::new(StatusCode::FORBIDDEN, error).into_response();
+    }
+    if !identity.may(scope) {
+        let name = &identity.principal.id;
+        let error = format!("the token `{name}` may not do this; it needs another scope");
+        return ApiError::new(StatusCode::FORBIDDEN, error).into_response();
+    }
+    if !need.rates.admits(&identity.principal) {
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests");
+        return error.hint("wait a second").into_response();
+    }
+    request.extensions_mut().insert(identity);
+    next.run(request).await
+}
+
+fn identify(app: &App, request: &Request) -> Option<Identity> {
+    let headers = request.headers();
+    if let Some(given) = headers.get(AUTHORIZATION) {
+        let secret = given.to_str().ok()?.strip_prefix("Bearer ")?;
+        return app.tokens.identify(secret.trim(), false);
+    }
+    if let Some(secret) = cookie(headers) {
+        return app.tokens.identify(secret, true);
+    }
+    match request.extensions().get() {
+        Some(Peer::Local { principal, .. }) => Some(Identity::owner(principal.clone())),
+        Some(Peer::Network { .. }) | None => None,
+    }
+}
+
+/// The name of the cookie.
+pub(crate) const COOKIE_NAME: &str = "gyrus";
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(COOKIE).iter();
+    let mut pairs = cookies
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'));
+    pairs.find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE_NAME).then_some(value)
+    })
+}
+
+/// A run may have read a token, and its commands and browser run under the same user.
+fn comes_from_a_run(app: &App, request: &Request) -> bool {
+    match request.extensions().get::<Peer>() {
+        Some(peer) => peer.is_part_of_a_run(|| app.drivers()),
+        None => false,
+    }
+}
+
+/// How often each identity has asked lately.
+#[derive(Default)]
+struct Rates(Mutex<HashMap<Principal, (f64, Instant)>>);
+
+impl Rates {
+    fn admits(&self, who: &Principal) -> bool {
+        let now = Instant::now();
+        // Identities are tokens, of which there is a limited number.
+        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, since) = rates.entry(who.clone()).or_insert((BURST, now));
+        *left = (*left + now.duration_since(*since).as_secs_f64() * RATE).min(BURST);
+        *since = now;
+        if *left < 1.0 {
+            return false;
+        }
+        *left -= 1.0;
+        true
+    }
+}

@@ -1,0 +1,36 @@
+//! The HTTP API: whoever holds a token watches, starts and steers runs, from any program.
+//!
+//! The one idea: an endpoint is one line of a table (`api`), which names its scope and its types;
+//! routing, authorisation and the OpenAPI document are read from that line. Whatever changes a run
+//! is a message in its inbox or a command in the queue: the server has no other way to a run than
+//! any other surface.
+//!
+//! Reading order: `api` (the table), `guard` (who may ask at all), `connection` (what a peer may do
+//! to the server), `app` (what the handlers share).
+
+mod api;
+mod app;
+mod connection;
+mod endpoint;
+mod error;
+mod extract;
+mod guard;
+mod heads;
+mod openapi;
+mod overview;
+mod sse;
+mod time;
+mod tokens;
+
+pub use app::{App, CommandPiece, CommandPieces, Options, Program};
+pub use connection::{Listener, Peer, serve};
+pub use error::{ApiError, ErrorBody};
+pub use heads::{Head, Heads, RunWord};
+pub use openapi::document as openapi_document;
+pub use overview::RunOverview;
+pub use tokens::{Identity, Scope, Token, TokenError, TokenFact, TokenList, Tokens};
+
+/// Returns everything that the server answers.
+pub fn router(app: std::sync::Arc<App>) -> axum::Router {
+    guard::guarded(api::endpoints(), app)
+}

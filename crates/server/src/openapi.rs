@@ -1,0 +1,136 @@
+//! The OpenAPI document, from the table of endpoints.
+
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    endpoint::{Answer, Endpoint, Form},
+    error::ErrorBody,
+};
+
+/// Errors that every endpoint may answer, with their meaning.
+const ERRORS: [(u16, &str); 11] = [
+    (400, "The request is malformed."),
+    (401, "There is no token, or it does not count."),
+    (
+        403,
+        "The token may not do this, or the request comes from a strange place.",
+    ),
+    (404, "There is no such thing."),
+    (405, "The thing exists, but not with this method."),
+    (408, "The request did not arrive in time."),
+    (409, "It cannot be done in the present state."),
+    (413, "The request is too large."),
+    (415, "The body is not JSON."),
+    (429, "Too many requests, or too much is waiting."),
+    (500, "The server failed."),
+];
+
+/// Returns the document. `options` is the schema of a run's options.
+pub fn document(options: &Value) -> Value {
+    of(&crate::api::endpoints(), options)
+}
+
+fn of(endpoints: &[Endpoint], options: &Value) -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    let error = generator.subschema_for::<ErrorBody>();
+    let mut paths = Map::new();
+    for endpoint in endpoints {
+        let operation = operation(endpoint, &mut generator, &json!(error));
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.method.as_str().to_lowercase()] = operation;
+    }
+    let mut schemas = generator.take_definitions(true);
+    schemas.insert("RunOptions".to_owned(), options.clone());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "gyrus",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Runs of agents: start, follow, steer and answer them.",
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    })
+}
+
+fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value) -> Value {
+    let mut parameters: Vec<Value> = path_parameters(endpoint.path);
+    if let Some(query) = endpoint.query {
+        let schema = json!(query(generator));
+        let required: Vec<&str> = strings(&schema["required"]);
+        for (name, of) in schema["properties"].as_object().into_iter().flatten() {
+            parameters.push(json!({
+                "name": name,
+                "in": "query",
+                "required": required.contains(&name.as_str()),
+                "schema": of,
+            }));
+        }
+    }
+    let mut responses = Map::new();
+    for (status, words) in ERRORS {
+        if endpoint.scope.is_none() && matches!(status, 401 | 409) {
+            continue;
+        }
+        let content = json!({"application/json": {"schema": error}});
+        let response = json!({"description": words, "content": content});
+        responses.insert(status.to_string(), response);
+    }
+    for answer in &endpoint.answers {
+        responses.insert(answer.status.to_string(), response(answer, generator));
+    }
+    let mut operation = json!({
+        "operationId": endpoint.id,
+        "summary": endpoint.summary,
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let Some(scope) = endpoint.scope {
+        operation["description"] = json!(format!("Needs a token with the scope {}.", json!(scope)));
+    } else {
+        operation["security"] = json!([]);
+    }
+    if let Some(body) = endpoint.body {
+        let content = json!({"application/json": {"schema": body(generator)}});
+        operation["requestBody"] = json!({"required": true, "content": content});
+    }
+    operation
+}
+
+fn response(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
+    let content = match answer.form {
+        Form::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
+        Form::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+        Form::Other(media) => json!({media: {"schema": {"type": "string"}}}),
+        Form::Empty => return json!({"description": answer.words}),
+    };
+    json!({"description": answer.words, "content": content})
+}
+
+fn path_parameters(path: &str) -> Vec<Value> {
+    let parts = path.split('/');
+    let names = parts.filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names
+        .map(|name| {
+            json!({
+                "name": name,
+                "in": "path",
+                "required": true,
+                "schema": {"type": "string", "minLength": 1},
+            })
+        })
+        .collect()
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
+}

@@ -1,0 +1,199 @@
+//! A run in a few words, for lists.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{Limits, RunId, Spent};
+use gyrus_journal::Store;
+use gyrus_kernel::{Ending, Entry, RunState, log_name, spent, summary};
+use gyrus_surfaces::projection::{Projection, Weight, goal};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::heads::{self, RunWord};
+
+/// Maximum number of characters of a goal and of a sentence.
+const GIST: usize = 400;
+
+/// Number of entries that are searched for the last sentence.
+const SEARCHED: usize = 60;
+
+/// Number of overviews of runs that are over that are kept.
+const KEPT: usize = 10_000;
+
+/// A run in a few words.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RunOverview {
+    /// The run.
+    #[schemars(with = "String")]
+    pub run: RunId,
+    /// Its name for people.
+    pub name: String,
+    /// The goal, cut.
+    pub goal: String,
+    /// The state.
+    pub state: RunWord,
+    /// How strongly the goal is believed to be reached: `claimed`, `checked` or `verified`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// How it ended or why it waits, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<String>,
+    /// The last thing that happened, in one sentence.
+    pub last: String,
+    /// The folder that it works in.
+    pub workdir: PathBuf,
+    /// Its loop.
+    #[serde(rename = "loop")]
+    pub cognitive_loop: String,
+    /// The agent under whose trust it works.
+    pub agent: String,
+    /// The model that it asks, or the first of them.
+    pub model: String,
+    /// Number of the last entry.
+    pub seq: u64,
+    /// The time of its first entry, in UTC milliseconds.
+    pub started_ms: i64,
+    /// The time of its last entry, in UTC milliseconds.
+    pub last_ms: i64,
+    /// Number of steps.
+    pub steps: u64,
+    /// Tokens used.
+    pub tokens: u64,
+    /// Money spent, in millionths of a dollar, as far as prices are known.
+    pub cost_microdollars: u64,
+    /// The most steps, tokens and money that it may use.
+    #[schemars(with = "serde_json::Value")]
+    pub limits: Limits,
+    /// The run that it was forked from.
+    #[schemars(with = "Option<String>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<RunId>,
+    /// The run before it in its session.
+    #[schemars(with = "Option<String>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// Number of questions that wait for an answer.
+    pub questions: usize,
+}
+
+/// Overviews of runs that are over, which never change again.
+#[derive(Default)]
+pub(crate) struct Overviews(Mutex<HashMap<RunId, Arc<RunOverview>>>);
+
+impl Overviews {
+    /// Returns the overview of a run.
+    ///
+    /// # Errors
+    /// Its journal cannot be read.
+    pub(crate) fn of(
+        &self,
+        store: &Store,
+        run: RunId,
+        questions: usize,
+    ) -> Result<Arc<RunOverview>, gyrus_journal::Error> {
+        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept().get(&run) {
+            return Ok(Arc::clone(known));
+        }
+        let overview = Arc::new(read(store, run, questions)?);
+        if overview.state == RunWord::Over {
+            let mut kept = kept();
+            if kept.len() >= KEPT {
+                kept.clear();
+            }
+            kept.insert(run, Arc::clone(&overview));
+        }
+        Ok(overview)
+    }
+}
+
+fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyrus_journal::Error> {
+    let reader = store.reader(&log_name(run))?;
+    let state = RunState::of(store, run)?;
+    let first = reader.entry(1)?;
+    let started_ms = first.as_ref().map_or(0, |first| first.at_ms);
+    let started = match first.as_ref().map(gyrus_kernel::parse) {
+        Some(Ok(Entry::RunStarted(started))) => Some(started),
+        _ => None,
+    };
+    let (mut seq, mut last_ms, mut last) = (0, started_ms, String::new());
+    for entry in reader.entries_back()?.take(SEARCHED) {
+        let entry = entry?;
+        if seq == 0 {
+            (seq, last_ms) = (entry.seq, entry.at_ms);
+        }
+        let happenings = Projection::new().take(&entry, &reader);
+        let told = happenings
+            .iter()
+            .rev()
+            .find(|one| one.weight == Weight::Main && !one.headline.is_empty());
+        if let Some(told) = told {
+            last = gist(&told.headline);
+            break;
+        }
+    }
+    let (outcome, ending) = match &state {
+        RunState::Over(ending) | RunState::Parked(ending) => {
+            (outcome(ending), Some(gist(&summary(ending))))
+        }
+        RunState::CutOff => (None, Some("its process died".to_owned())),
+        RunState::Running(_) | RunState::NeverBegan => (None, None),
+    };
+    let Spent {
+        steps,
+        tokens,
+        cost,
+        ..
+    } = spent(store, run)?;
+    let of = |text: fn(&gyrus_kernel::RunStarted) -> &str| {
+        started.as_ref().map(text).unwrap_or_default().to_owned()
+    };
+    let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
+    Ok(RunOverview {
+        run,
+        name: run.short(),
+        goal: gist(&goal.unwrap_or_default()),
+        state: heads::word(&state, questions),
+        outcome,
+        ending,
+        last,
+        workdir: started
+            .as_ref()
+            .map(|started| started.workspace.clone())
+            .unwrap_or_default(),
+        cognitive_loop: of(|started| &started.cognitive_loop),
+        agent: of(|started| &started.agent),
+        model: of(|started| &started.model),
+        seq,
+        started_ms,
+        last_ms,
+        steps,
+        tokens,
+        cost_microdollars: cost.0,
+        limits: started
+            .as_ref()
+            .map(|started| started.settings.limits)
+            .unwrap_or_default(),
+        forked_from: started
+            .as_ref()
+            .and_then(|started| Some(started.forked_from.as_ref()?.run)),
+        continues: started.as_ref().and_then(|started| started.continues),
+        questions,
+    })
+}
+
+fn outcome(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::Reached { strength, .. } => Some(strength.word().to_owned()),
+        _ => None,
+    }
+}
+
+fn gist(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    gyrus_text::clip(line, GIST)
+}

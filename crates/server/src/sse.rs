@@ -1,0 +1,162 @@
+//! Server-sent events: positions for the dashboard, entries for programs.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response, Sse,
+    sse::{Event, KeepAlive},
+};
+use futures_util::{Stream, stream};
+use gyrus_contract::RunId;
+use gyrus_journal::{Entry, Follower};
+use gyrus_kernel::log_name;
+use gyrus_surfaces::json;
+use serde_json::Value;
+
+use crate::{app::App, error::ApiError, heads::RunWord};
+
+/// Interval of signs of life, so that what lies between does not close the connection.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// Time after which a follower connects again, in milliseconds.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Maximum number of streams at once.
+const MAX_STREAMS: u64 = 256;
+
+/// A place among the streams.
+struct Place(Arc<App>);
+
+impl Place {
+    fn take(app: &Arc<App>) -> Result<Self, ApiError> {
+        use std::sync::atomic::Ordering;
+        let streams = &app.counters.streams;
+        let took = streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < MAX_STREAMS).then_some(count + 1)
+        });
+        match took {
+            Ok(_) => Ok(Self(Arc::clone(app))),
+            Err(_) => Err(ApiError::new(
+                axum::http::StatusCode::TOO_MANY_REQUESTS,
+                format!("{MAX_STREAMS} streams are open already"),
+            )),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        use std::sync::atomic::Ordering;
+        self.0.counters.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn respond(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    let alive = KeepAlive::new().interval(ALIVE_EVERY);
+    Sse::new(stream).keep_alive(alive).into_response()
+}
+
+/// Streams the positions of runs: all at first, then those that change. A follower that is slow gets
+/// the newest position of each run, and none in between.
+pub(crate) fn heads(app: &Arc<App>) -> Result<Response, ApiError> {
+    let place = Place::take(app)?;
+    let changes = app.heads.changes();
+    let stopping = app.stopping.clone();
+    let first = (place, changes, stopping, 0, true);
+    let events = stream::unfold(
+        first,
+        |(place, mut changes, mut stopping, seen, begins)| async move {
+            loop {
+                let version = *changes.borrow_and_update();
+                if begins || version > seen {
+                    let heads = place.0.heads.since(seen);
+                    let event = Event::default()
+                        .event("heads")
+                        .id(version.to_string())
+                        .retry(RETRY)
+                        .json_data(&heads)
+                        .unwrap_or_default();
+                    return Some((Ok(event), (place, changes, stopping, version, false)));
+                }
+                tokio::select! {
+                    changed = changes.changed() => changed.ok()?,
+                    _ = stopping.wait_for(|stop| *stop) => return None,
+                }
+            }
+        },
+    );
+    Ok(respond(events))
+}
+
+/// Streams the entries of a run after a number, as they reach the disk. The stream ends with the
+/// run.
+pub(crate) fn entries(app: &Arc<App>, run: RunId, after: u64) -> Result<Response, ApiError> {
+    let place = Place::take(app)?;
+    let reader = app.store.reader(&log_name(run))?;
+    let follower = reader.follow(after.saturating_add(1))?;
+    let is_over = app
+        .heads
+        .of(run)
+        .is_none_or(|head| head.state == RunWord::Over);
+    let end = if is_over { Some(reader.end()?) } else { None };
+    let first = Following {
+        place,
+        run,
+        follower,
+        end,
+        last: after,
+        stopping: app.stopping.clone(),
+    };
+    Ok(respond(stream::unfold(
+        Some(first),
+        |following| async move {
+            let mut following = following?;
+            let event = following.next().await?;
+            let is_last = following.end.is_some_and(|end| following.last >= end);
+            Some((Ok(event), (!is_last).then_some(following)))
+        },
+    )))
+}
+
+struct Following {
+    place: Place,
+    run: RunId,
+    follower: Follower,
+    /// The number of the last entry that there will be.
+    end: Option<u64>,
+    last: u64,
+    stopping: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Event> {
+        // The place is held for as long as somebody follows.
+        let _ = &self.place;
+        if self.end.is_some_and(|end| self.last >= end) {
+            return None;
+        }
+        let entry = tokio::select! {
+            entry = self.follower.next() => entry.ok()?,
+            _ = self.stopping.wait_for(|stop| *stop) => return None,
+        };
+        Some(self.event(&entry))
+    }
+
+    fn event(&mut self, entry: &Entry) -> Event {
+        self.last = entry.seq;
+        if entry.kind == "run.ended" {
+            self.end = Some(entry.seq);
+        }
+        Event::default()
+            .event("entry")
+            .id(entry.seq.to_string())
+            .retry(RETRY)
+            .json_data(json::line(self.run, entry))
+            .unwrap_or_default()
+    }
+}
+
+/// Returns an entry as a value.
+pub(crate) fn value(run: RunId, entry: &Entry) -> Value {
+    serde_json::to_value(json::line(run, entry)).unwrap_or_default()
+}

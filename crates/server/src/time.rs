@@ -1,0 +1,11 @@
+//! The wall clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Returns the wall clock in UTC milliseconds.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
