@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
 /// The model for runs that name none with `--model`.
 pub(crate) const GYRUS_MODEL: &str = "GYRUS_MODEL";
+/// The token for `--connect`.
+pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on
 /// disk.
 pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
@@ -38,6 +40,7 @@ pub(crate) struct Environment {
     pub(crate) xdg_state_home: Option<PathBuf>,
     pub(crate) xdg_config_home: Option<PathBuf>,
     pub(crate) model: Option<String>,
+    pub(crate) token: Option<String>,
     pub(crate) crash_after: Option<String>,
     pub(crate) user: Option<String>,
     /// A command line that lets the person change the file named after it.
@@ -65,6 +68,7 @@ impl Environment {
             xdg_state_home: absolute(XDG_STATE_HOME),
             xdg_config_home: absolute(XDG_CONFIG_HOME),
             model: text(GYRUS_MODEL),
+            token: text(GYRUS_TOKEN),
             crash_after: text(GYRUS_CRASH_AFTER),
             user: text(USER),
             editor: text(VISUAL).or_else(|| text(EDITOR)),

@@ -12,6 +12,7 @@ mod kernels;
 mod model_choice;
 mod setup;
 mod keys;
+mod serve;
 mod discover;
 mod new_run;
 mod which_loop;
@@ -61,6 +62,9 @@ use crate::{
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Carry out the command at a server, `http://HOST:PORT` or its socket; stands first
+    #[arg(long, value_name = "SERVER")]
+    connect: Option<String>,
     #[command(flatten)]
     flags: RunFlags,
 }
@@ -85,17 +89,12 @@ fn main() -> ExitCode {
     let gyrus = Gyrus {
         environment: Environment::read(),
     };
-    let line = CommandLine::parse();
-    if let Ok(home) = gyrus.home() {
-        runtime::keep_out_of_workspaces(home);
-    }
-    let done = match line.command {
-        Some(command) => command.execute(&gyrus),
-        None if terminal::can_ask() => prompt::open(&gyrus, line.flags),
-        None => first_steps(),
+    let done = match serve::elsewhere(&gyrus) {
+        Some(done) => done,
+        None => here(&gyrus),
     };
     match done {
-        Ok(code) => code.into(),
+        Ok(code) => code,
         Err(failure) => {
             if !failure.is_silent() {
                 // If standard error is gone, the exit code still says it.
@@ -104,4 +103,18 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// Carries out the command in this process.
+fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
+    let line = CommandLine::parse();
+    if let Ok(home) = gyrus.home() {
+        runtime::keep_out_of_workspaces(home);
+    }
+    let done = match line.command {
+        Some(command) => command.execute(gyrus),
+        None if terminal::can_ask() => prompt::open(gyrus, line.flags),
+        None => first_steps(),
+    };
+    done.map(ExitCode::from)
 }

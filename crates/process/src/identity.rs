@@ -80,10 +80,20 @@ impl ProcessIdentity {
     /// Sends SIGKILL to the process, and never to another that got its pid. A process that is
     /// already gone is not an error. It may still be dying on return: see [`Self::wait_gone`].
     pub fn kill(&self) -> io::Result<()> {
+        self.signal(Signal::KILL)
+    }
+
+    /// Sends SIGINT to the process, as a person at its terminal does, and never to another that got
+    /// its pid. A process that is already gone is not an error.
+    pub fn interrupt(&self) -> io::Result<()> {
+        self.signal(Signal::INT)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
         let Some(process) = self.open()? else {
             return Ok(());
         };
-        match pidfd_send_signal(&process, Signal::KILL) {
+        match pidfd_send_signal(&process, signal) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }

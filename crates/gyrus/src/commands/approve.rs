@@ -140,7 +140,7 @@ pub(super) fn answer(
 
 /// Checks an edited text before it is sent: its form, the arguments of its calls, and what the
 /// gate says of them. The run checks it again.
-pub(super) fn check_edited(
+pub(crate) fn check_edited(
     gyrus: &Gyrus,
     store: &Store,
     open: &OpenQuestion,

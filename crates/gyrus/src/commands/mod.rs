@@ -1,7 +1,7 @@
 //! The commands: one a file, one line a command in the table below. A command's doc comment is
 //! its help.
 
-mod run;
+pub(crate) mod run;
 mod resume;
 mod stop;
 mod rearm;
@@ -33,16 +33,19 @@ pub(crate) mod doctor;
 mod demo;
 mod eval;
 mod demo_site;
+mod work;
 
-use crate::{Gyrus, exit::Code, failure::Failure, setup};
+pub(crate) use self::approve::check_edited;
+use crate::{Gyrus, exit::Code, failure::Failure, serve, setup};
 
 macro_rules! commands {
-    ($($name:ident($arguments:ty),)*) => {
+    ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
         /// Commands of the program.
         #[derive(clap::Subcommand)]
         #[expect(clippy::large_enum_variant, reason = "there is one, for as long as the program runs")]
         pub(crate) enum Command {
             $(
+                $(#[$attribute])*
                 $name($arguments),
             )*
         }
@@ -91,4 +94,7 @@ commands! {
     Demo(demo::Demo),
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
+    Serve(serve::Serve),
+    #[command(hide = true)]
+    Work(work::Work),
 }

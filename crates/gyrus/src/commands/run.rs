@@ -4,8 +4,9 @@ use std::io::{self, Read};
 
 use clap::Args;
 use gyrus::runtime::Home;
-use gyrus_contract::{Origin, Text};
-use gyrus_kernel::NewRun;
+use gyrus_contract::{Origin, RunId, Text};
+use gyrus_kernel::{Attachment, NewRun};
+use gyrus_runtime::queue::ContextText;
 
 use crate::{
     Gyrus, attachments, browser,
@@ -53,6 +54,22 @@ pub(crate) struct Run {
     context: ContextFlags,
     #[command(flatten)]
     output: OutputFlags,
+    /// What the queue says instead of the command line.
+    #[arg(skip)]
+    pub(crate) order: Option<Order>,
+}
+
+/// A run as the queue orders it.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// The id that the run is to have.
+    pub(crate) run: RunId,
+    /// The goal.
+    pub(crate) goal: Text,
+    /// Text that it starts with.
+    pub(crate) context: Vec<ContextText>,
+    /// The run before it in its session.
+    pub(crate) continues: Option<RunId>,
 }
 
 /// Parts that a run is created with.
@@ -71,11 +88,15 @@ impl Run {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let mut context = attachments::read(&self.context, self.goal == "-")?;
+        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.context) {
+            let named = format!("{name}:\n{}", text.text);
+            context.push(Attachment::Text(Text::new(named, text.origin.clone())));
+        }
         let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
         let continues = if self.continues {
             Some(new_run::last_in(&home.store()?, &workspace)?)
         } else {
-            None
+            self.order.as_ref().and_then(|order| order.continues)
         };
         let runtime = drive::runtime()?;
         if self.context.clipboard {
@@ -92,6 +113,9 @@ impl Run {
             at_terminal: terminal::can_ask() && !self.output.json(),
         }
         .new_run()?;
+        if let Some(order) = &self.order {
+            new.id = order.run;
+        }
         let choice = setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?;
         new.pins = choice.pins();
         // It may have been set up just now.
@@ -167,7 +191,9 @@ impl Run {
 
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
     fn goal(&self) -> Result<Text, Failure> {
-        let goal = if self.goal == "-" {
+        let goal = if let Some(order) = &self.order {
+            order.goal.clone()
+        } else if self.goal == "-" {
             let mut bytes = Vec::new();
             let limit = u64::try_from(GOAL_LIMIT)
                 .unwrap_or(u64::MAX)

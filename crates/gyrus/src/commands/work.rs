@@ -1,0 +1,75 @@
+//! `gyrus work`: carries out one command of the queue, which the server gives on standard input.
+
+use std::io::{Read, stdin};
+
+use clap::{Args, Parser};
+use gyrus_contract::OnAsk;
+use gyrus_kernel::{StandingRun, log_name};
+use gyrus_runtime::queue::{self, OptionValue, RunRequest, Work as QueuedWork};
+
+use super::resume::Resume;
+use crate::{Gyrus, commands::run::Order, exit::Code, failure::Failure, serve::words};
+
+/// Carry out a command of the queue
+#[derive(Args)]
+pub(crate) struct Work {}
+
+/// The command line of a resumption.
+#[derive(Parser)]
+struct Words {
+    #[command(flatten)]
+    resume: Resume,
+}
+
+impl Work {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let mut text = String::new();
+        let limit = u64::try_from(2 * queue::MAX_COMMAND).unwrap_or(u64::MAX);
+        stdin().lock().take(limit).read_to_string(&mut text)?;
+        let command: queue::Command = serde_json::from_str(&text).map_err(|error| {
+            Failure::usage("there is no command of the queue on standard input")
+                .because(&error)
+                .hint("the server starts this by itself: gyrus serve")
+        })?;
+        let store = gyrus.store()?;
+        if store.exists(&log_name(command.run)) {
+            let before = StandingRun::read(&store, command.run)?;
+            let on_ask = match before.on_ask {
+                OnAsk::Wait => "--on-ask=wait",
+                OnAsk::Park => "--on-ask=park",
+                OnAsk::Deny => "--on-ask=deny",
+            };
+            let run = command.run.to_string();
+            let words = Words::try_parse_from(["gyrus", &run, "--json", on_ask]);
+            let words = words.map_err(|error| Failure::usage(error.to_string()))?;
+            return words.resume.execute(gyrus);
+        }
+        let QueuedWork::Start(request) = command.work else {
+            let name = command.run.short();
+            return Err(Failure::usage(format!(
+                "there is no run {name} to go on with"
+            )));
+        };
+        let mut run = words::command(&request, &on_ask(&request))?;
+        run.order = Some(Order {
+            run: command.run,
+            goal: request.goal,
+            context: request.context,
+            continues: request.continues,
+        });
+        run.execute(gyrus)
+    }
+}
+
+/// Returns the word that says what becomes of questions, unless the request says it. A run without
+/// a screen waits outside memory; one that has a screen would lose it.
+fn on_ask(request: &RunRequest) -> Vec<String> {
+    let given = |name: &str| request.options.contains_key(name);
+    let no_screen = Some(&OptionValue::Text("none".to_owned()));
+    let has_screen = given("url") || given("screen") && request.options.get("screen") != no_screen;
+    match (given("on-ask"), has_screen) {
+        (true, _) => Vec::new(),
+        (false, true) => vec!["--on-ask=wait".to_owned()],
+        (false, false) => vec!["--on-ask=park".to_owned()],
+    }
+}

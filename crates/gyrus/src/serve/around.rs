@@ -1,0 +1,147 @@
+//! What the server needs of this program.
+
+use std::{io, process::Stdio, sync::Arc};
+
+use gyrus::runtime;
+use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_process::ProcessIdentity;
+use gyrus_runtime::queue::RunRequest;
+use gyrus_server::{ApiError, CommandPiece, CommandPieces, Program};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::Child,
+    sync::mpsc,
+};
+
+use super::{words, workers::Processes};
+use crate::{Gyrus, commands, failure::Failure};
+
+/// Number of pieces of output that wait to be read.
+const PIECES: usize = 64;
+
+/// Maximum size of a piece in bytes.
+const PIECE: usize = 16 << 10;
+
+/// Commands that only make sense where they are typed.
+const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
+
+/// This program around a server.
+pub(super) struct Around {
+    pub(super) gyrus: Gyrus,
+    pub(super) processes: Arc<Processes>,
+}
+
+impl Program for Around {
+    fn check(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
+        let refuse = |failure: Failure| {
+            let error = ApiError::bad_request(failure.message);
+            match failure.hint {
+                Some(hint) => error.hint(hint),
+                None => error,
+            }
+        };
+        if !request.workdir.is_absolute() {
+            let error = "invalid `workdir`: it is not absolute";
+            return Err(ApiError::bad_request(error).hint("begin with /"));
+        }
+        words::command(&request, &[]).map_err(refuse)?;
+        let home = self.gyrus.home().map_err(refuse)?;
+        let workdir = runtime::workspace(&home, &request.workdir).map_err(Failure::from);
+        Ok(RunRequest {
+            workdir: workdir.map_err(refuse)?,
+            ..request
+        })
+    }
+
+    fn options(&self) -> Value {
+        words::schema()
+    }
+
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError> {
+        let checked = self
+            .gyrus
+            .store()
+            .and_then(|store| commands::check_edited(&self.gyrus, &store, open, answer));
+        checked.map_err(|failure| ApiError::bad_request(failure.message))
+    }
+
+    fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError> {
+        let first = arguments.first().map(String::as_str).unwrap_or_default();
+        if NOT_HERE.contains(&first) || first.starts_with('-') && first != "--help" {
+            let error = format!("`{first}` cannot be carried out by a server");
+            return Err(ApiError::bad_request(error));
+        }
+        let child = self
+            .processes
+            .command()
+            .args(&arguments)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| ApiError::internal(format!("no process can be started: {error}")))?;
+        let (sender, pieces) = mpsc::channel(PIECES);
+        tokio::spawn(carry_out(child, stdin, sender));
+        Ok(pieces)
+    }
+}
+
+async fn carry_out(mut child: Child, stdin: Vec<u8>, pieces: mpsc::Sender<CommandPiece>) {
+    let (input, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let interrupted = ProcessIdentity::of(child.id().unwrap_or_default());
+    let whole = async {
+        let write = async {
+            if let Some(mut input) = input {
+                let _ = input.write_all(&stdin).await;
+            }
+        };
+        let _ = tokio::join!(
+            write,
+            forward(stdout, &pieces, CommandPiece::Stdout),
+            forward(stderr, &pieces, CommandPiece::Stderr),
+        );
+        child.wait().await
+    };
+    tokio::select! {
+        ended = whole => {
+            let code = ended.ok().and_then(|status| status.code());
+            let _ = pieces.send(CommandPiece::Ended(code)).await;
+        }
+        () = pieces.closed() => {
+            // As a person at a terminal would end it: a run parks.
+            if let Ok(Some(process)) = interrupted {
+                let _ = process.interrupt();
+            }
+            let _ = child.wait().await;
+        }
+    }
+}
+
+/// Forwards text as it comes. A character is never cut in two.
+async fn forward(
+    from: Option<impl AsyncRead + Unpin>,
+    to: &mpsc::Sender<CommandPiece>,
+    piece: fn(String) -> CommandPiece,
+) -> io::Result<()> {
+    let Some(mut from) = from else { return Ok(()) };
+    let mut buffer = Vec::with_capacity(PIECE);
+    loop {
+        let read = from.read_buf(&mut buffer).await?;
+        let whole = match std::str::from_utf8(&buffer) {
+            Err(error) if error.error_len().is_none() && read > 0 => error.valid_up_to(),
+            _ => buffer.len(),
+        };
+        if whole > 0 {
+            let text: Vec<u8> = buffer.drain(..whole).collect();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if to.send(piece(text)).await.is_err() {
+                return Ok(());
+            }
+        }
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}

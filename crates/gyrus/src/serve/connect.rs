@@ -1,0 +1,64 @@
+//! `gyrus --connect SERVER COMMAND …`: the command is carried out by a process of the server's, on
+//! its machine, and what it prints comes here.
+
+use std::{
+    env,
+    io::{Read as _, Write as _, stdin},
+    process::ExitCode,
+};
+
+use gyrus_surfaces::{console::put, output, terminal};
+
+use super::client::Server;
+use crate::{Gyrus, drive, failure::Failure};
+
+/// The flag, which stands before the command.
+const FLAG: &str = "--connect";
+
+/// Maximum number of bytes of standard input that are sent along.
+const MAX_STDIN: u64 = 1 << 20;
+
+/// Carries out the command of this process's command line at the server that it names; `None` if it
+/// names none.
+pub(crate) fn elsewhere(gyrus: &Gyrus) -> Option<Result<ExitCode, Failure>> {
+    let mut words = env::args_os().skip(1);
+    let first = words.next()?;
+    let first = first.to_str()?;
+    let server = match first.strip_prefix(FLAG)? {
+        "" => words.next()?.to_str()?.to_owned(),
+        rest => rest.strip_prefix('=')?.to_owned(),
+    };
+    let arguments: Option<Vec<String>> = words.map(|word| word.into_string().ok()).collect();
+    let arguments = arguments.ok_or_else(|| Failure::usage("a word is not valid UTF-8"));
+    Some(arguments.and_then(|arguments| at(gyrus, &server, &arguments)))
+}
+
+fn at(gyrus: &Gyrus, server: &str, arguments: &[String]) -> Result<ExitCode, Failure> {
+    if arguments.is_empty() {
+        return Err(Failure::usage("there is no command for the server")
+            .hint("for example: gyrus --connect http://127.0.0.1:7717 runs list"));
+    }
+    let server = Server::named(server, gyrus.environment.token.clone())?;
+    let mut text = String::new();
+    // What is typed at this terminal cannot be read there.
+    if !terminal::can_ask() && arguments.iter().any(|word| word == "-") {
+        stdin().lock().take(MAX_STDIN).read_to_string(&mut text)?;
+    }
+    let runtime = drive::runtime()?;
+    let mut out = output::standard();
+    let code = runtime.block_on(server.command(arguments, &text, |is_answer, text| {
+        if is_answer {
+            if out.is_terminal() {
+                write!(out, "{text}")?;
+            } else {
+                out.raw().write_all(text.as_bytes())?;
+            }
+            Ok(out.flush()?)
+        } else {
+            put(text).map_err(Failure::from)
+        }
+    }));
+    runtime.shutdown_background();
+    let code = u8::try_from(code?).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}

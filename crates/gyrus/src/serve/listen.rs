@@ -1,0 +1,80 @@
+//! Where the server listens: a port on loopback, and a socket in the state folder.
+
+use std::{
+    fs::{self, File, Permissions},
+    io,
+    os::{fd::AsRawFd, unix::fs::PermissionsExt},
+    path::PathBuf,
+};
+
+use gyrus::runtime::Home;
+use gyrus_process::read_regular_text;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+use super::loopback;
+use crate::failure::Failure;
+
+/// The name of the socket in the folder of the server, and of the file that holds its address.
+const SOCKET: &str = "socket";
+const ADDRESS: &str = "address";
+
+/// Listens on a port of loopback.
+pub(super) async fn on_loopback(port: u16) -> Result<TcpListener, Failure> {
+    TcpListener::bind(loopback(port)).await.map_err(|error| {
+        Failure::failed(format!("port {port} cannot be listened on"))
+            .because(&error)
+            .hint("take another: gyrus serve --port N; 0 picks a free one")
+    })
+}
+
+fn folder(home: &Home) -> PathBuf {
+    home.state.join("serve")
+}
+
+/// Returns a path of the socket that is short whatever the state folder is called: a socket's path
+/// has at most 107 bytes.
+fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
+    let folder = File::open(folder(home))?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()));
+    Ok((folder, path))
+}
+
+/// Listens on the socket in the state folder. No other server can: this one holds the queue.
+pub(super) fn on_socket(home: &Home) -> Result<UnixListener, Failure> {
+    let path = folder(home).join(SOCKET);
+    let listen = || {
+        fs::create_dir_all(folder(home))?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let (_folder, short) = short_path(home)?;
+        let listener = UnixListener::bind(short)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        Ok(listener)
+    };
+    listen().map_err(|error| {
+        Failure::failed(format!("{} cannot be listened on", path.display())).because(&error)
+    })
+}
+
+/// Writes down the server's address, for commands that print it.
+pub(super) fn write_address(home: &Home, address: &str) -> io::Result<()> {
+    fs::write(folder(home).join(ADDRESS), address)
+}
+
+/// Returns the address of the server.
+pub(super) fn address(home: &Home) -> Result<String, Failure> {
+    Ok(read_regular_text(&folder(home).join(ADDRESS))?)
+}
+
+/// Removes the socket. One that stays leads nowhere.
+pub(super) fn remove_socket(home: &Home) {
+    let _ = fs::remove_file(folder(home).join(SOCKET));
+}
+
+/// Connects to the server of a home.
+pub(super) async fn connect(home: &Home) -> io::Result<UnixStream> {
+    let (_folder, path) = short_path(home)?;
+    UnixStream::connect(path).await
+}

@@ -1,0 +1,361 @@
+//! `gyrus serve`: runs, agents and questions for every surface that speaks HTTP.
+
+mod around;
+pub(crate) mod client;
+mod connect;
+mod listen;
+pub(crate) mod words;
+mod workers;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::{Args, Subcommand};
+use gyrus_contract::DEFAULT_AGENT;
+use gyrus_kernel::{RunState, StandingRun, log_name};
+use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work};
+use gyrus_server::{App, Options, Scope, TokenError, Tokens};
+use gyrus_surfaces::{console::put, output, terminal};
+use serde_json::json;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+pub(crate) use self::connect::elsewhere;
+use self::{around::Around, client::Server, workers::Processes};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
+
+/// The port if none is given.
+const PORT: u16 = 7717;
+
+/// Number of runs at once, and of one agent, if nothing else is said.
+const AT_ONCE: usize = 4;
+const PER_AGENT: usize = 4;
+
+/// Time within which runs must have parked when the server stops; they are cut off half-way.
+const PARK_WITHIN: Duration = Duration::from_secs(20);
+
+/// Let programs and a browser start, watch and answer runs
+///
+/// Prints the address to open, which lets one browser in. Commands, open questions and interrupted
+/// runs are taken up again at every start. Ctrl-C parks what is at work; the next start goes on
+/// with it.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Serve {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+    /// Port on this machine; 0 picks a free one
+    #[arg(long, default_value_t = PORT)]
+    port: u16,
+    /// Secret that programs send as `Authorization: Bearer`, at least 20 characters; it may do
+    /// everything
+    #[arg(long, value_name = "SECRET")]
+    token: Option<String>,
+    /// Maximum number of runs at once
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
+    at_once: usize,
+    /// Leave runs alone that other processes left unfinished
+    #[arg(long)]
+    no_resume: bool,
+}
+
+#[derive(Subcommand)]
+enum ServeCommand {
+    /// Print an address that lets another browser in
+    Open,
+    Token(TokenFlags),
+}
+
+/// Make, list and revoke tokens of programs
+#[derive(Args)]
+struct TokenFlags {
+    /// Name of a token to make
+    name: Option<String>,
+    /// What its holder may do: read, act, approve; several, separated by commas
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        default_value = "read",
+        value_delimiter = ','
+    )]
+    scope: Vec<String>,
+    /// Revoke the token instead
+    #[arg(long, requires = "name")]
+    revoke: bool,
+}
+
+impl Serve {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        inside_run::refuse("serve")?;
+        let runtime = drive::runtime()?;
+        let done = match &self.command {
+            None => runtime.block_on(self.serve(gyrus)),
+            Some(ServeCommand::Open) => runtime.block_on(open(gyrus)),
+            Some(ServeCommand::Token(flags)) => runtime.block_on(flags.execute(gyrus)),
+        };
+        runtime.shutdown_background();
+        done
+    }
+
+    async fn serve(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        if self.at_once == 0 {
+            return Err(Failure::usage("--at-once 0 would never start a run"));
+        }
+        let home = gyrus.home()?;
+        home.create_state()?;
+        let store = home.store()?;
+        let gateway = Gateway::open(&store).map_err(taken)?;
+        let tokens = Tokens::open(&store)?;
+        if let Some(secret) = &self.token {
+            tokens.set("command-line", Scope::all(), secret).await?;
+        }
+        let network = listen::on_loopback(self.port).await?;
+        let address = network.local_addr()?;
+        let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
+        let local = listen::on_socket(&home)?;
+        listen::write_address(&home, &format!("http://{address}"))?;
+        let taken_up = if self.no_resume {
+            0
+        } else {
+            take_up(&gateway, gyrus).await?
+        };
+        let (stop, stopping) = watch::channel(false);
+        let processes = Arc::new(Processes::new(&home.state)?);
+        let around = Around {
+            gyrus: Gyrus {
+                environment: gyrus.environment.clone(),
+            },
+            processes: Arc::clone(&processes),
+        };
+        let code = tokens.code(Scope::all())?;
+        let options = Options {
+            hosts: hosts(address),
+        };
+        let around = Arc::new(around);
+        let latch = home.latch();
+        let app = App::new(
+            gateway.clone(),
+            tokens,
+            latch.clone(),
+            around,
+            options,
+            stopping.clone(),
+        );
+        let at_once = AtOnce {
+            in_all: self.at_once,
+            per_agent: PER_AGENT.max(self.at_once),
+        };
+        let dispatcher = Dispatcher::new(gateway.clone(), processes, at_once, latch);
+        writeln!(output::standard(), "http://{address}/#{code}")?;
+        output::standard().flush()?;
+        put(&said(taken_up))?;
+        let listeners = vec![
+            gyrus_server::Listener::Network(network),
+            gyrus_server::Listener::Local(local, person),
+        ];
+        let serving = gyrus_server::serve(listeners, gyrus_server::router(app), stopping.clone());
+        let dispatching = dispatcher.run(stopping);
+        tokio::pin!(serving, dispatching);
+        let mut signals = Signals::new()?;
+        let ended = tokio::select! {
+            () = signals.next() => Ok(()),
+            failed = &mut serving => failed.map_err(Failure::from),
+            failed = &mut dispatching => failed.map_err(Failure::from),
+        };
+        // Who follows is let go, and nothing more is started.
+        let _ = stop.send(true);
+        put("parking what is at work; again: leave it\n")?;
+        tokio::select! {
+            () = signals.next() => {}
+            () = park(&gateway) => {}
+        }
+        listen::remove_socket(&home);
+        ended.map(|()| Code::Reached)
+    }
+}
+
+impl TokenFlags {
+    async fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let server = Server::of(&gyrus.home()?);
+        let mut out = output::standard();
+        match (&self.name, self.revoke) {
+            (None, _) => {
+                for token in server
+                    .get("/api/tokens")
+                    .await?
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                {
+                    out.json(token)?;
+                }
+            }
+            (Some(name), true) => {
+                server.delete(&format!("/api/tokens/{name}")).await?;
+                put(&format!("the token `{name}` does not count any more\n"))?;
+            }
+            (Some(name), false) => {
+                let body = json!({"name": name, "scopes": self.scope});
+                let made = server.post("/api/tokens", &body).await?;
+                let token = made["token"].as_str().unwrap_or_default();
+                writeln!(out, "{token}")?;
+                put("it is not shown again; send it as `Authorization: Bearer`\n")?;
+            }
+        }
+        Ok(Code::Reached)
+    }
+}
+
+/// Prints an address that lets another browser in.
+async fn open(gyrus: &Gyrus) -> Result<Code, Failure> {
+    let home = gyrus.home()?;
+    let invitation = Server::of(&home)
+        .post("/api/invitations", &json!({}))
+        .await?;
+    let code = invitation["code"].as_str().unwrap_or_default();
+    let address = listen::address(&home)?;
+    writeln!(output::standard(), "{address}/#{code}")?;
+    Ok(Code::Reached)
+}
+
+fn said(taken_up: usize) -> String {
+    let mut text = "open this address; it lets one browser in, within ten minutes\n".to_owned();
+    if taken_up > 0 {
+        let runs = gyrus_text::counted(taken_up, "interrupted run");
+        text.push_str(&format!("going on with {runs}\n"));
+    }
+    text
+}
+
+/// The queue is written by one process.
+fn taken(error: QueueError) -> Failure {
+    let hint = "one server serves one state folder; end the other, or name another with GYRUS_HOME";
+    Failure::from(error).hint(hint)
+}
+
+/// Returns the values of `Host` by which a browser on this machine means the server.
+fn hosts(address: SocketAddr) -> BTreeSet<String> {
+    let port = address.port();
+    ["127.0.0.1", "localhost", "[::1]"]
+        .map(|host| format!("{host}:{port}"))
+        .into()
+}
+
+/// Puts runs into the queue that no process holds and that did not end, and returns their number:
+/// their processes died.
+async fn take_up(gateway: &Gateway, gyrus: &Gyrus) -> Result<usize, Failure> {
+    let store = gateway.store().clone();
+    let mut count = 0;
+    for run in gyrus_kernel::runs(&store)? {
+        let is_open = gateway.with(|queue| {
+            let standing = queue.of_run(run);
+            standing.is_some_and(|standing| !standing.stage.is_over())
+        });
+        if !run.is_root() || is_open || !store.exists(&log_name(run)) {
+            continue;
+        }
+        // A run that cannot be read is nothing to go on with.
+        let Ok(RunState::CutOff) = RunState::of(&store, run) else {
+            continue;
+        };
+        let agent = StandingRun::read(&store, run).map_or_else(
+            |_| DEFAULT_AGENT.to_owned(),
+            |standing| standing.started.agent,
+        );
+        gateway
+            .submit(NewCommand {
+                work: Work::Resume,
+                run: Some(run),
+                from: terminal::person(gyrus.environment.user.as_deref(), "serve"),
+                agent,
+                priority: 0,
+                not_before_ms: None,
+                key: None,
+                correlation: None,
+            })
+            .await?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Interrupts the processes of all runs of the queue, as Ctrl-C does, and waits until they are gone.
+async fn park(gateway: &Gateway) {
+    let store = gateway.store().clone();
+    let running: Vec<_> = gateway.with(|queue| {
+        let all = queue.all().into_iter();
+        let running = all.filter(|one| matches!(one.stage, Stage::Running { .. }));
+        running.map(|one| one.command.run).collect()
+    });
+    let holders: Vec<_> = running
+        .into_iter()
+        .filter_map(|run| store.holder(&log_name(run)).ok().flatten())
+        .collect();
+    let waiting = tokio::task::spawn_blocking(move || {
+        for holder in &holders {
+            let _ = holder.process.interrupt();
+        }
+        let since = std::time::Instant::now();
+        for holder in &holders {
+            let half = (PARK_WITHIN / 2).saturating_sub(since.elapsed());
+            if !matches!(holder.process.wait_gone(half), Ok(true)) {
+                // The second time cuts off what is in progress.
+                let _ = holder.process.interrupt();
+                let rest = PARK_WITHIN.saturating_sub(since.elapsed());
+                let _ = holder.process.wait_gone(rest);
+            }
+        }
+    });
+    let _ = waiting.await;
+}
+
+/// What ends the server.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+impl From<QueueError> for Failure {
+    fn from(error: QueueError) -> Self {
+        Self::failed("the queue of commands cannot be used").because(&error)
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Weak | TokenError::BadName { .. } | TokenError::Exists { .. } => {
+                Self::usage(error)
+            }
+            _ => Self::failed("the tokens cannot be used").because(&error),
+        }
+    }
+}
+
+/// Returns the loopback address with a port.
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}

@@ -1,0 +1,105 @@
+//! The processes that carry out commands of the queue: copies of this program, which outlive the
+//! server.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    pin::Pin,
+    process::Stdio,
+    time::Duration,
+};
+
+use gyrus_journal::Holder;
+use gyrus_runtime::queue::{Command, Worker, WorkerEnd, Workers};
+use tokio::io::AsyncWriteExt as _;
+
+/// Bytes of the end of what a process said that are kept.
+const SAID: u64 = 4 << 10;
+
+/// The longest that one wait for a process of another server blocks a thread.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Starts processes of this program.
+pub(super) struct Processes {
+    /// The program, as it was when the server started.
+    program: PathBuf,
+    /// The folder for what the processes say. It is a folder of files, because a process that
+    /// outlives its server could not say anything into a pipe.
+    said: PathBuf,
+}
+
+impl Processes {
+    pub(super) fn new(state: &Path) -> io::Result<Self> {
+        let said = state.join("serve");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&said)?;
+        Ok(Self {
+            program: PathBuf::from("/proc/self/exe"),
+            said,
+        })
+    }
+
+    /// Returns a command of this program.
+    pub(super) fn command(&self) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(&self.program);
+        // A signal from the server's terminal means the server.
+        command.arg0("gyrus").process_group(0);
+        command
+    }
+}
+
+impl Workers for Processes {
+    fn start(&self, command: &Command) -> io::Result<Worker> {
+        let order = serde_json::to_vec(command).map_err(io::Error::other)?;
+        let path = self.said.join(format!("{}.txt", command.id));
+        let said = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)?;
+        let mut child = self
+            .command()
+            .arg("work")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn()?;
+        Ok(Box::pin(async move {
+            if let Some(mut stdin) = child.stdin.take() {
+                // Who ends before it has read all says why.
+                let _ = stdin.write_all(&order).await;
+            }
+            let code = child.wait().await.ok().and_then(|status| status.code());
+            let said = end_of(&path).unwrap_or_default();
+            let _ = fs::remove_file(&path);
+            WorkerEnd { code, said }
+        }))
+    }
+
+    fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let process = holder.process.clone();
+        Box::pin(async move {
+            loop {
+                let waiting = process.clone();
+                let gone = tokio::task::spawn_blocking(move || waiting.wait_gone(LOOK_AGAIN)).await;
+                if !matches!(gone, Ok(Ok(false))) {
+                    return;
+                }
+            }
+        })
+    }
+}
+
+fn end_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(SAID)))?;
+    let mut bytes = Vec::new();
+    file.take(SAID).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
