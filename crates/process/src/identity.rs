@@ -20,6 +20,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use serde::{Deserialize, Serialize};
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// Identity of one process, which no other process ever has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -106,6 +107,23 @@ impl ProcessIdentity {
             Some(process) => has_ended(&process, limit),
             None => Ok(true),
         }
+    }
+
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    /// The process cannot be watched.
+    pub async fn ended(&self) -> io::Result<()> {
+        let Some(process) = self.open()? else {
+            return Ok(());
+        };
+        #[expect(
+            deprecated,
+            reason = "it is unsound for types that do not keep their descriptor, which this one does"
+        )]
+        let process = AsyncFd::with_interest(process, Interest::READABLE)?;
+        // A pidfd becomes readable when its process has ended, and stays so.
+        process.readable().await.map(drop)
     }
 
     /// Returns a handle to this process that stays valid whatever happens to its pid; `None` if it

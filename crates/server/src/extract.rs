@@ -1,6 +1,6 @@
 //! Reading requests, with errors in the form of the API.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
@@ -12,6 +12,9 @@ use gyrus_kernel::find_run;
 use serde::de::DeserializeOwned;
 
 use crate::{app::App, error::ApiError};
+
+/// Time within which a body must have arrived.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// A JSON body.
 pub(crate) struct ApiJson<T>(pub(crate) T);
@@ -25,7 +28,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error)
                 .hint("send `Content-Type: application/json`"));
         }
-        let bytes = Bytes::from_request(request, app).await;
+        let reading = tokio::time::timeout(BODY_WITHIN, Bytes::from_request(request, app));
+        let bytes = reading.await.map_err(|_| {
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not arrive in time",
+            )
+        })?;
         let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
         let value = serde_json::from_slice(&bytes);
         value

@@ -14,8 +14,8 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN,
-            REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE, HOST,
+            ORIGIN, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
         },
     },
     middleware::{self, Next},
@@ -118,6 +118,14 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
         if own != Some(true) {
             return foreign("the request comes from a page of another origin");
         }
+    }
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
+    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    if length.is_some_and(|length| length > MAX_BODY as u64) {
+        let error = format!("the body is longer than {MAX_BODY} bytes");
+        return Some(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
     }
     let site = headers
         .get("sec-fetch-site")

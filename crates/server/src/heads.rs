@@ -142,10 +142,10 @@ async fn follow_all(shared: Arc<Shared>) {
     let mut following = tokio::task::JoinSet::new();
     // The folder appears with the first run.
     let folder = shared.store.root().join(RUNS);
-    let mut watch = watch::watch(&folder)
-        .or_else(|_| watch::watch(shared.store.root()))
-        .ok();
     loop {
+        // Before the look, so that what comes after it is not missed.
+        let watch = watch::watch(&folder).or_else(|_| watch::watch(shared.store.root()));
+        let Ok(mut watch) = watch else { return };
         let listing = Arc::clone(&shared);
         let listed = tokio::task::spawn_blocking(move || gyrus_kernel::runs(&listing.store)).await;
         let runs = listed.ok().and_then(Result::ok).unwrap_or_default();
@@ -161,13 +161,7 @@ async fn follow_all(shared: Arc<Shared>) {
             }
         }
         while following.try_join_next().is_some() {}
-        match &mut watch {
-            Some(watch) => watch.changed().await,
-            None => return,
-        }
-        if let Ok(better) = watch::watch(&folder) {
-            watch = Some(better);
-        }
+        watch.changed().await;
     }
 }
 
@@ -183,30 +177,56 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
     let Ok(mut follower) = reader.follow(end + 1) else {
         return;
     };
-    // What was appended in between comes from the follower.
-    while let Ok(entry) = follower.next().await {
-        let changes_state = matches!(
-            gyrus_kernel::parse(&entry),
-            Ok(Entry::RunParked(_)
-                | Entry::RunEnded(_)
+    loop {
+        // What was appended in between comes from the follower.
+        let entry = tokio::select! {
+            entry = follower.next() => entry,
+            () = process_ended(&shared, run) => match look(&shared, run, &reader).await {
+                Ok(Some(_)) => continue,
+                Ok(None) | Err(_) => return,
+            },
+        };
+        let Ok(entry) = entry else { return };
+        let known = shared.heads().get(&run).map(|(_, head)| head.clone());
+        let at = |state, questions| Head {
+            run,
+            seq: entry.seq,
+            state,
+            questions,
+        };
+        match gyrus_kernel::parse(&entry) {
+            Ok(Entry::RunEnded(_)) => return shared.set(at(RunWord::Over, 0)),
+            Ok(
+                Entry::RunParked(_)
                 | Entry::RunResumed(_)
                 | Entry::ApprovalAsked(_)
                 | Entry::ApprovalAnswered(_)
                 | Entry::ToolResulted(_)
                 | Entry::ChildStarted(_)
-                | Entry::ChildEnded(_))
-        );
-        let known = shared.heads().get(&run).map(|(_, head)| head.clone());
-        match known {
-            Some(head) if !changes_state => shared.set(Head {
-                seq: entry.seq,
-                ..head
-            }),
-            _ => match look(&shared, run, &reader).await {
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => return,
-            },
+                | Entry::ChildEnded(_),
+            ) => {}
+            _ => {
+                if let Some(Head {
+                    state, questions, ..
+                }) = known
+                {
+                    shared.set(at(state, questions));
+                    continue;
+                }
+            }
         }
+        match look(&shared, run, &reader).await {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Waits until the process that drives a run has ended; for ever if there is none.
+async fn process_ended(shared: &Shared, run: RunId) {
+    match shared.store.holder(&log_name(run)) {
+        Ok(Some(holder)) if holder.process.ended().await.is_ok() => {}
+        _ => std::future::pending().await,
     }
 }
 

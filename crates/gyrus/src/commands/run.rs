@@ -138,6 +138,21 @@ impl Run {
         code
     }
 
+    /// Checks that such a run could be started, as far as that is known without its model.
+    pub(crate) fn check(&self, gyrus: &Gyrus) -> Result<(), Failure> {
+        let options = RunOptions {
+            gyrus,
+            home: &gyrus.home()?,
+            config: &gyrus.config()?,
+            flags: &self.flags,
+            goal: Text::new("", Origin::Kernel),
+            context: Vec::new(),
+            continues: None,
+            at_terminal: false,
+        };
+        options.new_run().map(drop)
+    }
+
     /// Creates the run and drives it.
     async fn drive(
         &self,

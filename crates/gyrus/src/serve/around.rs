@@ -45,7 +45,8 @@ impl Program for Around {
             let error = "invalid `workdir`: it is not absolute";
             return Err(ApiError::bad_request(error).hint("begin with /"));
         }
-        words::command(&request, &[]).map_err(refuse)?;
+        let command = words::command(&request, &[]).map_err(refuse)?;
+        command.check(&self.gyrus).map_err(refuse)?;
         let home = self.gyrus.home().map_err(refuse)?;
         let workdir = runtime::workspace(&home, &request.workdir).map_err(Failure::from);
         Ok(RunRequest {

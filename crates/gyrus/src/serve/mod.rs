@@ -171,6 +171,10 @@ impl Serve {
         };
         // Who follows is let go, and nothing more is started.
         let _ = stop.send(true);
+        if ended.is_ok() {
+            // From here on a run that ends is one that the next start goes on with.
+            dispatching.await?;
+        }
         put("parking what is at work; again: leave it\n")?;
         tokio::select! {
             () = signals.next() => {}

@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
     pin::Pin,
     process::Stdio,
-    time::Duration,
 };
 
 use gyrus_journal::Holder;
@@ -17,9 +16,6 @@ use tokio::io::AsyncWriteExt as _;
 
 /// Bytes of the end of what a process said that are kept.
 const SAID: u64 = 4 << 10;
-
-/// The longest that one wait for a process of another server blocks a thread.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Starts processes of this program.
 pub(super) struct Processes {
@@ -84,13 +80,8 @@ impl Workers for Processes {
     fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let process = holder.process.clone();
         Box::pin(async move {
-            loop {
-                let waiting = process.clone();
-                let gone = tokio::task::spawn_blocking(move || waiting.wait_gone(LOOK_AGAIN)).await;
-                if !matches!(gone, Ok(Ok(false))) {
-                    return;
-                }
-            }
+            // One that cannot be watched counts as ended: its run is then looked at again.
+            let _ = process.ended().await;
         })
     }
 }

@@ -10,6 +10,7 @@
 
 mod support;
 mod http;
+mod server;
 mod journal;
 mod terminal;
 mod provider;

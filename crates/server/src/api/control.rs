@@ -188,7 +188,7 @@ pub(crate) async fn stop_all(
 }
 
 pub(crate) async fn rearm(State(app): State<Arc<App>>) -> Result<Json<Done>, ApiError> {
-    carried_out(&app, vec!["rearm".to_owned()]).await
+    carried_out(&app, vec!["rearm".to_owned(), "--yes".to_owned()]).await
 }
 
 async fn carried_out(app: &App, arguments: Vec<String>) -> Result<Json<Done>, ApiError> {
