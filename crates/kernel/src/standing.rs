@@ -5,7 +5,7 @@ use gyrus_journal::{Holder, Store};
 
 use crate::{Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
     /// A process drives it.

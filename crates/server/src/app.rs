@@ -1,9 +1,9 @@
-//! What the handlers share.
+//! The state that the handlers share, and the program around the server.
 
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::{error::ApiError, heads::Heads, overview::Overviews, tokens::Tokens};
+use crate::{error::ApiError, heads::Heads, overview::Overviews, tokens::AccessTokens};
 
 /// A piece of what a command of the command line does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub enum CommandPiece {
     Ended(Option<i32>),
 }
 
-/// What a command does, in pieces, the end last. Dropping it interrupts the command.
+/// The output of a command, in pieces, the end last. Dropping it interrupts the command.
 pub type CommandPieces = tokio::sync::mpsc::Receiver<CommandPiece>;
 
 /// The result of a command of the command line.
@@ -45,7 +45,7 @@ pub(crate) struct CommandOutput {
     pub(crate) stderr: String,
 }
 
-/// What the server needs of the program around it.
+/// The program around a server.
 pub trait Program: Send + Sync + 'static {
     /// Checks a request for a run as `gyrus run` would, and completes it.
     ///
@@ -97,13 +97,15 @@ const MAX_OUTPUT: usize = 16 << 20;
 pub struct App {
     pub(crate) store: Store,
     pub(crate) gateway: Gateway,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: AccessTokens,
     pub(crate) latch: Latch,
     pub(crate) program: Arc<dyn Program>,
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
+    /// The OpenAPI document, once the router is made.
+    pub(crate) document: OnceLock<Value>,
     /// True once the server stops: streams end then.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -112,7 +114,7 @@ impl App {
     /// Puts a server's state together, and begins to follow the runs of the store.
     pub fn new(
         gateway: Gateway,
-        tokens: Tokens,
+        tokens: AccessTokens,
         latch: Latch,
         program: Arc<dyn Program>,
         options: Options,
@@ -129,6 +131,7 @@ impl App {
             program,
             counters: Counters::default(),
             options,
+            document: OnceLock::new(),
             stopping,
         })
     }

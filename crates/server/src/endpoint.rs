@@ -1,11 +1,11 @@
-//! One endpoint: how it is reached, who may use it, and what it takes and answers.
+//! An endpoint: its address, its scope, and the types that it takes and answers.
 
 use std::sync::Arc;
 
 use axum::{http::Method, routing::MethodRouter};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::{app::App, tokens::Scope};
+use crate::{app::App, tokens::TokenScope};
 
 /// Returns the schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -36,7 +36,7 @@ pub(crate) struct Endpoint {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     /// `None` if it answers everybody.
-    pub(crate) scope: Option<Scope>,
+    pub(crate) scope: Option<TokenScope>,
     /// A name for generated clients.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
@@ -46,29 +46,59 @@ pub(crate) struct Endpoint {
     pub(crate) route: MethodRouter<Arc<App>>,
 }
 
-/// Creates an endpoint of this method and path. `route` carries it out.
-pub(crate) fn endpoint(
-    method: Method,
-    path: &'static str,
-    scope: Scope,
-    id: &'static str,
-    summary: &'static str,
-    route: MethodRouter<Arc<App>>,
-) -> Endpoint {
-    Endpoint {
-        method,
-        path,
-        scope: Some(scope),
-        id,
-        summary,
-        query: None,
-        body: None,
-        answers: Vec::new(),
-        route,
-    }
+/// Creates an endpoint that shows something.
+pub(crate) fn reads(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
+    Endpoint::new(Method::GET, path, TokenScope::Read, route)
+}
+
+/// Creates an endpoint that does something in the name of whoever asks.
+pub(crate) fn acts(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
+    Endpoint::new(Method::POST, path, TokenScope::Act, route)
+}
+
+/// Creates an endpoint that decides something for a person.
+pub(crate) fn decides(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
+    Endpoint::new(Method::POST, path, TokenScope::Approve, route)
 }
 
 impl Endpoint {
+    fn new(
+        method: Method,
+        path: &'static str,
+        scope: TokenScope,
+        route: MethodRouter<Arc<App>>,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            scope: Some(scope),
+            id: "",
+            summary: "",
+            query: None,
+            body: None,
+            answers: Vec::new(),
+            route,
+        }
+    }
+
+    /// Has this name in generated clients, and this summary.
+    pub(crate) fn named(mut self, id: &'static str, summary: &'static str) -> Self {
+        (self.id, self.summary) = (id, summary);
+        self
+    }
+
+    /// Uses GET, whatever its scope.
+    pub(crate) fn reading(mut self) -> Self {
+        self.method = Method::GET;
+        self
+    }
+
+    /// Uses DELETE, whatever its scope.
+    pub(crate) fn deleting(mut self) -> Self {
+        self.method = Method::DELETE;
+        self
+    }
+
     /// Answers everybody, without a token.
     pub(crate) fn for_everybody(mut self) -> Self {
         self.scope = None;

@@ -15,9 +15,9 @@ use crate::tokens::TokenError;
 /// The body of every answer that is an error.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ErrorBody {
-    /// What happened, to what.
+    /// The error: what happened, to what.
     pub error: String,
-    /// What to do next.
+    /// Advice on what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Who may ask at all. Every request passes here, in this order: does it mean this server, does it
+//! The guard of the server. Every request passes here, in this order: does it mean this server, does it
 //! come from a page of this server or from no page, who asks, may they do this, do they ask too
 //! often.
 
@@ -28,7 +28,7 @@ use crate::{
     connection::Peer,
     endpoint::Endpoint,
     error::ApiError,
-    tokens::{Identity, Scope},
+    tokens::{Identity, TokenScope},
 };
 
 /// Maximum size of a body in bytes.
@@ -38,7 +38,7 @@ pub(crate) const MAX_BODY: usize = 4 << 20;
 const RATE: f64 = 200.0;
 const BURST: f64 = 1_000.0;
 
-/// What a page of this server may load and do.
+/// The policy of pages: what they may load and do.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' blob:; connect-src 'self'; worker-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
@@ -137,10 +137,10 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
     None
 }
 
-/// What an endpoint needs.
+/// The needs of an endpoint.
 struct Need {
     app: Arc<App>,
-    scope: Option<Scope>,
+    scope: Option<TokenScope>,
     rates: Arc<Rates>,
 }
 
@@ -211,7 +211,7 @@ fn comes_from_a_run(app: &App, request: &Request) -> bool {
     }
 }
 
-/// How often each identity has asked lately.
+/// The rates at which identities have asked lately.
 #[derive(Default)]
 struct Rates(Mutex<HashMap<Principal, (f64, Instant)>>);
 

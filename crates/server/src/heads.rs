@@ -1,4 +1,4 @@
-//! How far each run is: the number of its last entry and its state. Followers of the server are
+//! The position of each run: the number of its last entry and its state. Followers of the server are
 //! told these positions, and fetch what they show; so a slow one costs one record a run.
 
 use std::{

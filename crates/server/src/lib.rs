@@ -26,11 +26,13 @@ pub use app::{App, CommandPiece, CommandPieces, Options, Program};
 pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};
 pub use heads::{Head, Heads, RunWord};
-pub use openapi::document as openapi_document;
 pub use overview::RunOverview;
-pub use tokens::{Identity, Scope, Token, TokenError, TokenFact, TokenList, Tokens};
+pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 
 /// Returns everything that the server answers.
 pub fn router(app: std::sync::Arc<App>) -> axum::Router {
-    guard::guarded(api::endpoints(), app)
+    let endpoints = api::endpoints();
+    app.document
+        .get_or_init(|| openapi::document(&endpoints, &app.program.options()));
+    guard::guarded(endpoints, app)
 }

@@ -26,12 +26,8 @@ const ERRORS: [(u16, &str); 11] = [
     (500, "The server failed."),
 ];
 
-/// Returns the document. `options` is the schema of a run's options.
-pub fn document(options: &Value) -> Value {
-    of(&crate::api::endpoints(), options)
-}
-
-fn of(endpoints: &[Endpoint], options: &Value) -> Value {
+/// Returns the document of these endpoints. `options` is the schema of a run's options.
+pub(crate) fn document(endpoints: &[Endpoint], options: &Value) -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();

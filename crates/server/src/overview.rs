@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{Limits, RunId, Spent};
-use gyrus_journal::Store;
+use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, RunState, log_name, spent, summary};
 use gyrus_surfaces::projection::{Projection, Weight, goal};
 use schemars::JsonSchema;
@@ -36,10 +36,10 @@ pub struct RunOverview {
     pub goal: String,
     /// The state.
     pub state: RunWord,
-    /// How strongly the goal is believed to be reached: `claimed`, `checked` or `verified`.
+    /// The strength with which the goal is believed to be reached: `claimed`, `checked` or `verified`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// How it ended or why it waits, in one sentence.
+    /// The way in which it ended, or the reason why it waits, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
     /// The last thing that happened, in one sentence.
@@ -61,7 +61,7 @@ pub struct RunOverview {
     pub last_ms: i64,
     /// Number of steps.
     pub steps: u64,
-    /// Tokens used.
+    /// AccessTokens used.
     pub tokens: u64,
     /// Money spent, in millionths of a dollar, as far as prices are known.
     pub cost_microdollars: u64,
@@ -120,22 +120,7 @@ fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyru
         Some(Ok(Entry::RunStarted(started))) => Some(started),
         _ => None,
     };
-    let (mut seq, mut last_ms, mut last) = (0, started_ms, String::new());
-    for entry in reader.entries_back()?.take(SEARCHED) {
-        let entry = entry?;
-        if seq == 0 {
-            (seq, last_ms) = (entry.seq, entry.at_ms);
-        }
-        let happenings = Projection::new().take(&entry, &reader);
-        let told = happenings
-            .iter()
-            .rev()
-            .find(|one| one.weight == Weight::Main && !one.headline.is_empty());
-        if let Some(told) = told {
-            last = gist(&told.headline);
-            break;
-        }
-    }
+    let (seq, last_ms, last) = last_told(&reader)?;
     let (outcome, ending) = match &state {
         RunState::Over(ending) | RunState::Parked(ending) => {
             (outcome(ending), Some(gist(&summary(ending))))
@@ -170,7 +155,7 @@ fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyru
         model: of(|started| &started.model),
         seq,
         started_ms,
-        last_ms,
+        last_ms: last_ms.max(started_ms),
         steps,
         tokens,
         cost_microdollars: cost.0,
@@ -184,6 +169,24 @@ fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyru
         continues: started.as_ref().and_then(|started| started.continues),
         questions,
     })
+}
+
+/// Returns the number and the time of the last entry, and the last sentence for a person.
+fn last_told(reader: &Reader) -> Result<(u64, i64, String), gyrus_journal::Error> {
+    let (mut seq, mut last_ms) = (0, 0);
+    for entry in reader.entries_back()?.take(SEARCHED) {
+        let entry = entry?;
+        if seq == 0 {
+            (seq, last_ms) = (entry.seq, entry.at_ms);
+        }
+        let happenings = Projection::new().take(&entry, reader);
+        let mut told = happenings.iter().rev();
+        if let Some(told) = told.find(|one| one.weight == Weight::Main && !one.headline.is_empty())
+        {
+            return Ok((seq, last_ms, gist(&told.headline)));
+        }
+    }
+    Ok((seq, last_ms, String::new()))
 }
 
 fn outcome(ending: &Ending) -> Option<String> {

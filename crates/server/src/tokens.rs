@@ -1,4 +1,4 @@
-//! Who may do what: tokens, of which only a hash is kept.
+//! Tokens of people and programs, of which only a hash is kept.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -28,12 +28,12 @@ const COOKIE_LASTS_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Maximum number of tokens, of browsers that were let in, and of codes that were not exchanged.
 const MAX_TOKENS: usize = 1_000;
 
-/// What the holder of a token may do. Everybody may read who may do more.
+/// A right of the holder of a token. Everybody may read who may do more.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum TokenScope {
     /// See runs, agents and events.
     Read,
     /// Start, steer, pause and stop runs, and whatever else does not need approval.
@@ -42,10 +42,10 @@ pub enum Scope {
     Approve,
 }
 
-impl Scope {
+impl TokenScope {
     /// Returns all scopes.
     pub fn all() -> BTreeSet<Self> {
-        [Scope::Read, Scope::Act, Scope::Approve].into()
+        [TokenScope::Read, TokenScope::Act, TokenScope::Approve].into()
     }
 }
 
@@ -55,7 +55,7 @@ pub struct Token {
     /// The name by which it can be revoked; what is done with it is done in this name.
     pub name: String,
     /// The scopes.
-    pub scopes: BTreeSet<Scope>,
+    pub scopes: BTreeSet<TokenScope>,
     /// The time at which it was made, in UTC milliseconds.
     pub made_ms: i64,
     /// The time at which it ends, in UTC milliseconds.
@@ -151,7 +151,7 @@ pub enum TokenError {
 pub struct Identity {
     /// The name under which it acts.
     pub principal: Principal,
-    scopes: BTreeSet<Scope>,
+    scopes: BTreeSet<TokenScope>,
 }
 
 impl Identity {
@@ -159,25 +159,25 @@ impl Identity {
     pub fn owner(principal: Principal) -> Self {
         Self {
             principal,
-            scopes: Scope::all(),
+            scopes: TokenScope::all(),
         }
     }
 
     /// Whether it may do what needs this scope.
-    pub fn may(&self, scope: Scope) -> bool {
-        scope == Scope::Read || self.scopes.contains(&scope)
+    pub fn may(&self, scope: TokenScope) -> bool {
+        scope == TokenScope::Read || self.scopes.contains(&scope)
     }
 }
 
 /// The tokens of a server, and the codes that let browsers in.
 #[derive(Debug)]
-pub struct Tokens {
+pub struct AccessTokens {
     ledger: Mutex<Ledger<TokenList>>,
     /// One-time codes, by their hash, with the scopes that they give and the time at which they end.
-    codes: Mutex<HashMap<String, (BTreeSet<Scope>, i64)>>,
+    codes: Mutex<HashMap<String, (BTreeSet<TokenScope>, i64)>>,
 }
 
-impl Tokens {
+impl AccessTokens {
     /// Opens the tokens of a store; no other process may have them open.
     ///
     /// # Errors
@@ -202,7 +202,11 @@ impl Tokens {
     ///
     /// # Errors
     /// There is one of this name, or it cannot be written.
-    pub async fn make(&self, name: &str, scopes: BTreeSet<Scope>) -> Result<String, TokenError> {
+    pub async fn make(
+        &self,
+        name: &str,
+        scopes: BTreeSet<TokenScope>,
+    ) -> Result<String, TokenError> {
         let secret = random()?;
         self.insert(name, scopes, &secret).await?;
         Ok(secret)
@@ -215,7 +219,7 @@ impl Tokens {
     pub async fn set(
         &self,
         name: &str,
-        scopes: BTreeSet<Scope>,
+        scopes: BTreeSet<TokenScope>,
         secret: &str,
     ) -> Result<(), TokenError> {
         if secret.len() < 20 || secret.contains(char::is_whitespace) {
@@ -228,7 +232,7 @@ impl Tokens {
     async fn insert(
         &self,
         name: &str,
-        scopes: BTreeSet<Scope>,
+        scopes: BTreeSet<TokenScope>,
         secret: &str,
     ) -> Result<(), TokenError> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -293,7 +297,7 @@ impl Tokens {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub fn code(&self, scopes: BTreeSet<Scope>) -> Result<String, TokenError> {
+    pub fn code(&self, scopes: BTreeSet<TokenScope>) -> Result<String, TokenError> {
         let code = random()?;
         let now = now_ms();
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);

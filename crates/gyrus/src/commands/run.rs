@@ -54,7 +54,7 @@ pub(crate) struct Run {
     context: ContextFlags,
     #[command(flatten)]
     output: OutputFlags,
-    /// What the queue says instead of the command line.
+    /// The order of the queue, in place of the command line.
     #[arg(skip)]
     pub(crate) order: Option<Order>,
 }

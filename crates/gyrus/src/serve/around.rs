@@ -1,4 +1,4 @@
-//! What the server needs of this program.
+//! The program around the server: it checks requests and carries out command lines.
 
 use std::{io, process::Stdio, sync::Arc};
 

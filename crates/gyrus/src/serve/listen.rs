@@ -1,30 +1,48 @@
-//! Where the server listens: a port on loopback, and a socket in the state folder.
+//! The sockets of the server: a port on loopback, and a socket in the state folder.
 
 use std::{
     fs::{self, File, Permissions},
     io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::PathBuf,
 };
 
 use gyrus::runtime::Home;
+use gyrus_contract::Principal;
 use gyrus_process::read_regular_text;
+use gyrus_server::Listener;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-use super::loopback;
 use crate::failure::Failure;
 
 /// The name of the socket in the folder of the server, and of the file that holds its address.
 const SOCKET: &str = "socket";
 const ADDRESS: &str = "address";
 
+/// Opens both sockets, and writes the address down. `owner` is who acts through the local one.
+pub(super) async fn listen(
+    home: &Home,
+    port: u16,
+    owner: Principal,
+) -> Result<(SocketAddr, Vec<Listener>), Failure> {
+    let network = on_loopback(port).await?;
+    let address = network.local_addr()?;
+    let local = on_socket(home)?;
+    fs::write(folder(home).join(ADDRESS), format!("http://{address}"))?;
+    let listeners = vec![Listener::Network(network), Listener::Local(local, owner)];
+    Ok((address, listeners))
+}
+
 /// Listens on a port of loopback.
-pub(super) async fn on_loopback(port: u16) -> Result<TcpListener, Failure> {
-    TcpListener::bind(loopback(port)).await.map_err(|error| {
-        Failure::failed(format!("port {port} cannot be listened on"))
-            .because(&error)
-            .hint("take another: gyrus serve --port N; 0 picks a free one")
-    })
+async fn on_loopback(port: u16) -> Result<TcpListener, Failure> {
+    TcpListener::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+        .await
+        .map_err(|error| {
+            Failure::failed(format!("port {port} cannot be listened on"))
+                .because(&error)
+                .hint("take another: gyrus serve --port N; 0 picks a free one")
+        })
 }
 
 fn folder(home: &Home) -> PathBuf {
@@ -40,7 +58,7 @@ fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
 }
 
 /// Listens on the socket in the state folder. No other server can: this one holds the queue.
-pub(super) fn on_socket(home: &Home) -> Result<UnixListener, Failure> {
+fn on_socket(home: &Home) -> Result<UnixListener, Failure> {
     let path = folder(home).join(SOCKET);
     let listen = || {
         fs::create_dir_all(folder(home))?;
@@ -56,11 +74,6 @@ pub(super) fn on_socket(home: &Home) -> Result<UnixListener, Failure> {
     listen().map_err(|error| {
         Failure::failed(format!("{} cannot be listened on", path.display())).because(&error)
     })
-}
-
-/// Writes down the server's address, for commands that print it.
-pub(super) fn write_address(home: &Home, address: &str) -> io::Result<()> {
-    fs::write(folder(home).join(ADDRESS), address)
 }
 
 /// Returns the address of the server.

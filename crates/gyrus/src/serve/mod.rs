@@ -8,18 +8,14 @@ pub(crate) mod words;
 mod workers;
 
 use std::{
-    collections::BTreeSet,
-    io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
+    collections::BTreeSet, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration,
 };
 
 use clap::{Args, Subcommand};
 use gyrus_contract::DEFAULT_AGENT;
 use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work};
-use gyrus_server::{App, Options, Scope, TokenError, Tokens};
+use gyrus_server::{AccessTokens, App, Options, TokenError, TokenScope};
 use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
 use tokio::{
@@ -34,9 +30,8 @@ use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 /// The port if none is given.
 const PORT: u16 = 7717;
 
-/// Number of runs at once, and of one agent, if nothing else is said.
-const AT_ONCE: usize = 4;
-const PER_AGENT: usize = 4;
+/// Number of runs at once if nothing else is said.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
 
 /// Time within which runs must have parked when the server stops; they are cut off half-way.
 const PARK_WITHIN: Duration = Duration::from_secs(20);
@@ -60,7 +55,7 @@ pub(crate) struct Serve {
     token: Option<String>,
     /// Maximum number of runs at once
     #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
-    at_once: usize,
+    at_once: NonZeroUsize,
     /// Leave runs alone that other processes left unfinished
     #[arg(long)]
     no_resume: bool,
@@ -78,7 +73,7 @@ enum ServeCommand {
 struct TokenFlags {
     /// Name of a token to make
     name: Option<String>,
-    /// What its holder may do: read, act, approve; several, separated by commas
+    /// Scopes of its holder: read, act, approve; several, separated by commas
     #[arg(
         long,
         value_name = "SCOPES",
@@ -105,22 +100,18 @@ impl Serve {
     }
 
     async fn serve(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        if self.at_once == 0 {
-            return Err(Failure::usage("--at-once 0 would never start a run"));
-        }
         let home = gyrus.home()?;
         home.create_state()?;
         let store = home.store()?;
         let gateway = Gateway::open(&store).map_err(taken)?;
-        let tokens = Tokens::open(&store)?;
+        let tokens = AccessTokens::open(&store)?;
         if let Some(secret) = &self.token {
-            tokens.set("command-line", Scope::all(), secret).await?;
+            tokens
+                .set("command-line", TokenScope::all(), secret)
+                .await?;
         }
-        let network = listen::on_loopback(self.port).await?;
-        let address = network.local_addr()?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
-        let local = listen::on_socket(&home)?;
-        listen::write_address(&home, &format!("http://{address}"))?;
+        let (address, listeners) = listen::listen(&home, self.port, person).await?;
         let taken_up = if self.no_resume {
             0
         } else {
@@ -128,43 +119,38 @@ impl Serve {
         };
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(&home.state)?);
+        let at_once = AtOnce {
+            in_all: self.at_once.get(),
+            per_agent: self.at_once.get(),
+        };
+        let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, home.latch());
         let around = Around {
             gyrus: Gyrus {
                 environment: gyrus.environment.clone(),
             },
-            processes: Arc::clone(&processes),
+            processes,
         };
-        let code = tokens.code(Scope::all())?;
+        let code = tokens.code(TokenScope::all())?;
         let options = Options {
             hosts: hosts(address),
         };
-        let around = Arc::new(around);
-        let latch = home.latch();
         let app = App::new(
             gateway.clone(),
             tokens,
-            latch.clone(),
-            around,
+            home.latch(),
+            Arc::new(around),
             options,
             stopping.clone(),
         );
-        let at_once = AtOnce {
-            in_all: self.at_once,
-            per_agent: PER_AGENT.max(self.at_once),
-        };
-        let dispatcher = Dispatcher::new(gateway.clone(), processes, at_once, latch);
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
         put(&said(taken_up))?;
-        let listeners = vec![
-            gyrus_server::Listener::Network(network),
-            gyrus_server::Listener::Local(local, person),
-        ];
-        let serving = gyrus_server::serve(listeners, gyrus_server::router(app), stopping.clone());
+        let router = gyrus_server::router(app);
+        let serving = gyrus_server::serve(listeners, router, stopping.clone());
         let dispatching = dispatcher.run(stopping);
         tokio::pin!(serving, dispatching);
         let mut signals = Signals::new()?;
-        let ended = tokio::select! {
+        let ended: Result<(), Failure> = tokio::select! {
             () = signals.next() => Ok(()),
             failed = &mut serving => failed.map_err(Failure::from),
             failed = &mut dispatching => failed.map_err(Failure::from),
@@ -320,7 +306,7 @@ async fn park(gateway: &Gateway) {
     let _ = waiting.await;
 }
 
-/// What ends the server.
+/// The signals that end the server.
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -357,9 +343,4 @@ impl From<TokenError> for Failure {
             _ => Self::failed("the tokens cannot be used").because(&error),
         }
     }
-}
-
-/// Returns the loopback address with a port.
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }

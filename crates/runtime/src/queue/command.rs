@@ -1,4 +1,4 @@
-//! What is asked of gyrus, by whom, and how far it came.
+//! Commands: runs that somebody asked for, and the stage that each has reached.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -145,7 +145,7 @@ pub enum Stage {
         at_ms: i64,
         /// The exit code of the process, if it had one.
         code: Option<i32>,
-        /// How the run ended, in one sentence.
+        /// The ending of the run, in one sentence.
         summary: String,
     },
     /// It was taken back before it started.

@@ -313,7 +313,7 @@ async fn wake(gateway: Gateway, command: Command, until_ms: Option<i64>) -> Resu
     }
 }
 
-/// What a parked run is called to.
+/// The reason why a parked run no longer waits.
 enum Call {
     GoOn,
     Stop(Principal),

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 pub use self::{
     command::{Command, ContextText, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work},
     dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
-    state::{AtOnce, Queue, QueueFact, Standing},
+    state::{AtOnce, Queue, QueueFact, QueuedCommand},
 };
 use crate::ledger::{Ledger, LedgerError};
 
@@ -133,7 +133,7 @@ impl Gateway {
     ///
     /// # Errors
     /// It is too large, the queue is full, or it cannot be written.
-    pub async fn submit(&self, new: NewCommand) -> Result<Standing, QueueError> {
+    pub async fn submit(&self, new: NewCommand) -> Result<QueuedCommand, QueueError> {
         let command = Command {
             id: gyrus_contract::time_ordered_uuid().to_string(),
             run: new.run.unwrap_or_default(),
@@ -164,7 +164,7 @@ impl Gateway {
                 None => {
                     let submitted = QueueFact::Submitted(Box::new(command.clone()));
                     ledger.append(vec![submitted])?;
-                    Standing {
+                    QueuedCommand {
                         command,
                         stage: Stage::Queued,
                     }

@@ -31,7 +31,7 @@ pub enum QueueFact {
 
 /// A command and its stage.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct QueuedCommand {
     /// The command.
     pub command: Command,
     /// The stage.
@@ -56,7 +56,7 @@ pub struct AtOnce {
 /// All commands that are open, and the last that are over.
 #[derive(Debug, Default)]
 pub struct Queue {
-    commands: HashMap<String, (u64, Standing)>,
+    commands: HashMap<String, (u64, QueuedCommand)>,
     accepted: u64,
     by_run: HashMap<RunId, String>,
     by_key: HashMap<String, String>,
@@ -82,7 +82,7 @@ impl Fold for Queue {
         let mut standing: Vec<_> = self.commands.values().collect();
         standing.sort_by_key(|(accepted, _)| *accepted);
         let mut facts = Vec::new();
-        for (_, Standing { command, stage }) in standing {
+        for (_, QueuedCommand { command, stage }) in standing {
             facts.push(QueueFact::Submitted(Box::new(command.clone())));
             if !matches!(
                 stage,
@@ -92,7 +92,7 @@ impl Fold for Queue {
             }
         }
         // In the order in which they ended, in which they are forgotten.
-        for (_, Standing { command, stage }) in
+        for (_, QueuedCommand { command, stage }) in
             self.over.iter().filter_map(|id| self.commands.get(id))
         {
             facts.push(reached(command, stage));
@@ -110,22 +110,22 @@ fn reached(command: &Command, stage: &Stage) -> QueueFact {
 
 impl Queue {
     /// Returns a command.
-    pub fn get(&self, id: &str) -> Option<&Standing> {
+    pub fn get(&self, id: &str) -> Option<&QueuedCommand> {
         self.commands.get(id).map(|(_, standing)| standing)
     }
 
     /// Returns the command of a run: the last, if there were several.
-    pub fn of_run(&self, run: RunId) -> Option<&Standing> {
+    pub fn of_run(&self, run: RunId) -> Option<&QueuedCommand> {
         self.get(self.by_run.get(&run)?)
     }
 
     /// Returns the command with a key.
-    pub fn with_key(&self, key: &str) -> Option<&Standing> {
+    pub fn with_key(&self, key: &str) -> Option<&QueuedCommand> {
         self.get(self.by_key.get(key)?)
     }
 
     /// Returns all commands, in the order in which they were accepted.
-    pub fn all(&self) -> Vec<&Standing> {
+    pub fn all(&self) -> Vec<&QueuedCommand> {
         let mut all: Vec<_> = self.commands.values().collect();
         all.sort_by_key(|(accepted, _)| *accepted);
         all.into_iter().map(|(_, standing)| standing).collect()
@@ -183,7 +183,7 @@ impl Queue {
             self.by_key.insert(key.clone(), command.id.clone());
         }
         let id = command.id.clone();
-        let standing = Standing {
+        let standing = QueuedCommand {
             command,
             stage: Stage::Queued,
         };
@@ -212,7 +212,7 @@ impl Queue {
     }
 
     /// Counts a command where its stage puts it, or takes it out.
-    fn count(&mut self, standing: &Standing, accepted: u64, is_there: bool) {
+    fn count(&mut self, standing: &QueuedCommand, accepted: u64, is_there: bool) {
         let command = &standing.command;
         match standing.stage {
             Stage::Queued => {
@@ -243,7 +243,7 @@ impl Queue {
         let Some(id) = self.over.pop_front() else {
             return;
         };
-        let Some((_, Standing { command, .. })) = self.commands.remove(&id) else {
+        let Some((_, QueuedCommand { command, .. })) = self.commands.remove(&id) else {
             return;
         };
         if self.by_run.get(&command.run) == Some(&id) {

@@ -2,17 +2,23 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::StatusCode,
+    routing::{delete, get, post},
+};
 use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun};
 use gyrus_runtime::queue::{
-    ContextText, NewCommand, OptionValue, RunRequest, Stage, Standing, Work,
+    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     app::App,
+    endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath, ApiQuery, RunPath},
     time::now_ms,
@@ -28,6 +34,30 @@ const MAX_GOAL: usize = 256 << 10;
 
 /// The longest delay of a command in milliseconds: a year.
 const MAX_DELAY_MS: u64 = 366 * 24 * 60 * 60 * 1000;
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        acts("/api/runs", post(start))
+            .named("startRun", "Start a run")
+            .body::<StartRun>()
+            .json::<CommandView>(202, "The command that was accepted; it is on disk."),
+        acts("/api/runs/{run}/resume", post(resume))
+            .named("resumeRun", "Go on with a run")
+            .json::<CommandView>(202, "The command that was accepted; it is on disk."),
+        reads("/api/commands", get(list))
+            .named("listCommands", "List commands of the queue, newest first")
+            .query::<CommandsQuery>()
+            .json::<Vec<CommandView>>(200, "The commands."),
+        reads("/api/commands/{command}", get(show))
+            .named("showCommand", "Show a command")
+            .json::<CommandView>(200, "The command."),
+        acts("/api/commands/{command}", delete(cancel))
+            .deleting()
+            .named("cancelCommand", "Take a command back that has not begun")
+            .answer(204, "It is taken back.", Form::Empty),
+    ]
+}
 
 /// A run to start.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -78,7 +108,7 @@ pub(crate) struct CommandView {
     goal: Option<String>,
     /// The agent for which it works.
     agent: String,
-    /// Who asked, and from where.
+    /// The person or program that asked, and its surface.
     from: String,
     /// The priority.
     priority: i8,
@@ -95,8 +125,8 @@ pub(crate) struct CommandView {
     stage: Stage,
 }
 
-impl From<&Standing> for CommandView {
-    fn from(standing: &Standing) -> Self {
+impl From<&QueuedCommand> for CommandView {
+    fn from(standing: &QueuedCommand) -> Self {
         let command = &standing.command;
         let Principal { surface, id } = &command.from;
         Self {
@@ -234,7 +264,7 @@ pub(crate) async fn resume(
     Ok((StatusCode::ACCEPTED, Json((&standing).into())))
 }
 
-/// Which commands to list.
+/// A selection of commands.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommandsQuery {

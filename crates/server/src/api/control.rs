@@ -7,6 +7,7 @@ use axum::{
     extract::State,
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
+    routing::{delete, get, post},
 };
 use gyrus_contract::{MessageBody, RunId};
 use gyrus_kernel::{RunState, approvals};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::runs::blocking;
 use crate::{
     app::{App, CommandOutput},
+    endpoint::{Endpoint, Form, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, RunPath},
     tokens::Identity,
@@ -24,10 +26,64 @@ use crate::{
 /// The longest text of a person in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let message = "It is in the run's inbox.";
+    vec![
+        acts("/api/runs/{run}/steer", post(steer))
+            .named("steerRun", "Add to the goal of a run, for good")
+            .body::<Steer>()
+            .answer(202, message, Form::Empty),
+        acts("/api/runs/{run}/pause", post(pause))
+            .named(
+                "pauseRun",
+                "Finish the effect in progress, then park the run",
+            )
+            .answer(202, message, Form::Empty),
+        acts("/api/runs/{run}/stop", post(stop))
+            .named(
+                "stopRun",
+                "Cut off the effect in progress, and park the run",
+            )
+            .answer(202, message, Form::Empty),
+        acts("/api/runs/{run}/fork", post(fork))
+            .named("forkRun", "Go another way from a step of a run")
+            .body::<Fork>()
+            .json::<Done>(200, "It was forked."),
+        acts("/api/runs/{run}/replay", post(replay))
+            .named(
+                "replayRun",
+                "Run it again from its journal, with nothing live behind it",
+            )
+            .json::<Done>(200, "Whether it took the same way."),
+        acts("/api/runs/{run}/undo", post(undo))
+            .named(
+                "undoRun",
+                "Put files back as they were before a run, or after a step",
+            )
+            .body::<Undo>()
+            .json::<Done>(200, "The files that were put back, or would be."),
+        reads("/api/runs/{run}/diff", get(diff))
+            .named("diffRun", "Return a run's changes as a patch")
+            .answer(200, "A unified diff.", Form::Other("text/x-diff")),
+        acts("/api/stop", post(stop_all))
+            .named(
+                "stopAll",
+                "Emergency stop: end every run at once, and let none begin",
+            )
+            .body::<StopAll>()
+            .json::<Done>(200, "The runs that were ended."),
+        decides("/api/stop", delete(rearm))
+            .deleting()
+            .named("rearm", "Lift the emergency stop")
+            .json::<Done>(200, "It is lifted."),
+    ]
+}
+
 /// The result of a command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Done {
-    /// What was done, in words.
+    /// The words that the command said.
     said: String,
 }
 
@@ -91,7 +147,7 @@ async fn send(
     .await
 }
 
-/// Where to go another way.
+/// The place from which to go another way.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fork {
@@ -131,7 +187,7 @@ pub(crate) async fn replay(
     carried_out(&app, vec!["replay".to_owned(), run.to_string()]).await
 }
 
-/// What to put back.
+/// The files to put back.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Undo {
@@ -164,7 +220,7 @@ pub(crate) async fn diff(
     Ok(([(CONTENT_TYPE, "text/x-diff; charset=utf-8")], patch).into_response())
 }
 
-/// Why everything is stopped.
+/// An emergency stop.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopAll {

@@ -1,8 +1,13 @@
-//! What runs ask, and answers in a person's name.
+//! Questions of runs, and answers in a person's name.
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::StatusCode,
+    routing::{get, post},
+};
 use gyrus_contract::RunId;
 use gyrus_kernel::{
     QuestionId,
@@ -15,6 +20,7 @@ use serde_json::Value;
 use super::runs::blocking;
 use crate::{
     app::App,
+    endpoint::{Endpoint, Form, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath, RunPath},
     time::now_ms,
@@ -23,6 +29,26 @@ use crate::{
 
 /// The longest words of an answer in bytes.
 const MAX_WORDS: usize = 256 << 10;
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        reads("/api/questions", get(all))
+            .named("listQuestions", "List the questions of all runs")
+            .json::<Vec<Question>>(200, "The open questions, oldest first."),
+        reads("/api/runs/{run}/questions", get(of_run))
+            .named("listQuestionsOfRun", "List the questions of a run")
+            .json::<Vec<Question>>(200, "The open questions, oldest first."),
+        decides("/api/runs/{run}/questions/{question}/answer", post(answer))
+            .named("answerQuestion", "Answer a question of a run")
+            .body::<Answer>()
+            .answer(
+                202,
+                "The answer is on disk; no other one counts.",
+                Form::Empty,
+            ),
+    ]
+}
 
 /// An open question.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -62,7 +88,7 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> Result<Json<Vec<Question
     .await
 }
 
-/// Returns what all runs ask, oldest first.
+/// Returns the open questions of all runs, oldest first.
 pub(crate) fn all_open(app: &App) -> Vec<OpenQuestion> {
     let mut open: Vec<OpenQuestion> = Vec::new();
     for run in app.heads.live() {
@@ -85,16 +111,16 @@ pub(crate) async fn of_run(
     .await
 }
 
-/// How far a yes goes.
+/// The extent of a yes.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reach {
     /// This one call.
     #[default]
     Once,
-    /// What the card offers, for the rest of the session.
+    /// Everything that the card offers, for the rest of the session.
     Session,
-    /// What the card offers, in this folder, until it is revoked.
+    /// Everything that the card offers, in this folder, until it is revoked.
     Always,
 }
 
@@ -104,7 +130,7 @@ pub(crate) enum Reach {
 pub(crate) struct Answer {
     /// Yes or no.
     pub(crate) approve: bool,
-    /// How far a yes goes.
+    /// The extent of a yes.
     #[serde(default)]
     pub(crate) reach: Reach,
     /// The answer to a question for words, an edited text, or the reason of a no.

@@ -7,6 +7,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use gyrus_contract::{BlobId, RunId};
 use gyrus_kernel::log_name;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use crate::{
     app::App,
+    endpoint::{Endpoint, Form, reads},
     error::ApiError,
     extract::{ApiPath, ApiQuery, RunPath},
     heads::RunWord,
@@ -38,7 +40,41 @@ const MAX_ENTRY_BYTES: usize = 8 << 20;
 /// Number of runs that are looked at for one list.
 const MAX_SEARCHED: usize = 20_000;
 
-/// Which runs to list.
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        reads("/api/runs", get(list))
+            .named("listRuns", "List runs, newest first")
+            .query::<RunsQuery>()
+            .json::<RunList>(200, "The runs."),
+        reads("/api/runs/{run}", get(show))
+            .named("showRun", "Show a run")
+            .json::<RunDetail>(200, "The run."),
+        reads("/api/runs/{run}/entries", get(entries))
+            .named("listEntries", "List entries of a run's journal")
+            .query::<EntriesQuery>()
+            .json::<Entries>(200, "The entries."),
+        reads("/api/runs/{run}/events", get(events))
+            .named("followRun", "Follow a run's entries as they reach the disk")
+            .query::<EventsQuery>()
+            .answer(
+                200,
+                "The entries, each with its number as its id.",
+                Form::Events,
+            ),
+        reads("/api/runs/{run}/blobs/{blob}", get(blob))
+            .named("getBlob", "Return a blob of a run")
+            .answer(200, "The bytes.", Form::Other("application/octet-stream")),
+        reads("/api/runs/{run}/page", get(page))
+            .named("getPage", "Return a run as one page")
+            .answer(200, "The page.", Form::Other("text/html")),
+        reads("/api/stream", get(stream))
+            .named("followPositions", "Follow the positions of all runs")
+            .answer(200, "A list of positions in each event.", Form::Events),
+    ]
+}
+
+/// A selection of runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunsQuery {
@@ -181,7 +217,7 @@ pub(crate) async fn show(
     .await
 }
 
-/// Which entries to return.
+/// A selection of entries.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntriesQuery {
@@ -238,7 +274,7 @@ pub(crate) async fn entries(
     .await
 }
 
-/// Where to begin.
+/// The place at which to begin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
@@ -256,7 +292,7 @@ pub(crate) async fn events(
     let last = headers.get("last-event-id");
     let last = last.map(|last| {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
-        number.ok_or_else(|| ApiError::bad_request("invalid Last-Event-ID: it is no number"))
+        number.ok_or_else(|| ApiError::bad_request("invalid Last-Event-ID: it is not a number"))
     });
     let after = last.transpose()?.unwrap_or(query.after);
     sse::entries(&app, run, after)

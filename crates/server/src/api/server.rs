@@ -16,6 +16,7 @@ use axum::{
         header::{CONTENT_TYPE, SET_COOKIE},
     },
     response::{IntoResponse, Response},
+    routing::{delete, get, post},
 };
 use futures_util::stream;
 use gyrus_runtime::queue::Stage;
@@ -26,16 +27,65 @@ use serde_json::Value;
 use super::runs::blocking;
 use crate::{
     app::App,
+    endpoint::{Endpoint, Form, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
     guard::COOKIE_NAME,
-    openapi,
-    tokens::{Identity, Scope, Token, Tokens},
+    tokens::{AccessTokens, Identity, Token, TokenScope},
 };
 
 /// Maximum number of words of a command line, and of bytes in all of them.
 const MAX_WORDS: usize = 1_000;
 const MAX_BYTES: usize = 1 << 20;
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        reads("/healthz", get(health))
+            .named("health", "Return whether the server works")
+            .json::<Health>(200, "It works.")
+            .for_everybody(),
+        reads("/metrics", get(metrics))
+            .named("metrics", "Return figures for Prometheus")
+            .answer(200, "The figures.", Form::Other("text/plain")),
+        reads("/openapi.json", get(openapi))
+            .named("openapi", "Return this document")
+            .json::<Value>(200, "The document.")
+            .for_everybody(),
+        decides("/api/command", post(command))
+            .named("runCommand", "Carry out a command of the command line")
+            .body::<CommandLine>()
+            .answer(
+                200,
+                "Its output and its end, in lines of JSON: `{\"stdout\": TEXT}`, \
+                 `{\"stderr\": TEXT}`, at last `{\"ended\": CODE}`.",
+                Form::Other("application/jsonl"),
+            ),
+        decides("/api/invitations", post(invite))
+            .named("invite", "Make a code that lets a browser in")
+            .json::<Invitation>(200, "The code."),
+        decides("/api/tokens", get(tokens))
+            .reading()
+            .named("listTokens", "List tokens, without their secrets")
+            .json::<Vec<Token>>(200, "The tokens."),
+        decides("/api/tokens", post(make_token))
+            .named("makeToken", "Make a token")
+            .body::<NewToken>()
+            .json::<MadeToken>(201, "The token; its secret is never shown again."),
+        decides("/api/tokens/{name}", delete(revoke_token))
+            .deleting()
+            .named("revokeToken", "Revoke a token")
+            .answer(204, "It does not count any more.", Form::Empty),
+        acts("/login", post(login))
+            .named(
+                "login",
+                "Exchange the code of the printed address for a cookie",
+            )
+            .body::<Login>()
+            .answer(204, "The browser is let in.", Form::Empty)
+            .for_everybody(),
+    ]
+}
 
 /// Whether the server works.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,7 +104,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
 }
 
 pub(crate) async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(openapi::document(&app.program.options()))
+    Json(app.document.get().cloned().unwrap_or_default())
 }
 
 type PlainText = ([(HeaderName, &'static str); 1], String);
@@ -168,7 +218,7 @@ pub(crate) async fn command(
 }
 
 pub(crate) async fn tokens(State(app): State<Arc<App>>) -> Result<Json<Vec<Token>>, ApiError> {
-    blocking(move || Ok(Json(Tokens::list(&app.store)?))).await
+    blocking(move || Ok(Json(AccessTokens::list(&app.store)?))).await
 }
 
 /// A token to make.
@@ -178,8 +228,8 @@ pub(crate) struct NewToken {
     /// Its name.
     #[schemars(length(min = 1, max = 64))]
     name: String,
-    /// What its holder may do.
-    scopes: BTreeSet<Scope>,
+    /// The scopes of its holder.
+    scopes: BTreeSet<TokenScope>,
 }
 
 /// A token that was made.
@@ -221,7 +271,7 @@ pub(crate) struct Invitation {
 }
 
 pub(crate) async fn invite(State(app): State<Arc<App>>) -> Result<Json<Invitation>, ApiError> {
-    let code = app.tokens.code(Scope::all())?;
+    let code = app.tokens.code(TokenScope::all())?;
     Ok(Json(Invitation { code }))
 }
 
