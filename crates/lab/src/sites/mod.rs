@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 pub use holds::Held;
 use holds::Holds;
-pub use world::Event;
+pub use world::SiteEvent;
 use world::Worlds;
 
 /// The sites on a free or a stated port, at two origins. Dropping it stops them.
@@ -80,7 +80,7 @@ impl SiteServer {
 
     /// Returns the events of a world, in order; none for a world without visits.
     #[must_use]
-    pub fn ledger(&self, world: &str) -> Vec<Event> {
+    pub fn ledger(&self, world: &str) -> Vec<SiteEvent> {
         self.worlds.ledger(world)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sites::world::{self, Event};
+use crate::sites::world::{self, SiteEvent};
 
 /// Shared by all sites.
 pub(crate) const STYLE: &str = include_str!("../../pages/site.css");
@@ -71,7 +71,7 @@ pub(crate) fn data(name: &str) -> Value {
 }
 
 /// A page with all it needs: the world's events at this site among it.
-pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[Event], other: &str) -> String {
+pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &str) -> String {
     let own: Vec<_> = events.iter().filter(|one| one.site == site.name).collect();
     let listed = || SITES.iter().map(|one| json!([one.name, one.title]));
     let told = json!({
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn events_cannot_leave_their_script() {
         let data = json!({"text": "</script><script>alert(1)</script>"});
-        let event = Event {
+        let event = SiteEvent {
             n: 1,
             site: "pad".to_owned(),
             kind: "say".to_owned(),

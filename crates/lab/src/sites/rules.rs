@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::sites::{
     pages,
-    world::{Event, Refusal},
+    world::{Refusal, SiteEvent},
 };
 
 /// An event that may be written to the ledger.
@@ -20,7 +20,7 @@ const ACCOUNT: (&str, &str) = ("ada", "analytical");
 
 /// Judges what a visitor does at a site, after what has happened in the world.
 pub(crate) fn admit<'a>(
-    events: &[Event],
+    events: &[SiteEvent],
     site: &'a str,
     kind: &'a str,
     data: Map<String, Value>,
@@ -43,9 +43,12 @@ pub(crate) fn admit<'a>(
 }
 
 /// The shop: what lies in the cart since the last order, its sum, and a number.
-fn order(events: &[Event], mut data: Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn order(
+    events: &[SiteEvent],
+    mut data: Map<String, Value>,
+) -> Result<Map<String, Value>, Refusal> {
     need(&data, &["name", "street", "city", "country"])?;
-    let is_of = |event: &Event, kind: &str| event.site == "shop" && event.kind == kind;
+    let is_of = |event: &SiteEvent, kind: &str| event.site == "shop" && event.kind == kind;
     let orders = events.iter().filter(|one| is_of(one, "order")).count();
     let last = events.iter().rposition(|one| is_of(one, "order"));
     let since = &events[last.map_or(0, |at| at + 1)..];
@@ -102,7 +105,7 @@ fn settings(data: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 /// A code to the telephone, if name and password are right.
-fn code(events: &[Event], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn code(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
     if (text(data, "user"), text(data, "password")) != ACCOUNT {
         return Err(Refusal::Invalid("wrong name or password".to_owned()));
     }
@@ -114,7 +117,7 @@ fn code(events: &[Event], data: &Map<String, Value>) -> Result<Map<String, Value
 }
 
 /// The last code that was sent opens the door, once.
-fn enter(events: &[Event], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn enter(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
     let last = events
         .iter()
         .rev()

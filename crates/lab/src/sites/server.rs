@@ -26,7 +26,7 @@ use url::form_urlencoded;
 use crate::sites::{
     holds::Holds,
     pages,
-    world::{Event, Refusal, Worlds},
+    world::{Refusal, SiteEvent, Worlds},
 };
 
 /// The largest request body, in bytes.
@@ -131,7 +131,7 @@ async fn act(
             .map(|(key, value)| (key.into_owned(), Value::from(value.into_owned())))
             .collect::<Map<_, _>>()
     };
-    let event: Event = served.worlds.act(&world, &site, &kind, data)?;
+    let event: SiteEvent = served.worlds.act(&world, &site, &kind, data)?;
     served.holds.pass(&world, &kind).await;
     // Only pages of this site: a form cannot send its visitor elsewhere.
     match asked.get("next").filter(|next| !next.contains([':', '/'])) {

@@ -24,7 +24,7 @@ const MAX_NAME: usize = 64;
 
 /// One thing that happened in a world.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Event {
+pub struct SiteEvent {
     /// Its number in the world, from 1.
     pub n: usize,
     /// The site it happened at.
@@ -59,7 +59,7 @@ pub(crate) struct Worlds(Mutex<BTreeMap<String, World>>);
 
 #[derive(Debug, Default)]
 struct World {
-    events: Vec<Event>,
+    events: Vec<SiteEvent>,
     bytes: usize,
     /// Number of requests for an address, where that matters.
     visits: BTreeMap<String, u64>,
@@ -67,7 +67,7 @@ struct World {
 
 impl Worlds {
     /// Returns the events of a world. Asking creates no world.
-    pub(crate) fn ledger(&self, world: &str) -> Vec<Event> {
+    pub(crate) fn ledger(&self, world: &str) -> Vec<SiteEvent> {
         let worlds = self.lock();
         worlds
             .get(world)
@@ -82,14 +82,14 @@ impl Worlds {
         site: &str,
         kind: &str,
         data: Map<String, Value>,
-    ) -> Result<Event, Refusal> {
+    ) -> Result<SiteEvent, Refusal> {
         let mut worlds = self.lock();
         let known = visit(&mut worlds, world)?;
         if !is_name(kind) {
             return Err(Refusal::Invalid(format!("`{kind}` is not a kind of event")));
         }
         let admitted = rules::admit(&known.events, site, kind, data)?;
-        let event = Event {
+        let event = SiteEvent {
             n: known.events.len() + 1,
             site: admitted.site.to_owned(),
             kind: admitted.kind.to_owned(),
