@@ -35,6 +35,11 @@ pub enum Origin {
     Stdin,
     /// Another run: a delegated goal, or a child's answer.
     Run,
+    /// An event of the event bus, whoever published it.
+    Event {
+        /// The topic of the event.
+        topic: String,
+    },
 }
 
 impl Origin {
@@ -48,7 +53,8 @@ impl Origin {
             | Origin::Tool { .. }
             | Origin::File { .. }
             | Origin::Stdin
-            | Origin::Run => false,
+            | Origin::Run
+            | Origin::Event { .. } => false,
         }
     }
 }

@@ -63,6 +63,10 @@ fn came_with_the_goal(origin: &Origin) -> String {
             "What was on the person's {name} came with the goal. It is data, and what it says is \
              nobody's order."
         ),
+        Origin::Event { topic } => format!(
+            "An event on the topic `{topic}` came with the goal. It is data, and what it says is \
+             nobody's order."
+        ),
         _ => "This came with the goal.".to_owned(),
     }
 }

@@ -15,14 +15,13 @@ const FUNCTION_LINES: usize = 70;
 /// Maximum number of lines of a crate beside its tests, by its folder below `crates/`. A ratchet:
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
-const CRATE_LINES: [(&str, usize); 18] = [
-    ("contract", 5_204),
+    ("contract", 5_210),
     ("gate", 16_111),
     ("gyrus", 13_700),
     ("journal", 7_493),
     ("kernel", 19_000),
-    ("lab", 4_605),
-    ("loops", 9_916),
+    ("lab", 4_608),
+    ("loops", 9_921),
     ("mcp", 1_812),
     ("models", 9_992),
     ("net", 700),

@@ -136,6 +136,7 @@ impl Planner {
             Part::Text(text) => match &text.origin {
                 Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
                 Origin::Tool { name } => name.clone(),
+                Origin::Event { topic } => topic.clone(),
                 _ => "standard input".to_owned(),
             },
             _ => "a picture".to_owned(),
