@@ -29,8 +29,8 @@ const COMMANDS: [Command; 9] = [
     },
     Command {
         name: "sim",
-        takes: "[streams|budgets] [--… N] [--seed S]",
-        about: "simulate the journal under faults, streams of models, budgets; in release",
+        takes: "[streams|budgets|events] [--… N] [--seed S]",
+        about: "simulate the journal under faults, streams of models, budgets, killed events; in release",
         run: simulate,
     },
     Command {
@@ -105,7 +105,7 @@ fn usage() -> String {
         name, takes, about, ..
     } in &COMMANDS
     {
-        text += &format!("\n  {:<42} {about}", format!("{name} {takes}"));
+        text += &format!("\n  {:<47} {about}", format!("{name} {takes}"));
     }
     text
 }
@@ -118,9 +118,10 @@ fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Simulations that are examples of the crate that they try: name, package, example.
-const EXAMPLES: [(&str, &str, &str); 2] = [
+const EXAMPLES: [(&str, &str, &str); 3] = [
     ("streams", "gyrus-models", "mutate"),
     ("budgets", "gyrus-kernel", "budgets"),
+    ("events", "gyrus-runtime", "event_kills"),
 ];
 
 fn simulate(arguments: &[String]) -> anyhow::Result<()> {

@@ -7,3 +7,16 @@
 
 pub mod ledger;
 pub mod queue;
+mod topic;
+mod event;
+mod bus;
+
+pub use bus::{
+    Arrivals, Award, AwardAnswer, BARRIER_MEMBERS, BUS_ROUTES, BUS_SUBSCRIPTIONS, BusError,
+    BusStatus, CONTRACT_AWARDS, CONTRACT_BIDS, ContractOptions, ContractOutcome, ContractResult,
+    ContractStep, DURABLE_SUBSCRIBERS, DurableItem, DurableStatus, DurableSubscription, EventBus,
+    EventPosition, GATHER_ANSWERS, Gathered, HistoryLimits, OPEN_CONVERSATIONS, Overflow,
+    QUEUE_CAPACITY, Received, SUBSCRIPTION_PATTERNS, StartAt, Subscription, SubscriptionStatus,
+};
+pub use event::{EVENT_NAME_BYTES, EVENT_PAYLOAD_BYTES, Event, EventError, EventId};
+pub use topic::{TOPIC_WORDS, Topic, TopicError, TopicPattern, WORD_BYTES};

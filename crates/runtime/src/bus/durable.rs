@@ -1,0 +1,341 @@
+//! Publishing durable events, and subscribing to them by position.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, MutexGuard},
+};
+
+use gyrus_journal::Store;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::{
+    error::BusError,
+    event_bus::{EventBus, check_patterns},
+    history::{
+        Batch, ControlRecord, ControlState, Durable, History, HistoryLimits, Progress,
+        SubscriberState,
+    },
+    position::{EventPosition, StartAt},
+};
+use crate::{
+    event::{Event, now_ms},
+    topic::TopicPattern,
+};
+
+/// Maximum number of durable subscribers, connected or not.
+pub const DURABLE_SUBSCRIBERS: usize = 1_000;
+
+/// Maximum length of a durable subscriber's name, in bytes.
+const NAME_BYTES: usize = 200;
+
+/// The next thing that a durable subscription has to tell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DurableItem {
+    /// An event and its position.
+    Event(EventPosition, Arc<Event>),
+    /// The events of these positions, of which some may have matched, are not kept any more: the
+    /// subscriber was away for too long, or the history grew over its largest size.
+    Lost {
+        /// The first position.
+        from: EventPosition,
+        /// The last position.
+        to: EventPosition,
+    },
+}
+
+/// The state of a durable subscriber.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DurableStatus {
+    /// The name.
+    pub name: String,
+    /// The position of the last event that it acknowledged; 0 if there is none.
+    pub acknowledged: EventPosition,
+    /// Whether it has a subscription now.
+    pub is_connected: bool,
+    /// The time at which it was last connected or acknowledged something, in milliseconds since
+    /// 1970, UTC.
+    pub seen_ms: i64,
+}
+
+impl EventBus {
+    /// Opens the bus whose durable events are in `store`. May block for the disk.
+    ///
+    /// # Errors
+    /// Returns [`BusError::InUse`] when another process, or another bus of this one, has them.
+    pub fn open(store: &Store, limits: HistoryLimits) -> Result<Self, BusError> {
+        let history = History::open(store, limits)?;
+        Ok(Self::with_history(Some(Arc::new(history))))
+    }
+
+    /// Stores an event, publishes it as [`EventBus::publish`] does, and returns its position. The
+    /// event is on disk then, and reaches every durable subscriber that matches. An event with the
+    /// id of one of the last 10,000 that are kept is neither stored nor published again; its
+    /// position is that of the earlier one.
+    ///
+    /// # Errors
+    /// After an error it is unknown whether the event was stored: publish it again under the same
+    /// id.
+    pub async fn publish_durable(
+        &self,
+        event: impl Into<Arc<Event>>,
+    ) -> Result<EventPosition, BusError> {
+        let event = event.into();
+        event.check()?;
+        if event.topic.is_private() {
+            let what = "topic of a durable event";
+            let reason = format!("`{}` is private to a conversation", event.topic);
+            return Err(BusError::Invalid { what, reason });
+        }
+        let (position, is_new) = self.history()?.append(&event).await?;
+        if is_new {
+            self.deliver(&event).await;
+        }
+        Ok(position)
+    }
+
+    /// Subscribes to durable events as `name`: to those that are stored, from a position on, and
+    /// then to new ones, in order of position. Each comes at least once, also if the process ends:
+    /// start at [`StartAt::Acknowledged`] and acknowledge what is done. The history is kept for the
+    /// subscriber until it has.
+    ///
+    /// # Errors
+    /// Returns an error when the name is connected already, the position does not exist yet, or a
+    /// limit is reached.
+    pub async fn subscribe_durable(
+        &self,
+        name: &str,
+        patterns: &[TopicPattern],
+        start: StartAt,
+    ) -> Result<DurableSubscription, BusError> {
+        check_patterns(patterns)?;
+        let history = Arc::clone(self.history()?);
+        let passed = connect(&history, name, start)?;
+        let subscription = DurableSubscription {
+            name: name.to_owned(),
+            patterns: patterns.to_vec(),
+            passed,
+            ready: VecDeque::new(),
+            durable: history.durable(),
+            history,
+        };
+        let subscribed = ControlRecord::Subscribed {
+            name: name.to_owned(),
+            acknowledged: passed,
+            at_ms: now_ms(),
+        };
+        subscription.history.control.write(subscribed).await?;
+        Ok(subscription)
+    }
+
+    /// Records that a durable subscriber has handled everything up to a position. It is on disk
+    /// when this returns. An earlier position than before changes nothing.
+    ///
+    /// # Errors
+    /// Returns an error when there is no such subscriber or no such position.
+    pub async fn acknowledge(&self, name: &str, position: EventPosition) -> Result<(), BusError> {
+        let history = self.history()?;
+        let last = EventPosition(history.last());
+        if position > last {
+            return Err(BusError::NoSuchPosition { position, last });
+        }
+        find(&mut history.control.state(), name)?;
+        let acknowledged = ControlRecord::Acknowledged {
+            name: name.to_owned(),
+            position: position.0,
+            at_ms: now_ms(),
+        };
+        history.control.write(acknowledged).await
+    }
+
+    /// Forgets a durable subscriber, so that no history is kept for it.
+    ///
+    /// # Errors
+    /// Returns an error when there is no such subscriber, or it is connected.
+    pub async fn unsubscribe_durable(&self, name: &str) -> Result<(), BusError> {
+        let history = self.history()?;
+        if find(&mut history.control.state(), name)?
+            .connected
+            .is_some()
+        {
+            let name = name.to_owned();
+            return Err(BusError::Connected { name });
+        }
+        let name = name.to_owned();
+        history
+            .control
+            .write(ControlRecord::Unsubscribed { name })
+            .await
+    }
+
+    /// Returns the state of every durable subscriber, sorted by name; none without a history.
+    pub fn durable_subscribers(&self) -> Vec<DurableStatus> {
+        let Ok(history) = self.history() else {
+            return Vec::new();
+        };
+        let state = history.control.state();
+        let status = |(name, subscriber): (&String, &SubscriberState)| DurableStatus {
+            name: name.clone(),
+            acknowledged: EventPosition(subscriber.acknowledged),
+            is_connected: subscriber.connected.is_some(),
+            seen_ms: subscriber.seen_ms,
+        };
+        state.subscribers.iter().map(status).collect()
+    }
+
+    /// Returns the position of the last durable event; 0 if there is none.
+    ///
+    /// # Errors
+    /// Returns an error when the bus keeps no history.
+    pub fn last_position(&self) -> Result<EventPosition, BusError> {
+        Ok(EventPosition(self.history()?.last()))
+    }
+}
+
+fn find<'a>(
+    state: &'a mut MutexGuard<'_, ControlState>,
+    name: &str,
+) -> Result<&'a mut SubscriberState, BusError> {
+    let unknown = || BusError::UnknownSubscriber {
+        name: name.to_owned(),
+    };
+    state.subscribers.get_mut(name).ok_or_else(unknown)
+}
+
+/// Marks a subscriber as connected, and returns the position before the one that it starts at.
+fn connect(history: &History, name: &str, start: StartAt) -> Result<u64, BusError> {
+    if !(1..=NAME_BYTES).contains(&name.len()) {
+        let what = "name of a durable subscriber";
+        let reason = format!("it must have 1 to {NAME_BYTES} bytes");
+        return Err(BusError::Invalid { what, reason });
+    }
+    let (oldest, last) = (history.oldest(), history.last());
+    let mut state = history.control.state();
+    let known = state.subscribers.get(name);
+    if known.is_some_and(|subscriber| subscriber.connected.is_some()) {
+        let name = name.to_owned();
+        return Err(BusError::Connected { name });
+    }
+    if known.is_none() && state.subscribers.len() >= DURABLE_SUBSCRIBERS {
+        let (what, limit) = ("durable subscribers", DURABLE_SUBSCRIBERS);
+        return Err(BusError::TooMany { what, limit });
+    }
+    let passed = match start {
+        StartAt::Oldest => oldest - 1,
+        StartAt::Next => last,
+        StartAt::Position(position) if (1..=last + 1).contains(&position.0) => position.0 - 1,
+        StartAt::Position(position) => {
+            let last = EventPosition(last);
+            return Err(BusError::NoSuchPosition { position, last });
+        }
+        StartAt::Acknowledged => known.map_or(oldest - 1, |known| known.acknowledged),
+    };
+    let subscriber = state
+        .subscribers
+        .entry(name.to_owned())
+        .or_insert(SubscriberState {
+            acknowledged: passed,
+            seen_ms: now_ms(),
+            connected: None,
+        });
+    subscriber.connected = Some(Progress {
+        delivered: 0,
+        passed,
+    });
+    Ok(passed)
+}
+
+/// The receiving end of a durable subscription. Dropping it disconnects the subscriber, which stays
+/// known.
+#[derive(Debug)]
+pub struct DurableSubscription {
+    name: String,
+    patterns: Vec<TopicPattern>,
+    /// The position up to which all that match are returned or ready.
+    passed: u64,
+    ready: VecDeque<DurableItem>,
+    durable: watch::Receiver<Durable>,
+    history: Arc<History>,
+}
+
+impl DurableSubscription {
+    /// Waits for the next event that matches and returns it. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// Returns [`BusError::Closed`] once the bus is dropped, and an error when the history cannot
+    /// be read.
+    pub async fn next(&mut self) -> Result<DurableItem, BusError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                self.note_progress(Some(&item));
+                return Ok(item);
+            }
+            let durable = *self.durable.borrow_and_update();
+            if durable.is_closed {
+                return Err(BusError::Closed);
+            }
+            if self.passed < durable.last {
+                let batch = self.history.read(self.passed + 1, durable.last).await?;
+                self.accept(batch);
+            } else if self.durable.changed().await.is_err() {
+                return Err(BusError::Closed);
+            }
+        }
+    }
+
+    /// Returns the name of the subscriber.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn accept(&mut self, batch: Batch) {
+        self.passed = batch.last;
+        if let Some((from, to)) = batch.lost {
+            self.ready.push_back(DurableItem::Lost {
+                from: EventPosition(from),
+                to: EventPosition(to),
+            });
+        }
+        for (position, event) in batch.events {
+            if self.patterns.iter().any(|one| one.matches(&event.topic)) {
+                let position = EventPosition(position);
+                self.ready.push_back(DurableItem::Event(position, event));
+            }
+        }
+        if self.ready.is_empty() {
+            self.note_progress(None);
+        }
+    }
+
+    fn note_progress(&self, item: Option<&DurableItem>) {
+        let mut state = self.history.control.state();
+        let Some(subscriber) = state.subscribers.get_mut(&self.name) else {
+            return;
+        };
+        let Some(progress) = &mut subscriber.connected else {
+            return;
+        };
+        progress.passed = match item {
+            Some(DurableItem::Event(position, _)) => {
+                progress.delivered = position.0;
+                position.0
+            }
+            Some(DurableItem::Lost { to, .. }) => to.0,
+            None => self.passed,
+        };
+        if self.ready.is_empty() {
+            progress.passed = self.passed;
+        }
+    }
+}
+
+impl Drop for DurableSubscription {
+    fn drop(&mut self) {
+        let mut state = self.history.control.state();
+        if let Some(subscriber) = state.subscribers.get_mut(&self.name) {
+            subscriber.acknowledged = subscriber.settled();
+            subscriber.seen_ms = now_ms();
+            subscriber.connected = None;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The errors of the event bus.
+
+use std::time::Duration;
+
+use gyrus_journal::Holder;
+
+use super::position::EventPosition;
+use crate::{event::EventError, topic::Topic};
+
+/// The reason why an operation on the event bus failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BusError {
+    /// The event is refused.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// A limit is reached.
+    #[error("the event bus allows at most {limit} {what}")]
+    TooMany {
+        /// The things that are counted.
+        what: &'static str,
+        /// Maximum number.
+        limit: usize,
+    },
+    /// A number or name is out of its bounds.
+    #[error("invalid {what}: {reason}")]
+    Invalid {
+        /// The argument.
+        what: &'static str,
+        /// The mistake.
+        reason: String,
+    },
+    /// Nobody subscribes to the topic of a request.
+    #[error("nobody subscribes to `{topic}`, so the request cannot be answered")]
+    NoResponder {
+        /// The topic of the request.
+        topic: Topic,
+    },
+    /// The time of a request is over.
+    #[error("no answer on `{topic}` within {within:?}")]
+    TimedOut {
+        /// The topic of the request.
+        topic: Topic,
+        /// The time that it had.
+        within: Duration,
+    },
+    /// The bus was dropped.
+    #[error("the event bus is closed")]
+    Closed,
+    /// The bus was created without a store.
+    #[error("this event bus keeps no history; open it on a store to publish durable events")]
+    NoHistory,
+    /// Another process, or another bus of this process, has the history.
+    #[error(
+        "the event bus is in use by process {} on {}; only one process may open it",
+        holder.process.pid, holder.host
+    )]
+    InUse {
+        /// The process that has it.
+        holder: Box<Holder>,
+    },
+    /// No durable subscriber has this name.
+    #[error("no durable subscriber is named `{name}`; subscribe first")]
+    UnknownSubscriber {
+        /// The name.
+        name: String,
+    },
+    /// The durable subscriber has a subscription already.
+    #[error("the durable subscriber `{name}` is connected already")]
+    Connected {
+        /// The name.
+        name: String,
+    },
+    /// The position has no event yet.
+    #[error("there is no event at position {position}; the last one is at {last}")]
+    NoSuchPosition {
+        /// The position that was given.
+        position: EventPosition,
+        /// The position of the last event on disk.
+        last: EventPosition,
+    },
+    /// An entry of the bus's logs is not what it should be.
+    #[error("entry {seq} of {log} cannot be read: {source}")]
+    BadEntry {
+        /// The log.
+        log: String,
+        /// The number of the entry.
+        seq: u64,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// A thread of the bus ended early.
+    #[error("a task of the event bus was cancelled")]
+    Cancelled,
+    /// The store failed. After a failed write the bus stores nothing more until it is opened again.
+    #[error(transparent)]
+    Journal(gyrus_journal::Error),
+}
+
+impl From<gyrus_journal::Error> for BusError {
+    fn from(error: gyrus_journal::Error) -> Self {
+        match error {
+            gyrus_journal::Error::Held { holder, .. } => Self::InUse { holder },
+            error => Self::Journal(error),
+        }
+    }
+}

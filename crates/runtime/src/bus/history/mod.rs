@@ -1,0 +1,261 @@
+//! The durable events of a bus.
+//!
+//! The history is a row of logs, each named by the position of its first event. Events are appended
+//! to the last one, in one order, and many share one sync of the disk. A full log is followed by a
+//! new one; the oldest are removed when nobody needs them. The control log says who has
+//! acknowledged what.
+
+mod logs;
+mod control;
+mod retention;
+mod recent;
+mod tail;
+mod open;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use gyrus_journal::{Error, NewEntry, Store, Take, Writer};
+use serde_json::value::to_raw_value;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+
+use self::{
+    control::{ControlLog, Record},
+    logs::{LogSpan, log_name, read_payload},
+    recent::RecentIds,
+    tail::Tail,
+};
+use crate::{
+    bus::{error::BusError, position::EventPosition},
+    event::{Event, now_ms},
+};
+
+pub(super) use control::{ControlState, Progress, Record as ControlRecord, SubscriberState};
+pub use retention::HistoryLimits;
+pub(super) use tail::Durable;
+
+/// Maximum number of events read at once for a subscriber.
+const READ_EVENTS: usize = 256;
+
+/// Maximum size of the events read at once, in bytes of JSON, beside the last one.
+const READ_BYTES: usize = 4 << 20;
+
+/// The durable events of a bus.
+#[derive(Debug)]
+pub(super) struct History {
+    store: Store,
+    limits: HistoryLimits,
+    writing: Arc<Mutex<Writing>>,
+    /// The first positions of all logs, sorted.
+    firsts: RwLock<Vec<u64>>,
+    tail: Tail,
+    /// Let go of last: whoever has it may open the history.
+    pub(super) control: ControlLog,
+}
+
+/// The last log.
+#[derive(Debug)]
+struct Writing {
+    writer: Writer,
+    span: LogSpan,
+    recent: RecentIds,
+}
+
+/// Consecutive events.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The events with their positions.
+    pub(super) events: Vec<(u64, Arc<Event>)>,
+    /// The positions up to this one are covered.
+    pub(super) last: u64,
+    /// Positions before the events that are not kept any more.
+    pub(super) lost: Option<(u64, u64)>,
+}
+
+impl History {
+    /// Stores an event, and returns its position once it is on disk and whether it is new: an event
+    /// with the id of one of the last [`recent::DUPLICATE_WINDOW`] has the position of that one.
+    pub(super) async fn append(
+        self: &Arc<Self>,
+        event: &Arc<Event>,
+    ) -> Result<(EventPosition, bool), BusError> {
+        let payload = to_raw_value(&**event).expect("events have string keys only");
+        let bytes = payload.get().len();
+        let mut writing = Arc::clone(&self.writing).lock_owned().await;
+        if let Some(position) = writing.recent.get(&event.id) {
+            self.wait_for_disk(writing).await?;
+            return Ok((EventPosition(position), false));
+        }
+        if self.limits.is_full(&writing.span) {
+            let history = Arc::clone(self);
+            let begin = move || history.begin_log(&mut writing).map(|()| writing);
+            let begun = tokio::task::spawn_blocking(begin).await;
+            writing = begun.map_err(|_| BusError::Cancelled)??;
+        }
+        writing.writer.append(&[NewEntry {
+            kind: "event",
+            version: 1,
+            payload,
+        }])?;
+        writing.span.add(bytes, now_ms());
+        let position = writing.span.last;
+        writing.recent.add(event.id, position);
+        self.tail.push(event, bytes);
+        self.wait_for_disk(writing).await?;
+        Ok((EventPosition(position), true))
+    }
+
+    /// Waits until everything in the last log is on disk, and lets subscribers have it. Dropping the
+    /// future leaves this under way.
+    async fn wait_for_disk(
+        self: &Arc<Self>,
+        writing: OwnedMutexGuard<Writing>,
+    ) -> Result<(), BusError> {
+        let (writer, first) = (writing.writer.clone(), writing.span.first);
+        drop(writing);
+        let history = Arc::clone(self);
+        let waiting = tokio::spawn(async move {
+            let entries = writer.barrier().await?;
+            history.tail.advance(first + entries - 1);
+            Ok(())
+        });
+        waiting.await.map_err(|_| BusError::Cancelled)?
+    }
+
+    /// Begins a new log and removes old ones, on a thread that may block.
+    fn begin_log(&self, writing: &mut Writing) -> Result<(), BusError> {
+        let entries = writing.writer.barrier_blocking()?;
+        self.tail.advance(writing.span.first + entries - 1);
+        self.control.write_blocking(Record::Closed(writing.span))?;
+        let next = writing.span.last + 1;
+        writing.writer = create(&self.store, next)?;
+        writing.span = LogSpan::empty(next);
+        self.firsts().push(next);
+        self.remove_old(0);
+        Ok(())
+    }
+
+    /// Removes the logs that are not to be kept.
+    fn remove_old(&self, open_bytes: u64) {
+        let old: Vec<LogSpan> = {
+            let mut state = self.control.state();
+            let count = self.limits.removable(&state, open_bytes, now_ms());
+            state.closed.drain(..count).collect()
+        };
+        for log in old {
+            self.firsts().retain(|first| *first != log.first);
+            // One that cannot be removed is found, and measured, when the history is opened again.
+            let _ = self.store.remove(&log_name(log.first));
+        }
+    }
+
+    fn firsts(&self) -> std::sync::RwLockWriteGuard<'_, Vec<u64>> {
+        self.firsts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the first position that is kept.
+    pub(super) fn oldest(&self) -> u64 {
+        let firsts = self.firsts.read().unwrap_or_else(PoisonError::into_inner);
+        firsts.first().copied().unwrap_or(1)
+    }
+
+    /// Returns events of the positions `from` to `last`, which are on disk.
+    pub(super) async fn read(self: &Arc<Self>, from: u64, last: u64) -> Result<Batch, BusError> {
+        if let Some(events) = self.tail.get(from, last, READ_EVENTS)
+            && let Some((last, _)) = events.last()
+        {
+            let (last, lost) = (*last, None);
+            return Ok(Batch { events, last, lost });
+        }
+        let history = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || history.read_logs(from, last));
+        read.await.map_err(|_| BusError::Cancelled)?
+    }
+
+    fn read_logs(&self, from: u64, last: u64) -> Result<Batch, BusError> {
+        loop {
+            let (log, next) = self.log_of(from);
+            let Some(first) = log else {
+                return Ok(lost(from, next.map_or(last, |next| next - 1)));
+            };
+            let read = self.read_log(first, from, last);
+            // The log may have been removed meanwhile.
+            if read.is_err() && self.log_of(from).0 != Some(first) {
+                continue;
+            }
+            let batch = read?;
+            // Positions that no log has.
+            if batch.events.is_empty() && batch.last < from {
+                return Ok(lost(from, next.map_or(last, |next| next - 1)));
+            }
+            return Ok(batch);
+        }
+    }
+
+    /// Returns the first position of the log that a position belongs to, and of the log after it.
+    fn log_of(&self, position: u64) -> (Option<u64>, Option<u64>) {
+        let firsts = self.firsts.read().unwrap_or_else(PoisonError::into_inner);
+        let behind = firsts.partition_point(|first| *first <= position);
+        let log = behind.checked_sub(1).map(|index| firsts[index]);
+        (log, firsts.get(behind).copied())
+    }
+
+    fn read_log(&self, first: u64, from: u64, last: u64) -> Result<Batch, BusError> {
+        let name = log_name(first);
+        let mut batch = Batch {
+            last: from - 1,
+            ..Batch::default()
+        };
+        let mut bytes = 0;
+        for entry in self.store.reader(&name)?.entries(from - first + 1)? {
+            let entry = entry?;
+            let position = first + entry.seq - 1;
+            if position > last {
+                break;
+            }
+            if let gyrus_journal::Payload::Json(json) = &entry.payload {
+                bytes += json.get().len();
+            }
+            if let Some(event) = read_payload::<Event>(&name, &entry)? {
+                batch.events.push((position, Arc::new(event)));
+            }
+            batch.last = position;
+            if batch.events.len() >= READ_EVENTS || bytes >= READ_BYTES {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Returns the progress of the history, as it grows.
+    pub(super) fn durable(&self) -> watch::Receiver<Durable> {
+        self.tail.durable()
+    }
+
+    /// Returns the position of the last event on disk.
+    pub(super) fn last(&self) -> u64 {
+        self.tail.last()
+    }
+
+    /// Tells subscribers that the bus is gone.
+    pub(super) fn close(&self) {
+        self.tail.close();
+    }
+}
+
+fn lost(from: u64, to: u64) -> Batch {
+    Batch {
+        events: Vec::new(),
+        last: to,
+        lost: Some((from, to)),
+    }
+}
+
+/// Creates the log whose first event has this position.
+fn create(store: &Store, first: u64) -> Result<Writer, Error> {
+    let name = log_name(first);
+    match store.create(&name) {
+        // An earlier attempt failed after the log had its name.
+        Err(Error::Exists { .. }) => store.take(&name, Take::KillHolder).map(|taken| taken.0),
+        created => created,
+    }
+}

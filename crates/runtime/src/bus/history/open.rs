@@ -1,0 +1,147 @@
+//! Opening a history, in whatever state the process before left it.
+
+use std::sync::{Arc, RwLock};
+
+use gyrus_journal::{Entry, Store, Take, Writer};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::{
+    History, HistoryLimits, Writing,
+    control::ControlLog,
+    create,
+    logs::{LogSpan, firsts, log_name, measure, read_payload},
+    recent::{DUPLICATE_WINDOW, RecentIds},
+    tail::Tail,
+};
+use crate::{bus::error::BusError, event::EventId};
+
+/// Number of times that a log is taken again before a new one is begun. Each leaves a file.
+const LOG_TAKINGS: u32 = 100;
+
+/// The part of a stored event that says whether it is published twice.
+#[derive(Deserialize)]
+struct StoredId {
+    id: EventId,
+}
+
+impl History {
+    /// Opens the history in a store, creating it if there is none. May block for the disk.
+    ///
+    /// # Errors
+    /// Returns [`BusError::InUse`] when somebody has it.
+    pub(in crate::bus) fn open(store: &Store, limits: HistoryLimits) -> Result<Self, BusError> {
+        limits.check()?;
+        let mut control = ControlLog::open(store)?;
+        let mut firsts = firsts(store)?;
+        let (mut closed, current) = match firsts.split_last() {
+            Some((last, earlier)) => {
+                let known = control.state().closed.clone();
+                (
+                    measure_closed(store, earlier, &known)?,
+                    Some(take(store, *last)?),
+                )
+            }
+            None => (Vec::new(), None),
+        };
+        let last = current.as_ref().map_or(0, |(_, span)| span.last);
+        let next = control.state().next.max(last + 1);
+        let takings = control.state().takings + 1;
+        let goes_on = |span: &LogSpan| {
+            !limits.is_full(span) && takings <= LOG_TAKINGS && span.last + 1 == next
+        };
+        let mut emptied = None;
+        let kept = match current {
+            Some((_, span)) if goes_on(&span) => current,
+            Some((writer, span)) => {
+                // A log can be removed once nobody has it.
+                drop(writer);
+                if span.is_empty() {
+                    emptied = Some(span.first);
+                } else {
+                    closed.push(span);
+                }
+                None
+            }
+            None => None,
+        };
+        {
+            let mut state = control.state();
+            state.next = next;
+            state.takings = kept.as_ref().map_or(0, |_| takings);
+            state.closed.clone_from(&closed);
+        }
+        // On disk before a log is removed whose name alone may say which position is next.
+        control.replace()?;
+        if let Some(first) = emptied {
+            store.remove(&log_name(first))?;
+            firsts.pop();
+        }
+        let (writer, span) = match kept {
+            Some(kept) => kept,
+            None => {
+                firsts.push(next);
+                (create(store, next)?, LogSpan::empty(next))
+            }
+        };
+        let recent = recent_ids(store, &closed, span)?;
+        Ok(Self {
+            store: store.clone(),
+            limits,
+            writing: Arc::new(Mutex::new(Writing {
+                writer,
+                span,
+                recent,
+            })),
+            firsts: RwLock::new(firsts),
+            tail: Tail::new(next - 1),
+            control,
+        })
+    }
+}
+
+/// Takes the last log and measures it.
+fn take(store: &Store, first: u64) -> Result<(Writer, LogSpan), BusError> {
+    // Whoever has it has lost the control log, so it is ending.
+    let (writer, _) = store.take(&log_name(first), Take::KillHolder)?;
+    let span = measure(store, first)?;
+    Ok((writer, span))
+}
+
+/// Returns the spans of complete logs. One that the control log does not know is read.
+fn measure_closed(
+    store: &Store,
+    firsts: &[u64],
+    known: &[LogSpan],
+) -> Result<Vec<LogSpan>, BusError> {
+    let span = |first: &u64| match known.iter().find(|span| span.first == *first) {
+        Some(span) => Ok(*span),
+        None => measure(store, *first),
+    };
+    firsts.iter().map(span).collect()
+}
+
+/// Reads the ids of the newest events.
+fn recent_ids(store: &Store, closed: &[LogSpan], open: LogSpan) -> Result<RecentIds, BusError> {
+    let mut missing = DUPLICATE_WINDOW as u64;
+    let mut starts = Vec::new();
+    for span in [open].iter().chain(closed.iter().rev()) {
+        let count = (span.last + 1 - span.first).min(missing);
+        missing -= count;
+        starts.push((span.first, span.last + 1 - count));
+        if missing == 0 {
+            break;
+        }
+    }
+    let mut recent = RecentIds::default();
+    for (first, from) in starts.into_iter().rev() {
+        let name = log_name(first);
+        for entry in store.reader(&name)?.entries(from - first + 1)? {
+            let entry: Entry = entry?;
+            if let Some(StoredId { id }) = read_payload(&name, &entry)? {
+                recent.add(id, first + entry.seq - 1);
+            }
+        }
+    }
+    Ok(recent)
+}

@@ -1,0 +1,266 @@
+//! The queue of a subscription: how many events wait, and what happens when it is full.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::error::BusError;
+use crate::{event::Event, topic::TopicPattern};
+
+/// Maximum number of events that wait in the queue of one subscription.
+pub const QUEUE_CAPACITY: usize = 65_536;
+
+/// Maximum number of patterns of one subscription.
+pub const SUBSCRIPTION_PATTERNS: usize = 64;
+
+/// Maximum length of a subscription's name, in bytes.
+const NAME_BYTES: usize = 200;
+
+/// The policy of a queue that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// The oldest waiting event is dropped.
+    DropOldest,
+    /// The new event is dropped.
+    DropNewest,
+    /// The publisher waits until there is room or the subscription is dropped.
+    Wait,
+}
+
+/// The next thing that a subscription has to tell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Received {
+    /// An event.
+    Event(Arc<Event>),
+    /// This many events, which came at this place in the order, were dropped.
+    Lagged(u64),
+}
+
+/// The state of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SubscriptionStatus {
+    /// The name, which need not be unique.
+    pub name: String,
+    /// The patterns.
+    pub patterns: Vec<TopicPattern>,
+    /// Number of events that wait.
+    pub depth: usize,
+    /// Maximum number of events that wait.
+    pub capacity: usize,
+    /// The policy of the full queue.
+    pub overflow: Overflow,
+    /// Number of events dropped so far.
+    pub dropped: u64,
+}
+
+/// The queue of a subscription.
+#[derive(Debug)]
+pub(super) struct Queue {
+    name: String,
+    pub(super) patterns: Vec<TopicPattern>,
+    capacity: usize,
+    overflow: Overflow,
+    state: Mutex<QueueState>,
+    /// Free places, which publishers take with [`Overflow::Wait`]. Not used otherwise.
+    room: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    /// The events that wait, each with the number of dropped ones right before it.
+    waiting: VecDeque<(u64, Arc<Event>)>,
+    /// Number of events dropped behind the last one that waits.
+    dropped_last: u64,
+    dropped: u64,
+    is_closed: bool,
+    /// The receiver, if it waits for the next event.
+    receiver: Option<Waker>,
+}
+
+/// The outcome of offering an event to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// The event waits in the queue.
+    Queued,
+    /// The event was dropped, or the subscription is closed.
+    Dropped,
+    /// The queue is full, and the publisher is to wait.
+    Full,
+}
+
+impl Queue {
+    /// Creates an empty queue.
+    ///
+    /// # Errors
+    /// Returns an error when an argument is out of its bounds.
+    pub(super) fn new(
+        name: &str,
+        patterns: Vec<TopicPattern>,
+        capacity: usize,
+        overflow: Overflow,
+    ) -> Result<Self, BusError> {
+        let invalid = |what, reason| Err(BusError::Invalid { what, reason });
+        if !(1..=NAME_BYTES).contains(&name.len()) {
+            let reason = format!("it must have 1 to {NAME_BYTES} bytes");
+            return invalid("name of a subscription", reason);
+        }
+        if !(1..=QUEUE_CAPACITY).contains(&capacity) {
+            let reason = format!("{capacity} is not between 1 and {QUEUE_CAPACITY}");
+            return invalid("capacity of a subscription", reason);
+        }
+        if patterns.len() > SUBSCRIPTION_PATTERNS {
+            let (what, limit) = ("patterns for a subscription", SUBSCRIPTION_PATTERNS);
+            return Err(BusError::TooMany { what, limit });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            patterns,
+            capacity,
+            overflow,
+            state: Mutex::default(),
+            room: Semaphore::new(match overflow {
+                Overflow::Wait => capacity,
+                Overflow::DropOldest | Overflow::DropNewest => 0,
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        // Every change under this lock is complete before anything in it can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an event into the queue if its policy allows.
+    pub(super) fn offer(&self, event: &Arc<Event>) -> Offered {
+        if self.overflow == Overflow::Wait {
+            return match self.room.try_acquire() {
+                Ok(place) => {
+                    place.forget();
+                    self.push(event)
+                }
+                Err(tokio::sync::TryAcquireError::NoPermits) => Offered::Full,
+                Err(tokio::sync::TryAcquireError::Closed) => Offered::Dropped,
+            };
+        }
+        self.push(event)
+    }
+
+    /// Puts an event into a queue that was full, once there is room. Waiting publishers are served
+    /// in order.
+    pub(super) async fn wait(&self, event: &Arc<Event>) -> Offered {
+        match self.room.acquire().await {
+            Ok(place) => {
+                place.forget();
+                self.push(event)
+            }
+            Err(_) => Offered::Dropped,
+        }
+    }
+
+    fn push(&self, event: &Arc<Event>) -> Offered {
+        let mut state = self.state();
+        if state.is_closed {
+            return Offered::Dropped;
+        }
+        // With `Wait`, the publisher holds a place, so the queue is not full.
+        if state.waiting.len() >= self.capacity {
+            state.dropped += 1;
+            match self.overflow {
+                Overflow::DropOldest => state.drop_oldest(),
+                Overflow::DropNewest | Overflow::Wait => {
+                    state.dropped_last += 1;
+                    return Offered::Dropped;
+                }
+            }
+        }
+        let dropped_before = std::mem::take(&mut state.dropped_last);
+        state.waiting.push_back((dropped_before, Arc::clone(event)));
+        // A receiver waits only while the queue is empty.
+        let receiver = state.receiver.take();
+        drop(state);
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+        Offered::Queued
+    }
+
+    pub(super) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<Received>> {
+        let mut state = self.state();
+        if let Some(received) = state.pop() {
+            drop(state);
+            self.free_place(&received);
+            return Poll::Ready(Some(received));
+        }
+        if state.is_closed {
+            return Poll::Ready(None);
+        }
+        match &mut state.receiver {
+            Some(receiver) => receiver.clone_from(context.waker()),
+            None => state.receiver = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    pub(super) fn try_recv(&self) -> Option<Received> {
+        let received = self.state().pop()?;
+        self.free_place(&received);
+        Some(received)
+    }
+
+    fn free_place(&self, received: &Received) {
+        if self.overflow == Overflow::Wait && matches!(received, Received::Event(_)) {
+            self.room.add_permits(1);
+        }
+    }
+
+    /// Accepts no more events, and lets go of publishers that wait. What waits can still be
+    /// received.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let receiver = state.receiver.take();
+        drop(state);
+        self.room.close();
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+    }
+
+    pub(super) fn status(&self) -> SubscriptionStatus {
+        let state = self.state();
+        SubscriptionStatus {
+            name: self.name.clone(),
+            patterns: self.patterns.clone(),
+            depth: state.waiting.len(),
+            capacity: self.capacity,
+            overflow: self.overflow,
+            dropped: state.dropped,
+        }
+    }
+}
+
+impl QueueState {
+    fn drop_oldest(&mut self) {
+        let Some((dropped_before, _)) = self.waiting.pop_front() else {
+            return;
+        };
+        let next = self.waiting.front_mut().map(|(dropped, _)| dropped);
+        *next.unwrap_or(&mut self.dropped_last) += dropped_before + 1;
+    }
+
+    fn pop(&mut self) -> Option<Received> {
+        let next = self.waiting.front_mut().map(|(dropped, _)| dropped);
+        let dropped = std::mem::take(next.unwrap_or(&mut self.dropped_last));
+        if dropped > 0 {
+            return Some(Received::Lagged(dropped));
+        }
+        let (_, event) = self.waiting.pop_front()?;
+        Some(Received::Event(event))
+    }
+}

@@ -1,0 +1,100 @@
+//! The subscriptions of a bus, and which of them match a topic.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
+};
+
+use super::{
+    error::BusError,
+    queue::{Queue, SubscriptionStatus},
+};
+use crate::topic::Topic;
+
+/// Maximum number of subscriptions of a bus.
+pub const BUS_SUBSCRIPTIONS: usize = 10_000;
+
+/// Maximum number of topics whose subscriptions are remembered. When it is reached, all are looked
+/// up again.
+pub const BUS_ROUTES: usize = 4_096;
+
+/// The queues that match a topic, in order of subscription.
+pub(super) type Route = Arc<[Arc<Queue>]>;
+
+/// All subscriptions.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    table: RwLock<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    queues: BTreeMap<u64, Arc<Queue>>,
+    last: u64,
+    /// The queues of topics that were published to since the last change that concerned them.
+    known: HashMap<Topic, Route>,
+}
+
+impl Routes {
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        // Nothing under this lock panics in the middle of a change.
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the queues of subscriptions that match the topic.
+    pub(super) fn of(&self, topic: &Topic) -> Route {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(route) = table.known.get(topic) {
+            return Arc::clone(route);
+        }
+        drop(table);
+        let mut table = self.write();
+        let matching = |queue: &&Arc<Queue>| matches(queue, topic);
+        let route: Route = table.queues.values().filter(matching).cloned().collect();
+        if table.known.len() >= BUS_ROUTES {
+            table.known.clear();
+        }
+        table.known.insert(topic.clone(), Arc::clone(&route));
+        route
+    }
+
+    /// Adds a subscription and returns its number.
+    pub(super) fn add(&self, queue: Arc<Queue>) -> Result<u64, BusError> {
+        let mut table = self.write();
+        if table.queues.len() >= BUS_SUBSCRIPTIONS {
+            let (what, limit) = ("subscriptions", BUS_SUBSCRIPTIONS);
+            return Err(BusError::TooMany { what, limit });
+        }
+        table.known.retain(|topic, _| !matches(&queue, topic));
+        table.last += 1;
+        let number = table.last;
+        table.queues.insert(number, queue);
+        Ok(number)
+    }
+
+    /// Removes a subscription.
+    pub(super) fn remove(&self, number: u64) {
+        let mut table = self.write();
+        if let Some(queue) = table.queues.remove(&number) {
+            table.known.retain(|topic, _| !matches(&queue, topic));
+        }
+    }
+
+    /// Returns the state of every subscription.
+    pub(super) fn status(&self) -> Vec<SubscriptionStatus> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.queues.values().map(|queue| queue.status()).collect()
+    }
+}
+
+impl Drop for Routes {
+    fn drop(&mut self) {
+        for queue in self.write().queues.values() {
+            queue.close();
+        }
+    }
+}
+
+fn matches(queue: &Queue, topic: &Topic) -> bool {
+    queue.patterns.iter().any(|pattern| pattern.matches(topic))
+}

@@ -1,0 +1,132 @@
+//! Durable events on a disk that fails, and on one that is taken up often.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use gyrus_journal::{
+    Store,
+    sim::{Fault, SimDisk},
+};
+use gyrus_runtime::{BusError, DurableItem, EventBus, HistoryLimits, StartAt};
+
+use super::{numbered, patterns};
+
+const WORKER: &str = "worker";
+
+fn store(disk: &SimDisk) -> Result<Store, BusError> {
+    Ok(Store::open_on(Arc::new(disk.clone()), Path::new("/home"))?)
+}
+
+fn limits() -> HistoryLimits {
+    HistoryLimits {
+        log_events: 3,
+        keep_bytes: 0,
+        ..HistoryLimits::default()
+    }
+}
+
+/// The events that somebody was told of.
+#[derive(Default)]
+struct Told {
+    /// The position of each number that was published, or `None` if there was no answer.
+    published: Vec<Option<u64>>,
+    acknowledged: u64,
+}
+
+/// Publishes eight events and acknowledges every second, until something fails.
+async fn live(disk: &SimDisk, told: &mut Told) -> Result<(), BusError> {
+    let bus = EventBus::open(&store(disk)?, limits())?;
+    let any = patterns(&["**"]);
+    let start = StartAt::Acknowledged;
+    let mut worker = bus.subscribe_durable(WORKER, &any, start).await?;
+    for number in 0..8 {
+        told.published.push(None);
+        let position = bus.publish_durable(numbered("a", number)).await?;
+        told.published[number.unsigned_abs() as usize] = Some(position.0);
+        let DurableItem::Event(received, _) = worker.next().await? else {
+            panic!("nothing is lost")
+        };
+        assert_eq!(received, position);
+        if number % 2 == 0 {
+            bus.acknowledge(WORKER, position).await?;
+            told.acknowledged = position.0;
+        }
+    }
+    Ok(())
+}
+
+/// Reads on after the crash, and compares.
+async fn check(disk: &SimDisk, told: &Told) {
+    let bus = EventBus::open(&store(disk).unwrap(), limits()).unwrap();
+    let any = patterns(&["**"]);
+    let start = StartAt::Acknowledged;
+    let mut worker = bus.subscribe_durable(WORKER, &any, start).await.unwrap();
+    let acknowledged = bus.durable_subscribers()[0].acknowledged.0;
+    assert!(acknowledged >= told.acknowledged);
+    let last = bus.last_position().unwrap().0;
+    let mut received = std::collections::BTreeMap::new();
+    for expected in acknowledged + 1..=last {
+        let DurableItem::Event(position, event) = worker.next().await.unwrap() else {
+            panic!("nothing is lost")
+        };
+        assert_eq!(position.0, expected);
+        received.insert(position.0, event.payload.as_i64().unwrap());
+    }
+    for (number, position) in (0..).zip(&told.published) {
+        if let Some(position) = position.filter(|position| *position > acknowledged) {
+            assert_eq!(received.get(&position), Some(&number));
+        }
+    }
+    // The history goes on.
+    let position = bus.publish_durable(numbered("a", 100)).await.unwrap();
+    assert_eq!(position.0, last + 1);
+}
+
+#[tokio::test]
+async fn whatever_call_of_the_disk_fails_no_acknowledged_event_is_lost() {
+    let calls = {
+        let disk = SimDisk::new();
+        live(&disk, &mut Told::default()).await.unwrap();
+        disk.calls()
+    };
+    for fault in [Fault::Io, Fault::NoSpace, Fault::PowerCut] {
+        for call in 1..=calls {
+            let disk = SimDisk::new();
+            disk.fail_at(call, fault);
+            let mut told = Told::default();
+            // A failure to remove an old log is not one of publishing.
+            let _ = live(&disk, &mut told).await;
+            check(&disk.crash(call), &told).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn positions_go_on_after_everything_was_removed() {
+    let disk = SimDisk::new();
+    let store = store(&disk).unwrap();
+    let limits = HistoryLimits {
+        keep_for: Duration::ZERO,
+        log_events: 1,
+        ..limits()
+    };
+    let open = || EventBus::open(&store, limits).unwrap();
+    for expected in 1..=5 {
+        let position = open().publish_durable(numbered("a", 0)).await.unwrap();
+        assert_eq!(position.0, expected);
+    }
+    // A log that is taken too often is replaced, also when it is empty.
+    for _ in 0..103 {
+        drop(open());
+    }
+    let bus = open();
+    for expected in 6..=7 {
+        let position = bus.publish_durable(numbered("a", 0)).await.unwrap();
+        assert_eq!(position.0, expected);
+    }
+    let names = store.names("events").unwrap();
+    let names: Vec<&str> = names.iter().map(|name| name.id()).collect();
+    assert!(
+        names.len() == 2 && names[0].starts_with("control-"),
+        "{names:?}"
+    );
+}
