@@ -10,6 +10,7 @@
     reason = "a developer reads the table"
 )]
 
+mod bus;
 mod durable;
 mod footprint;
 mod long;
@@ -30,6 +31,7 @@ type Benchmark = fn() -> anyhow::Result<Vec<Row>>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("footprint", footprint::thousand),
+    ("bus", bus::bus),
     ("durable", durable::one_run),
     ("concurrent", durable::many_runs),
     ("steps", steps::bytes),

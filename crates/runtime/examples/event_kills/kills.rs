@@ -89,29 +89,29 @@ async fn subscribe(bus: &EventBus) -> Result<DurableSubscription, AnyError> {
 }
 
 /// Prints a line at once, whole or not at all.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut output = io::stdout().lock();
-    let told = output.write_all(format!("{line}\n").as_bytes());
+    let printed = output.write_all(format!("{line}\n").as_bytes());
     // Whoever listened is gone, and this process goes too.
-    let _ = told.and_then(|()| output.flush());
+    let _ = printed.and_then(|()| output.flush());
 }
 
 /// Publishes and receives until the process is killed.
-pub(crate) fn live(orders: &Orders) {
+pub(crate) fn run_until_killed(orders: &Orders) {
     let runtime = tokio::runtime::Runtime::new();
-    let lived = runtime.map_err(AnyError::from).and_then(|runtime| {
+    let ended = runtime.map_err(AnyError::from).and_then(|runtime| {
         runtime.block_on(async {
             let bus = open(&orders.root)?;
             // Whatever a test runner printed stands on a line of its own.
-            say("\nopen");
+            print_line("\nopen");
             for (publisher, next) in orders.next.iter().enumerate() {
                 tokio::spawn(publish(bus.clone(), publisher, *next));
             }
             receive(&bus).await
         })
     });
-    if let Err(error) = lived {
-        say(&format!("error {error}"));
+    if let Err(error) = ended {
+        print_line(&format!("error {error}"));
     }
 }
 
@@ -122,8 +122,8 @@ async fn publish(bus: EventBus, publisher: usize, first: u64) {
             Err(error) => Err(error),
         };
         match published {
-            Ok(position) => say(&format!("published {publisher} {number} {position}")),
-            Err(error) => return say(&format!("error {error}")),
+            Ok(position) => print_line(&format!("published {publisher} {number} {position}")),
+            Err(error) => return print_line(&format!("error {error}")),
         }
     }
 }
@@ -131,24 +131,24 @@ async fn publish(bus: EventBus, publisher: usize, first: u64) {
 async fn receive(bus: &EventBus) -> Result<(), AnyError> {
     let mut events = subscribe(bus).await?;
     loop {
-        let position = tell(events.next().await?);
+        let position = print_item(events.next().await?);
         if position.0.is_multiple_of(3) {
             bus.acknowledge(WORKER, position).await?;
-            say(&format!("acknowledged {position}"));
+            print_line(&format!("acknowledged {position}"));
         }
     }
 }
 
 /// Prints what a subscription returned.
-fn tell(item: DurableItem) -> EventPosition {
+fn print_item(item: DurableItem) -> EventPosition {
     match item {
         DurableItem::Event(position, event) => {
             let (publisher, number) = (&event.payload[0], &event.payload[1]);
-            say(&format!("received {publisher} {number} {position}"));
+            print_line(&format!("received {publisher} {number} {position}"));
             position
         }
         DurableItem::Lost { from, to } => {
-            say(&format!("error lost {from} to {to}"));
+            print_line(&format!("error lost {from} to {to}"));
             to
         }
     }
@@ -178,21 +178,21 @@ impl fmt::Display for KillReport {
 }
 
 /// Lets a process live and kills it at a random moment, `kills` times. The process is this program
-/// with these arguments, and calls [`live`].
+/// with these arguments, and calls [`run_until_killed`].
 ///
 /// # Errors
 /// Returns an error when an event that was acknowledged is lost, stored twice or out of order.
-pub(crate) fn torture(
+pub(crate) fn kill_repeatedly(
     root: &Path,
     kills: u64,
     seed: u64,
     arguments: &[&str],
 ) -> Result<KillReport, AnyError> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut account = Account::default();
+    let mut observed = Observed::default();
     for _ in 0..kills {
         let next: Vec<String> = (0..PUBLISHERS)
-            .map(|publisher| account.next(publisher).to_string())
+            .map(|publisher| observed.next(publisher).to_string())
             .collect();
         let mut process = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -203,14 +203,14 @@ pub(crate) fn torture(
             .spawn()?;
         let output = process.stdout.take().ok_or("the output is piped")?;
         let mut lines = BufReader::new(output);
-        account.begin_life();
+        observed.begin_life();
         if random.bool() {
             std::thread::sleep(LIFE.mul_f64(random.f64()));
         } else {
             for _ in 0..random.usize(..LINES) {
                 let mut line = String::new();
                 lines.read_line(&mut line)?;
-                account.hear(&line)?;
+                observed.read(&line)?;
             }
         }
         process.kill()?;
@@ -218,22 +218,22 @@ pub(crate) fn torture(
         let mut rest = String::new();
         lines.read_to_string(&mut rest)?;
         for line in rest.split_inclusive('\n') {
-            account.hear(line)?;
+            observed.read(line)?;
         }
     }
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(account.receive_rest(root))?;
-    account.check_all_received()?;
+    runtime.block_on(observed.receive_rest(root))?;
+    observed.check_all_received()?;
     Ok(KillReport {
         kills,
-        published: account.published.len(),
-        repeated: account.repeated,
+        published: observed.published.len(),
+        repeated: observed.repeated,
     })
 }
 
 /// Everything that the processes have said so far.
 #[derive(Default)]
-struct Account {
+struct Observed {
     /// The positions of events that were published, by publisher and number.
     published: BTreeMap<(usize, u64), u64>,
     /// The events that were received, by position.
@@ -244,7 +244,7 @@ struct Account {
     repeated: u64,
 }
 
-impl Account {
+impl Observed {
     /// Returns the number of the first event of a publisher that had no answer.
     fn next(&self, publisher: usize) -> u64 {
         let last = self.published.range((publisher, 0)..=(publisher, u64::MAX));
@@ -257,7 +257,7 @@ impl Account {
 
     /// Takes note of a line, and compares it with the earlier ones. A line that was cut says
     /// nothing.
-    fn hear(&mut self, line: &str) -> Result<(), AnyError> {
+    fn read(&mut self, line: &str) -> Result<(), AnyError> {
         let Some(line) = line.strip_suffix('\n') else {
             return Ok(());
         };

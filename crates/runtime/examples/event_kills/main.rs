@@ -18,7 +18,7 @@ const KILLS: u64 = 1_000;
 
 fn main() -> ExitCode {
     if let Some(orders) = kills::Orders::given() {
-        kills::live(&orders);
+        kills::run_until_killed(&orders);
         return ExitCode::SUCCESS;
     }
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     };
     let done = tempfile::tempdir()
         .map_err(Into::into)
-        .and_then(|folder| kills::torture(folder.path(), count, seed, &[]));
+        .and_then(|folder| kills::kill_repeatedly(folder.path(), count, seed, &[]));
     match done {
         Ok(report) => {
             println!("seed {seed}: {report}");

@@ -7,7 +7,10 @@ use std::{
     task::Poll,
 };
 
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    task::coop::consume_budget,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     error::BusError,
@@ -95,6 +98,8 @@ impl EventBus {
     pub async fn publish(&self, event: impl Into<Arc<Event>>) -> Result<usize, BusError> {
         let event = event.into();
         event.check()?;
+        // A publisher that never waits lets its subscribers run now and then.
+        consume_budget().await;
         Ok(self.deliver(&event).await)
     }
 

@@ -40,3 +40,8 @@ pub use queue::{Overflow, QUEUE_CAPACITY, Received, SUBSCRIPTION_PATTERNS, Subsc
 pub use replies::OPEN_CONVERSATIONS;
 pub use routes::{BUS_ROUTES, BUS_SUBSCRIPTIONS};
 pub use subscription::Subscription;
+
+/// The examples of the page about events, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/events.md")]
+struct EventsPage;

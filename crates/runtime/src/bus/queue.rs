@@ -219,8 +219,7 @@ impl Queue {
         }
     }
 
-    /// Accepts no more events, and lets go of publishers that wait. What waits can still be
-    /// received.
+    /// Accepts no more events, and releases publishers that wait. What waits can still be received.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;

@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use tokio::task::coop::cooperative;
+
 use super::{
     error::BusError,
     queue::{Queue, Received, SubscriptionStatus},
@@ -33,7 +35,7 @@ impl Subscription {
     /// Waits for the next event or for the notice that some were dropped. Returns `None` once the
     /// bus is gone and the queue is empty. Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Option<Received> {
-        poll_fn(|context| self.queue.poll_recv(context)).await
+        cooperative(poll_fn(|context| self.queue.poll_recv(context))).await
     }
 
     /// Returns what [`Subscription::recv`] would return without waiting; `None` if nothing waits.

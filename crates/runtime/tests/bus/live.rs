@@ -35,6 +35,26 @@ async fn events_reach_the_subscriptions_that_match_each_once() {
     assert_eq!(all.recv().await, None);
 }
 
+#[tokio::test]
+async fn a_publisher_that_never_waits_lets_its_subscribers_run() {
+    let bus = EventBus::in_memory();
+    let subscription = bus.subscribe("test", &patterns(&["a"]), 200, Overflow::DropNewest);
+    let mut subscription = subscription.unwrap();
+    let receiving = tokio::spawn(async move {
+        let mut received = 0;
+        while let Some(one) = subscription.recv().await {
+            assert!(matches!(one, Received::Event(_)), "{one:?}");
+            received += 1;
+        }
+        received
+    });
+    for number in 0..2_000 {
+        bus.publish(numbered("a", number)).await.unwrap();
+    }
+    drop(bus);
+    assert_eq!(receiving.await.unwrap(), 2_000);
+}
+
 /// The queue as its documentation describes it: the events, and before each the dropped ones.
 #[derive(Default)]
 struct Model {

@@ -51,7 +51,7 @@ fn numbered(topic: &str, number: i64) -> Event {
 #[test]
 fn victim() {
     if let Some(orders) = kills::Orders::given() {
-        kills::live(&orders);
+        kills::run_until_killed(&orders);
     }
 }
 
@@ -59,7 +59,7 @@ fn victim() {
 fn no_acknowledged_event_is_lost_however_often_the_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--exact", "victim", "--nocapture"];
-    let report = kills::torture(folder.path(), 20, 1, &arguments).unwrap();
+    let report = kills::kill_repeatedly(folder.path(), 20, 1, &arguments).unwrap();
     // Most lives are long enough to publish something.
     assert!(report.published > 20, "{report}");
 }

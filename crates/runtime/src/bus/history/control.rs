@@ -169,7 +169,7 @@ impl ControlLog {
                 Err(Error::NotFound { .. }) => continue,
                 taken => taken?,
             };
-            // Its last holder may have replaced it before it let go of it.
+            // Its last holder may have replaced it before releasing it.
             if numbers(store)?.last() == Some(&number) {
                 let state = read(store, number)?;
                 return Ok(Self::new(store, writer, number, state));
@@ -249,7 +249,7 @@ impl ControlWriting {
     }
 
     fn replace(&mut self, state: &Mutex<ControlState>) -> Result<(), BusError> {
-        // Whoever waits for a record is not kept waiting, and lets go of the old log.
+        // Whoever waits for a record goes on, and releases the old log.
         self.writer.barrier_blocking()?;
         let number = self.number + 1;
         let snapshot = lock(state).clone();

@@ -12,7 +12,10 @@ mod recent;
 mod tail;
 mod open;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use gyrus_journal::{Error, NewEntry, Store, Take, Writer};
 use serde_json::value::to_raw_value;
@@ -39,6 +42,9 @@ const READ_EVENTS: usize = 256;
 /// Maximum size of the events read at once, in bytes of JSON, beside the last one.
 const READ_BYTES: usize = 4 << 20;
 
+/// Time that a process that had the history may take to end.
+const ENDING: Duration = Duration::from_secs(2);
+
 /// The durable events of a bus.
 #[derive(Debug)]
 pub(super) struct History {
@@ -48,7 +54,7 @@ pub(super) struct History {
     /// The first positions of all logs, sorted.
     firsts: RwLock<Vec<u64>>,
     tail: Tail,
-    /// Let go of last: whoever has it may open the history.
+    /// Dropped last: whoever holds it may open the history.
     pub(super) control: ControlLog,
 }
 
@@ -130,15 +136,15 @@ impl History {
         writing.writer = create(&self.store, next)?;
         writing.span = LogSpan::empty(next);
         self.firsts().push(next);
-        self.remove_old(0);
+        self.remove_old();
         Ok(())
     }
 
     /// Removes the logs that are not to be kept.
-    fn remove_old(&self, open_bytes: u64) {
+    fn remove_old(&self) {
         let old: Vec<LogSpan> = {
             let mut state = self.control.state();
-            let count = self.limits.removable(&state, open_bytes, now_ms());
+            let count = self.limits.removable(&state, now_ms());
             state.closed.drain(..count).collect()
         };
         for log in old {
@@ -255,7 +261,20 @@ fn create(store: &Store, first: u64) -> Result<Writer, Error> {
     let name = log_name(first);
     match store.create(&name) {
         // An earlier attempt failed after the log had its name.
-        Err(Error::Exists { .. }) => store.take(&name, Take::KillHolder).map(|taken| taken.0),
+        Err(Error::Exists { .. }) => take(store, first),
         created => created,
+    }
+}
+
+/// Takes the log whose first event has this position.
+fn take(store: &Store, first: u64) -> Result<Writer, Error> {
+    let name = log_name(first);
+    match store.take(&name, Take::IfFree) {
+        // The holder has released the control log, so it is ending.
+        Err(Error::Held { holder, .. }) => {
+            let _ = holder.process.wait_gone(ENDING);
+            store.take(&name, Take::IfFree).map(|taken| taken.0)
+        }
+        taken => taken.map(|taken| taken.0),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
-use gyrus_journal::{Entry, Store, Take, Writer};
+use gyrus_journal::{Entry, Store};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -13,6 +13,7 @@ use super::{
     logs::{LogSpan, firsts, log_name, measure, read_payload},
     recent::{DUPLICATE_WINDOW, RecentIds},
     tail::Tail,
+    take,
 };
 use crate::{bus::error::BusError, event::EventId};
 
@@ -39,7 +40,7 @@ impl History {
                 let known = control.state().closed.clone();
                 (
                     measure_closed(store, earlier, &known)?,
-                    Some(take(store, *last)?),
+                    Some((take(store, *last)?, measure(store, *last)?)),
                 )
             }
             None => (Vec::new(), None),
@@ -98,14 +99,6 @@ impl History {
             control,
         })
     }
-}
-
-/// Takes the last log and measures it.
-fn take(store: &Store, first: u64) -> Result<(Writer, LogSpan), BusError> {
-    // Whoever has it has lost the control log, so it is ending.
-    let (writer, _) = store.take(&log_name(first), Take::KillHolder)?;
-    let span = measure(store, first)?;
-    Ok((writer, span))
 }
 
 /// Returns the spans of complete logs. One that the control log does not know is read.

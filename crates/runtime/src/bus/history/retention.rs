@@ -57,9 +57,9 @@ impl HistoryLimits {
     }
 
     /// Returns how many of the complete logs, counted from the oldest, are to be removed.
-    pub(super) fn removable(&self, state: &ControlState, open_bytes: u64, now_ms: i64) -> usize {
+    pub(super) fn removable(&self, state: &ControlState, now_ms: i64) -> usize {
         let needed = self.first_needed(state, now_ms);
-        let mut total: u64 = open_bytes + state.closed.iter().map(|log| log.bytes).sum::<u64>();
+        let mut total: u64 = state.closed.iter().map(|log| log.bytes).sum();
         let mut count = 0;
         for log in &state.closed {
             let is_acknowledged = needed.is_none_or(|position| log.last < position);
