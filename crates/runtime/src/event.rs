@@ -12,6 +12,10 @@ use crate::topic::Topic;
 /// Maximum size of an event's payload, in bytes of JSON.
 pub const EVENT_PAYLOAD_BYTES: usize = 256 << 10;
 
+/// Maximum depth of arrays and objects in an event's payload. What is deeper could be written but
+/// not read again.
+pub const EVENT_PAYLOAD_DEPTH: usize = 64;
+
 /// Maximum length of a sender's name and of a correlation id, in bytes.
 pub const EVENT_NAME_BYTES: usize = 200;
 
@@ -28,6 +32,12 @@ pub enum EventError {
         topic: Topic,
         /// Size of the payload.
         bytes: usize,
+    },
+    /// The payload is nested too deeply.
+    #[error("invalid event on `{topic}`: its payload is nested deeper than {EVENT_PAYLOAD_DEPTH}")]
+    PayloadTooDeep {
+        /// The topic.
+        topic: Topic,
     },
     /// The sender or the correlation id is empty or too long.
     #[error("invalid event on `{topic}`: {field} must have 1 to {EVENT_NAME_BYTES} bytes")]
@@ -152,6 +162,9 @@ impl Event {
         if !self.correlation.as_deref().is_none_or(is_name) {
             return Err(bad("the correlation id"));
         }
+        if !is_within(&self.payload, EVENT_PAYLOAD_DEPTH) {
+            return Err(EventError::PayloadTooDeep { topic: topic() });
+        }
         let mut size = Size(0);
         serde_json::to_writer(&mut size, &self.payload)
             .expect("JSON values have string keys, and counting does not fail");
@@ -160,6 +173,15 @@ impl Event {
             return Err(EventError::PayloadTooLarge { topic, bytes });
         }
         Ok(())
+    }
+}
+
+/// Whether arrays and objects are nested at most this deep.
+fn is_within(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(values) => depth > 0 && values.iter().all(|one| is_within(one, depth - 1)),
+        Value::Object(fields) => depth > 0 && fields.values().all(|one| is_within(one, depth - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -203,6 +225,13 @@ mod tests {
             "invalid event on `build.finished`: its payload has 262145 bytes of JSON, and at most \
              262144 are allowed"
         ));
+        let nest = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+        let deepest = event(nest(EVENT_PAYLOAD_DEPTH));
+        assert_eq!(deepest.check(), Ok(()));
+        let text = serde_json::to_string(&deepest).unwrap();
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), deepest);
+        let error = event(nest(EVENT_PAYLOAD_DEPTH + 1)).check().unwrap_err();
+        assert!(error.to_string().ends_with("nested deeper than 64"));
         for from in ["", &"x".repeat(201)] {
             let from = from.to_owned();
             let error = Event {

@@ -18,5 +18,7 @@ pub use bus::{
     EventPosition, GATHER_ANSWERS, Gathered, HistoryLimits, OPEN_CONVERSATIONS, Overflow,
     QUEUE_CAPACITY, Received, SUBSCRIPTION_PATTERNS, StartAt, Subscription, SubscriptionStatus,
 };
-pub use event::{EVENT_NAME_BYTES, EVENT_PAYLOAD_BYTES, Event, EventError, EventId};
+pub use event::{
+    EVENT_NAME_BYTES, EVENT_PAYLOAD_BYTES, EVENT_PAYLOAD_DEPTH, Event, EventError, EventId,
+};
 pub use topic::{TOPIC_WORDS, Topic, TopicError, TopicPattern, WORD_BYTES};

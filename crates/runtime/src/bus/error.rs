@@ -91,7 +91,8 @@ pub enum BusError {
     /// A thread of the bus ended early.
     #[error("a task of the event bus was cancelled")]
     Cancelled,
-    /// The store failed. After a failed write the bus stores nothing more until it is opened again.
+    /// The store failed. The next event or acknowledgement takes the log again, as if the process
+    /// had just started.
     #[error(transparent)]
     Journal(gyrus_journal::Error),
 }

@@ -30,7 +30,8 @@ pub(super) struct Routes {
 #[derive(Debug, Default)]
 struct Table {
     queues: BTreeMap<u64, Arc<Queue>>,
-    last: u64,
+    /// Number of subscriptions and ends of subscriptions so far.
+    changes: u64,
     /// The queues of topics that were published to since the last change that concerned them.
     known: HashMap<Topic, Route>,
 }
@@ -47,14 +48,17 @@ impl Routes {
         if let Some(route) = table.known.get(topic) {
             return Arc::clone(route);
         }
-        drop(table);
-        let mut table = self.write();
         let matching = |queue: &&Arc<Queue>| matches(queue, topic);
         let route: Route = table.queues.values().filter(matching).cloned().collect();
+        let changes = table.changes;
+        drop(table);
+        let mut table = self.write();
         if table.known.len() >= BUS_ROUTES {
             table.known.clear();
         }
-        table.known.insert(topic.clone(), Arc::clone(&route));
+        if table.changes == changes {
+            table.known.insert(topic.clone(), Arc::clone(&route));
+        }
         route
     }
 
@@ -66,8 +70,8 @@ impl Routes {
             return Err(BusError::TooMany { what, limit });
         }
         table.known.retain(|topic, _| !matches(&queue, topic));
-        table.last += 1;
-        let number = table.last;
+        table.changes += 1;
+        let number = table.changes;
         table.queues.insert(number, queue);
         Ok(number)
     }
@@ -76,6 +80,7 @@ impl Routes {
     pub(super) fn remove(&self, number: u64) {
         let mut table = self.write();
         if let Some(queue) = table.queues.remove(&number) {
+            table.changes += 1;
             table.known.retain(|topic, _| !matches(&queue, topic));
         }
     }

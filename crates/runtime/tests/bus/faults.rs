@@ -100,6 +100,50 @@ async fn whatever_call_of_the_disk_fails_no_acknowledged_event_is_lost() {
     }
 }
 
+/// Does something until it works; each attempt takes up what the one before could not.
+async fn insist<T>(work: impl AsyncFn() -> Result<T, BusError>) -> T {
+    for _ in 0..1_000 {
+        if let Ok(done) = work().await {
+            return done;
+        }
+        // Others that were told of the failure release the log.
+        tokio::task::yield_now().await;
+    }
+    panic!("it never works again")
+}
+
+#[tokio::test]
+async fn a_bus_goes_on_after_a_failure_of_the_disk() {
+    let mut recovered = 0;
+    for call in 1..150 {
+        let disk = SimDisk::new();
+        let bus = EventBus::open(&store(&disk).unwrap(), limits()).unwrap();
+        let (any, start) = (patterns(&["**"]), StartAt::Acknowledged);
+        let subscribed = bus.subscribe_durable(WORKER, &any, start);
+        let mut worker = subscribed.await.unwrap();
+        disk.fail_at(disk.calls() + call, Fault::Io);
+        for number in 0..8 {
+            let event = Arc::new(numbered("a", number));
+            let position = insist(async || bus.publish_durable(Arc::clone(&event)).await).await;
+            assert_eq!(position.0, number.unsigned_abs() + 1, "call {call}");
+            let DurableItem::Event(received, same) = worker.next().await.unwrap() else {
+                panic!("nothing is lost")
+            };
+            assert_eq!((received, same), (position, event));
+            insist(async || bus.acknowledge(WORKER, position).await).await;
+        }
+        recovered += disk.fired();
+        // All of it is there when the bus is opened again.
+        drop((worker, bus));
+        let told = Told {
+            published: (1..=8).map(Some).collect(),
+            acknowledged: 8,
+        };
+        check(&disk.kill(), &told).await;
+    }
+    assert!(recovered > 50, "{recovered}");
+}
+
 #[tokio::test]
 async fn positions_go_on_after_everything_was_removed() {
     let disk = SimDisk::new();

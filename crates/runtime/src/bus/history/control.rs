@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::OwnedMutexGuard;
 
-use super::logs::{KIND, LogSpan, read_payload};
+use super::logs::{KIND, LogSpan, is_sound, read_payload};
 use crate::bus::error::BusError;
 
 /// Number of records after which the control log is replaced.
@@ -201,7 +201,7 @@ impl ControlLog {
     /// disk yet.
     pub(in crate::bus) async fn write(&self, record: Record) -> Result<(), BusError> {
         let mut writing = Arc::clone(&self.writing).lock_owned().await;
-        if writing.records >= CONTROL_RECORDS {
+        if writing.records >= CONTROL_RECORDS || !is_sound(&writing.writer) {
             let state = Arc::clone(&self.state);
             let replace = move || {
                 writing.replace(&state)?;
@@ -219,6 +219,9 @@ impl ControlLog {
     /// Puts a record on disk and applies it, on a thread that may block.
     pub(super) fn write_blocking(&self, record: Record) -> Result<(), BusError> {
         let mut writing = self.writing.blocking_lock();
+        if !is_sound(&writing.writer) {
+            writing.replace(&self.state)?;
+        }
         let writer = writing.append(record, &self.state)?;
         drop(writing);
         writer.barrier_blocking()?;
@@ -249,8 +252,9 @@ impl ControlWriting {
     }
 
     fn replace(&mut self, state: &Mutex<ControlState>) -> Result<(), BusError> {
-        // Whoever waits for a record goes on, and releases the old log.
-        self.writer.barrier_blocking()?;
+        // Whoever waits for a record goes on, and releases the old log. If that failed, its records
+        // are in the snapshot all the same.
+        let _ = self.writer.barrier_blocking();
         let number = self.number + 1;
         let snapshot = lock(state).clone();
         self.writer = create(&self.store, number, &snapshot)?;

@@ -19,11 +19,11 @@ use std::{
 
 use gyrus_journal::{Error, NewEntry, Store, Take, Writer};
 use serde_json::value::to_raw_value;
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex, watch};
 
 use self::{
     control::{ControlLog, Record},
-    logs::{LogSpan, log_name, read_payload},
+    logs::{LogSpan, is_sound, log_name, read_payload},
     recent::RecentIds,
     tail::Tail,
 };
@@ -61,9 +61,17 @@ pub(super) struct History {
 /// The last log.
 #[derive(Debug)]
 struct Writing {
-    writer: Writer,
+    /// `None` after a failure, until the log is taken again.
+    writer: Option<Writer>,
     span: LogSpan,
     recent: RecentIds,
+}
+
+impl Writing {
+    /// Returns the writer, unless it failed.
+    fn sound(&self) -> Option<Writer> {
+        self.writer.clone().filter(is_sound)
+    }
 }
 
 /// Consecutive events.
@@ -87,17 +95,20 @@ impl History {
         let payload = to_raw_value(&**event).expect("events have string keys only");
         let bytes = payload.get().len();
         let mut writing = Arc::clone(&self.writing).lock_owned().await;
+        if writing.sound().is_none() || self.limits.is_full(&writing.span) {
+            let history = Arc::clone(self);
+            let prepare = move || history.prepare(&mut writing).map(|()| writing);
+            let prepared = tokio::task::spawn_blocking(prepare).await;
+            writing = prepared.map_err(|_| BusError::Cancelled)??;
+        }
+        let writer = writing.sound().ok_or(BusError::Cancelled)?;
+        let first = writing.span.first;
         if let Some(position) = writing.recent.get(&event.id) {
-            self.wait_for_disk(writing).await?;
+            drop(writing);
+            self.wait_for_disk(writer, first).await?;
             return Ok((EventPosition(position), false));
         }
-        if self.limits.is_full(&writing.span) {
-            let history = Arc::clone(self);
-            let begin = move || history.begin_log(&mut writing).map(|()| writing);
-            let begun = tokio::task::spawn_blocking(begin).await;
-            writing = begun.map_err(|_| BusError::Cancelled)??;
-        }
-        writing.writer.append(&[NewEntry {
+        writer.append(&[NewEntry {
             kind: "event",
             version: 1,
             payload,
@@ -106,18 +117,14 @@ impl History {
         let position = writing.span.last;
         writing.recent.add(event.id, position);
         self.tail.push(event, bytes);
-        self.wait_for_disk(writing).await?;
+        drop(writing);
+        self.wait_for_disk(writer, first).await?;
         Ok((EventPosition(position), true))
     }
 
     /// Waits until everything in the last log is on disk, and lets subscribers have it. Dropping the
     /// future leaves this under way.
-    async fn wait_for_disk(
-        self: &Arc<Self>,
-        writing: OwnedMutexGuard<Writing>,
-    ) -> Result<(), BusError> {
-        let (writer, first) = (writing.writer.clone(), writing.span.first);
-        drop(writing);
+    async fn wait_for_disk(self: &Arc<Self>, writer: Writer, first: u64) -> Result<(), BusError> {
         let history = Arc::clone(self);
         let waiting = tokio::spawn(async move {
             let entries = writer.barrier().await?;
@@ -127,30 +134,49 @@ impl History {
         waiting.await.map_err(|_| BusError::Cancelled)?
     }
 
-    /// Begins a new log and removes old ones, on a thread that may block.
-    fn begin_log(&self, writing: &mut Writing) -> Result<(), BusError> {
-        let entries = writing.writer.barrier_blocking()?;
+    /// Makes the last log ready for an event, on a thread that may block.
+    fn prepare(&self, writing: &mut Writing) -> Result<(), BusError> {
+        let writer = match writing.sound() {
+            Some(writer) => writer,
+            None => self.take_again(writing)?,
+        };
+        if self.limits.is_full(&writing.span) {
+            self.begin_log(writing, writer)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a new log and removes old ones.
+    fn begin_log(&self, writing: &mut Writing, full: Writer) -> Result<(), BusError> {
+        let entries = full.barrier_blocking()?;
         self.tail.advance(writing.span.first + entries - 1);
         self.control.write_blocking(Record::Closed(writing.span))?;
         let next = writing.span.last + 1;
-        writing.writer = create(&self.store, next)?;
+        writing.writer = Some(create(&self.store, next)?);
+        drop(full);
         writing.span = LogSpan::empty(next);
         self.firsts().push(next);
         self.remove_old();
         Ok(())
     }
 
-    /// Removes the logs that are not to be kept.
+    /// Removes the logs that are not to be kept, oldest first.
     fn remove_old(&self) {
         let old: Vec<LogSpan> = {
-            let mut state = self.control.state();
+            let state = self.control.state();
             let count = self.limits.removable(&state, now_ms());
-            state.closed.drain(..count).collect()
+            state.closed[..count].to_vec()
         };
         for log in old {
+            // Before its files, so that a reader who misses them knows why.
             self.firsts().retain(|first| *first != log.first);
-            // One that cannot be removed is found, and measured, when the history is opened again.
-            let _ = self.store.remove(&log_name(log.first));
+            if self.store.remove(&log_name(log.first)).is_err() {
+                // Whoever still waits for it to be on disk has it. It goes the next time.
+                self.firsts().insert(0, log.first);
+                return;
+            }
+            let mut state = self.control.state();
+            state.closed.retain(|closed| closed.first != log.first);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
-use gyrus_journal::{Entry, Store};
+use gyrus_journal::{Entry, Store, Writer};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -90,7 +90,7 @@ impl History {
             store: store.clone(),
             limits,
             writing: Arc::new(Mutex::new(Writing {
-                writer,
+                writer: Some(writer),
                 span,
                 recent,
             })),
@@ -98,6 +98,21 @@ impl History {
             tail: Tail::new(next - 1),
             control,
         })
+    }
+
+    /// Takes the last log again after a failure: it may hold events whose publishers were told of
+    /// the failure.
+    pub(super) fn take_again(&self, writing: &mut Writing) -> Result<Writer, BusError> {
+        writing.writer = None;
+        let first = writing.span.first;
+        let writer = take(&self.store, first)?;
+        let span = measure(&self.store, first)?;
+        let closed = self.control.state().closed.clone();
+        writing.recent = recent_ids(&self.store, &closed, span)?;
+        writing.span = span;
+        self.tail.restart(span.last);
+        writing.writer = Some(writer.clone());
+        Ok(writer)
     }
 }
 

@@ -40,19 +40,31 @@ struct Ring {
     bytes: usize,
 }
 
-impl Tail {
-    /// Creates the tail of a history whose last event has the position `last`.
-    pub(super) fn new(last: u64) -> Self {
-        let ring = Ring {
+impl Ring {
+    fn new(last: u64) -> Self {
+        Self {
             events: VecDeque::new(),
             next: last + 1,
             bytes: 0,
-        };
+        }
+    }
+}
+
+impl Tail {
+    /// Creates the tail of a history whose last event has the position `last`.
+    pub(super) fn new(last: u64) -> Self {
         let is_closed = false;
         Self {
-            ring: Mutex::new(ring),
+            ring: Mutex::new(Ring::new(last)),
             durable: watch::Sender::new(Durable { last, is_closed }),
         }
+    }
+
+    /// Forgets the events in memory, of which some were not stored after all. Those up to `last`
+    /// are on disk.
+    pub(super) fn restart(&self, last: u64) {
+        *self.ring() = Ring::new(last);
+        self.advance(last);
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
