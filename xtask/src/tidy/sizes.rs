@@ -15,6 +15,7 @@ const FUNCTION_LINES: usize = 70;
 /// Maximum number of lines of a crate beside its tests, by its folder below `crates/`. A ratchet:
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
+const CRATE_LINES: &[(&str, usize)] = &[
     ("contract", 5_210),
     ("gate", 16_111),
     ("gyrus", 13_700),
@@ -73,7 +74,7 @@ pub(super) fn check(sources: &[Source], exceptions: &str) -> Vec<Finding> {
 /// The crates that are over their limit.
 fn large_crates(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (folder, most) in CRATE_LINES {
+    for &(folder, most) in CRATE_LINES {
         let own = format!("crates/{folder}/src/");
         let own = sources
             .iter()
