@@ -61,6 +61,7 @@ fn limits() -> HistoryLimits {
     HistoryLimits {
         log_events: 60,
         keep_bytes: 0,
+        duplicate_window: 200,
         ..HistoryLimits::default()
     }
 }

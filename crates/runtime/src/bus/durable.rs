@@ -70,8 +70,8 @@ impl EventBus {
 
     /// Stores an event, publishes it as [`EventBus::publish`] does, and returns its position. The
     /// event is on disk then, and reaches every durable subscriber that matches. An event with the
-    /// id of one of the last 10,000 that are kept is neither stored nor published again; its
-    /// position is that of the earlier one.
+    /// id of one of the last [`HistoryLimits::duplicate_window`] is neither stored nor published
+    /// again; its position is that of the earlier one.
     ///
     /// # Errors
     /// After an error it is unknown whether the event was stored: publish it again under the same

@@ -45,6 +45,7 @@ fn small(log_events: u64) -> HistoryLimits {
     HistoryLimits {
         log_events,
         keep_bytes: 0,
+        duplicate_window: 0,
         ..HistoryLimits::default()
     }
 }
@@ -111,8 +112,8 @@ async fn a_subscriber_goes_on_behind_what_it_acknowledged_whoever_restarts() {
 #[tokio::test]
 async fn an_event_published_twice_is_stored_once() {
     let place = Place::new(HistoryLimits {
-        log_events: 3,
-        ..HistoryLimits::default()
+        duplicate_window: 7,
+        ..small(3)
     });
     let bus = place.open();
     let event = Arc::new(numbered("a", 1));
@@ -122,16 +123,34 @@ async fn an_event_published_twice_is_stored_once() {
         assert_eq!(position, EventPosition(1));
     }
     assert_eq!(drain(&mut live), [1]);
-    // Also when it lies in an earlier log, and the process has ended since.
+    // Also when it lies in an earlier log, which is kept for that, and the process has ended since.
     for number in 2..=7 {
         publish(&bus, "a", number).await;
     }
     assert_eq!(place.logs(), 3);
     drop(bus);
     let bus = place.open();
-    let position = bus.publish_durable(event).await.unwrap();
+    let position = bus.publish_durable(Arc::clone(&event)).await.unwrap();
     assert_eq!(position, EventPosition(1));
     assert_eq!(publish(&bus, "a", 8).await, 8);
+    // Now it is out of the window.
+    let position = bus.publish_durable(event).await.unwrap();
+    assert_eq!(position, EventPosition(9));
+    for number in 10..=13 {
+        publish(&bus, "a", number).await;
+    }
+    assert_eq!(place.logs(), 4, "the logs from 4, 7, 10 and 13");
+    let error = EventBus::open(
+        &place.store,
+        HistoryLimits {
+            duplicate_window: 2_000_000,
+            ..HistoryLimits::default()
+        },
+    );
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "invalid limits of a history: the window for duplicates is larger than 1000000"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

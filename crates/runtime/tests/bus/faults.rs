@@ -20,6 +20,7 @@ fn limits() -> HistoryLimits {
     HistoryLimits {
         log_events: 3,
         keep_bytes: 0,
+        duplicate_window: 4,
         ..HistoryLimits::default()
     }
 }
@@ -151,6 +152,7 @@ async fn positions_go_on_after_everything_was_removed() {
     let limits = HistoryLimits {
         keep_for: Duration::ZERO,
         log_events: 1,
+        duplicate_window: 0,
         ..limits()
     };
     let open = || EventBus::open(&store, limits).unwrap();

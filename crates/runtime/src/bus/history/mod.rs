@@ -87,7 +87,7 @@ pub(super) struct Batch {
 
 impl History {
     /// Stores an event, and returns its position once it is on disk and whether it is new: an event
-    /// with the id of one of the last [`recent::DUPLICATE_WINDOW`] has the position of that one.
+    /// with the id of one in the window for duplicates has the position of that one.
     pub(super) async fn append(
         self: &Arc<Self>,
         event: &Arc<Event>,

@@ -11,7 +11,7 @@ use super::{
     control::ControlLog,
     create,
     logs::{LogSpan, firsts, log_name, measure, read_payload},
-    recent::{DUPLICATE_WINDOW, RecentIds},
+    recent::RecentIds,
     tail::Tail,
     take,
 };
@@ -85,7 +85,7 @@ impl History {
                 (create(store, next)?, LogSpan::empty(next))
             }
         };
-        let recent = recent_ids(store, &closed, span)?;
+        let recent = recent_ids(store, limits.duplicate_window, &closed, span)?;
         Ok(Self {
             store: store.clone(),
             limits,
@@ -108,7 +108,8 @@ impl History {
         let writer = take(&self.store, first)?;
         let span = measure(&self.store, first)?;
         let closed = self.control.state().closed.clone();
-        writing.recent = recent_ids(&self.store, &closed, span)?;
+        let window = self.limits.duplicate_window;
+        writing.recent = recent_ids(&self.store, window, &closed, span)?;
         writing.span = span;
         self.tail.restart(span.last);
         writing.writer = Some(writer.clone());
@@ -130,8 +131,13 @@ fn measure_closed(
 }
 
 /// Reads the ids of the newest events.
-fn recent_ids(store: &Store, closed: &[LogSpan], open: LogSpan) -> Result<RecentIds, BusError> {
-    let mut missing = DUPLICATE_WINDOW as u64;
+fn recent_ids(
+    store: &Store,
+    window: u64,
+    closed: &[LogSpan],
+    open: LogSpan,
+) -> Result<RecentIds, BusError> {
+    let mut missing = window;
     let mut starts = Vec::new();
     for span in [open].iter().chain(closed.iter().rev()) {
         let count = (span.last + 1 - span.first).min(missing);
@@ -141,7 +147,7 @@ fn recent_ids(store: &Store, closed: &[LogSpan], open: LogSpan) -> Result<Recent
             break;
         }
     }
-    let mut recent = RecentIds::default();
+    let mut recent = RecentIds::new(window);
     for (first, from) in starts.into_iter().rev() {
         let name = log_name(first);
         for entry in store.reader(&name)?.entries(from - first + 1)? {

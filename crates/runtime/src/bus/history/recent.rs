@@ -4,17 +4,24 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::event::EventId;
 
-/// Number of the newest events whose ids are known.
-pub(super) const DUPLICATE_WINDOW: usize = 10_000;
-
 /// The positions of the newest events by their ids.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RecentIds {
     positions: HashMap<EventId, u64>,
     order: VecDeque<EventId>,
+    window: u64,
 }
 
 impl RecentIds {
+    /// Creates an empty window for this many events.
+    pub(super) fn new(window: u64) -> Self {
+        Self {
+            positions: HashMap::new(),
+            order: VecDeque::new(),
+            window,
+        }
+    }
+
     pub(super) fn get(&self, id: &EventId) -> Option<u64> {
         self.positions.get(id).copied()
     }
@@ -22,7 +29,7 @@ impl RecentIds {
     pub(super) fn add(&mut self, id: EventId, position: u64) {
         self.positions.insert(id, position);
         self.order.push_back(id);
-        if self.order.len() > DUPLICATE_WINDOW
+        if self.order.len() as u64 > self.window
             && let Some(oldest) = self.order.pop_front()
         {
             self.positions.remove(&oldest);

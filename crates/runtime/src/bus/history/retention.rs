@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::{control::ControlState, logs::LogSpan};
 use crate::bus::error::BusError;
 
+/// Largest window for duplicates, in events. Each takes about 100 bytes of memory.
+const LARGEST_WINDOW: u64 = 1_000_000;
+
 /// The bounds of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
@@ -12,7 +15,8 @@ pub struct HistoryLimits {
     pub log_events: u64,
     /// Size in bytes after which a new log is begun. Default: 64 MiB.
     pub log_bytes: u64,
-    /// Age at which a log is removed that every subscriber has acknowledged. Default: 7 days.
+    /// Age at which a complete log is removed that every subscriber has acknowledged. Default: 7
+    /// days.
     pub keep_for: Duration,
     /// Size of the history in bytes, above which acknowledged logs are removed sooner. Default:
     /// 1 GiB.
@@ -20,6 +24,9 @@ pub struct HistoryLimits {
     /// Size of the history in bytes, above which logs are removed whether they were acknowledged
     /// or not. Default: 4 GiB.
     pub most_bytes: u64,
+    /// Number of the newest events among which one that is published twice is found, at most
+    /// 1,000,000. They are kept until the history has `most_bytes`. Default: 10,000.
+    pub duplicate_window: u64,
     /// Time without connecting and acknowledging after which a subscriber no longer keeps logs.
     /// Default: 7 days.
     pub unseen_for: Duration,
@@ -34,6 +41,7 @@ impl Default for HistoryLimits {
             keep_for: 7 * DAY,
             keep_bytes: 1 << 30,
             most_bytes: 4 << 30,
+            duplicate_window: 10_000,
             unseen_for: 7 * DAY,
         }
     }
@@ -41,14 +49,15 @@ impl Default for HistoryLimits {
 
 impl HistoryLimits {
     pub(super) fn check(&self) -> Result<(), BusError> {
-        if self.log_events == 0 || self.log_bytes == 0 {
-            let (what, reason) = ("limits of a history", "a log must hold something");
-            return Err(BusError::Invalid {
-                what,
-                reason: reason.to_owned(),
-            });
-        }
-        Ok(())
+        let reason = if self.log_events == 0 || self.log_bytes == 0 {
+            "a log must hold something".to_owned()
+        } else if self.duplicate_window > LARGEST_WINDOW {
+            format!("the window for duplicates is larger than {LARGEST_WINDOW}")
+        } else {
+            return Ok(());
+        };
+        let what = "limits of a history";
+        Err(BusError::Invalid { what, reason })
     }
 
     /// Whether a new log is to be begun.
@@ -62,9 +71,10 @@ impl HistoryLimits {
         let mut total: u64 = state.closed.iter().map(|log| log.bytes).sum();
         let mut count = 0;
         for log in &state.closed {
+            let is_past = log.last + self.duplicate_window < state.next;
             let is_acknowledged = needed.is_none_or(|position| log.last < position);
             let is_old = is_longer_ago(log.at_ms, self.keep_for, now_ms);
-            let may_go = is_acknowledged && (is_old || total > self.keep_bytes);
+            let may_go = is_past && is_acknowledged && (is_old || total > self.keep_bytes);
             if !may_go && total <= self.most_bytes {
                 break;
             }
