@@ -280,25 +280,21 @@ impl Contract<'_> {
                 break;
             };
             let by = bid.from.clone();
-            let score = score(&bid).filter(|score| !score.is_nan());
+            let score = match score(&bid).filter(|score| !score.is_nan()) {
+                _ if bid.reply_to.is_none() => Err("it does not say where to send the verdict"),
+                _ if bidders.contains(&by) => Err("the bidder has a bid already"),
+                None => Err("it has no score"),
+                Some(score) => Ok(score),
+            };
             let step = match score {
-                _ if bid.reply_to.is_none() => {
-                    let reason = "it does not say where to send the verdict";
-                    ContractStep::Refused { by, reason }
-                }
-                _ if bidders.contains(&by) => {
-                    let reason = "the bidder has a bid already";
-                    ContractStep::Refused { by, reason }
-                }
-                None => {
-                    self.tell(&bid, BidVerdict::Rejected).await?;
-                    let reason = "it has no score";
-                    ContractStep::Refused { by, reason }
-                }
-                Some(score) => {
+                Ok(score) => {
                     bidders.insert(by.clone());
                     candidates.push(Candidate { score, bid });
                     ContractStep::Bid { by, score }
+                }
+                Err(reason) => {
+                    self.tell(&bid, BidVerdict::Rejected).await?;
+                    ContractStep::Refused { by, reason }
                 }
             };
             self.steps.push(step);

@@ -175,18 +175,21 @@ async fn a_contract_goes_to_the_next_best_when_winners_decline_die_or_stay_silen
             bid.await.unwrap().is_some()
         })
     };
+    // A second bid of one bidder is refused, and it is told at once.
+    let again = bidder(&bus, "equal-a", 0, done);
     let call = event("work", json!("build it"));
     let outcome = bus.contract_net(call, options(5), cheapest).await.unwrap();
     assert_eq!(
         steps(&outcome.steps),
         [
-            "called 6",
+            "called 7",
             "declining bids -1",
             "hanging bids -2",
             "dying bids -3",
             "equal-b bids -4",
             "equal-a bids -4",
             "unscored refused: it has no score",
+            "equal-a refused: the bidder has a bid already",
             "awarded to declining",
             "declining declined: too busy",
             "awarded to hanging",
@@ -201,7 +204,7 @@ async fn a_contract_goes_to_the_next_best_when_winners_decline_die_or_stay_silen
     let result = outcome.result.unwrap();
     assert_eq!((&*result.by, result.value), ("equal-a", json!("built")));
     assert!(first.await.unwrap() && declining.await.unwrap());
-    assert!(!second.await.unwrap() && !nonsense.await.unwrap());
+    assert!(!second.await.unwrap() && !nonsense.await.unwrap() && !again.await.unwrap());
     hanging.abort();
     assert!(hanging.await.unwrap_err().is_cancelled());
     assert_eq!(bus.status().open_conversations, 0);
