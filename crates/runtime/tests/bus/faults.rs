@@ -6,7 +6,9 @@ use gyrus_journal::{
     Store,
     sim::{Fault, SimDisk},
 };
-use gyrus_runtime::{BusError, DurableItem, EventBus, HistoryLimits, StartAt};
+use gyrus_runtime::{
+    BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
+};
 
 use super::{numbered, patterns};
 
@@ -101,13 +103,31 @@ async fn whatever_call_of_the_disk_fails_no_acknowledged_event_is_lost() {
     }
 }
 
-/// Does something until it works; each attempt takes up what the one before could not.
-async fn insist<T>(work: impl AsyncFn() -> Result<T, BusError>) -> T {
-    for _ in 0..1_000 {
-        if let Ok(done) = work().await {
-            return done;
+/// Number of attempts within which a bus recovers.
+const ATTEMPTS: usize = 1_000;
+
+/// Publishes an event until it is stored; each attempt takes up what the one before could not.
+async fn publish(bus: EventBus, event: Arc<Event>) -> u64 {
+    for _ in 0..ATTEMPTS {
+        if let Ok(position) = bus.publish_durable(Arc::clone(&event)).await {
+            return position.0;
         }
         // Others that were told of the failure release the log.
+        tokio::task::yield_now().await;
+    }
+    panic!("it never works again")
+}
+
+/// Acknowledges a position until that is stored.
+async fn acknowledge(bus: &EventBus, position: u64) {
+    for _ in 0..ATTEMPTS {
+        if bus
+            .acknowledge(WORKER, EventPosition(position))
+            .await
+            .is_ok()
+        {
+            return;
+        }
         tokio::task::yield_now().await;
     }
     panic!("it never works again")
@@ -125,13 +145,13 @@ async fn a_bus_goes_on_after_a_failure_of_the_disk() {
         disk.fail_at(disk.calls() + call, Fault::Io);
         for number in 0..8 {
             let event = Arc::new(numbered("a", number));
-            let position = insist(async || bus.publish_durable(Arc::clone(&event)).await).await;
-            assert_eq!(position.0, number.unsigned_abs() + 1, "call {call}");
+            let position = publish(bus.clone(), Arc::clone(&event)).await;
+            assert_eq!(position, number.unsigned_abs() + 1, "call {call}");
             let DurableItem::Event(received, same) = worker.next().await.unwrap() else {
                 panic!("nothing is lost")
             };
-            assert_eq!((received, same), (position, event));
-            insist(async || bus.acknowledge(WORKER, position).await).await;
+            assert_eq!((received.0, same), (position, event));
+            acknowledge(&bus, position).await;
         }
         recovered += disk.fired();
         // All of it is there when the bus is opened again.
@@ -175,4 +195,22 @@ async fn positions_go_on_after_everything_was_removed() {
         names.len() == 2 && names[0].starts_with("control-"),
         "{names:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_publishers_get_over_one_failure() {
+    const PUBLISHERS: i64 = 32;
+    for call in 1..20 {
+        let disk = SimDisk::new();
+        let bus = EventBus::open(&store(&disk).unwrap(), HistoryLimits::default()).unwrap();
+        disk.fail_at(disk.calls() + call, Fault::Io);
+        let mut publishers = tokio::task::JoinSet::new();
+        for number in 0..PUBLISHERS {
+            publishers.spawn(publish(bus.clone(), Arc::new(numbered("a", number))));
+        }
+        let positions = publishers.join_all().await;
+        let positions: std::collections::BTreeSet<u64> = positions.into_iter().collect();
+        // Each has a position of its own, and none is left out.
+        assert_eq!(positions, (1..=PUBLISHERS.unsigned_abs()).collect());
+    }
 }

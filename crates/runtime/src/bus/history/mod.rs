@@ -296,8 +296,9 @@ fn create(store: &Store, first: u64) -> Result<Writer, Error> {
 fn take(store: &Store, first: u64) -> Result<Writer, Error> {
     let name = log_name(first);
     match store.take(&name, Take::IfFree) {
-        // The holder has released the control log, so it is ending.
-        Err(Error::Held { holder, .. }) => {
+        // The holder has released the control log, so it is ending. In this process, it is somebody
+        // who waited for the disk in vain, and the next attempt succeeds.
+        Err(Error::Held { holder, .. }) if holder.process.pid != std::process::id() => {
             let _ = holder.process.wait_gone(ENDING);
             store.take(&name, Take::IfFree).map(|taken| taken.0)
         }
