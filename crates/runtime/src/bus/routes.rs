@@ -18,6 +18,9 @@ pub const BUS_SUBSCRIPTIONS: usize = 10_000;
 /// up again.
 pub const BUS_ROUTES: usize = 4_096;
 
+/// Maximum number of subscriptions remembered for all these topics together, of 8 bytes each.
+const REMEMBERED: usize = 1_000_000;
+
 /// The queues that match a topic, in order of subscription.
 pub(super) type Route = Arc<[Arc<Queue>]>;
 
@@ -34,6 +37,31 @@ struct Table {
     changes: u64,
     /// The queues of topics that were published to since the last change that concerned them.
     known: HashMap<Topic, Route>,
+    /// Number of queues in `known`.
+    remembered: usize,
+}
+
+impl Table {
+    fn remember(&mut self, topic: &Topic, route: &Route) {
+        if self.known.len() >= BUS_ROUTES || self.remembered + route.len() > REMEMBERED {
+            self.known.clear();
+            self.remembered = 0;
+        }
+        if self
+            .known
+            .insert(topic.clone(), Arc::clone(route))
+            .is_none()
+        {
+            self.remembered += route.len();
+        }
+    }
+
+    /// Forgets the queues of the topics that match a subscription which came or went.
+    fn forget(&mut self, queue: &Queue) {
+        self.changes += 1;
+        self.known.retain(|topic, _| !matches(queue, topic));
+        self.remembered = self.known.values().map(|route| route.len()).sum();
+    }
 }
 
 impl Routes {
@@ -53,11 +81,8 @@ impl Routes {
         let changes = table.changes;
         drop(table);
         let mut table = self.write();
-        if table.known.len() >= BUS_ROUTES {
-            table.known.clear();
-        }
         if table.changes == changes {
-            table.known.insert(topic.clone(), Arc::clone(&route));
+            table.remember(topic, &route);
         }
         route
     }
@@ -69,8 +94,7 @@ impl Routes {
             let (what, limit) = ("subscriptions", BUS_SUBSCRIPTIONS);
             return Err(BusError::TooMany { what, limit });
         }
-        table.known.retain(|topic, _| !matches(&queue, topic));
-        table.changes += 1;
+        table.forget(&queue);
         let number = table.changes;
         table.queues.insert(number, queue);
         Ok(number)
@@ -80,8 +104,7 @@ impl Routes {
     pub(super) fn remove(&self, number: u64) {
         let mut table = self.write();
         if let Some(queue) = table.queues.remove(&number) {
-            table.changes += 1;
-            table.known.retain(|topic, _| !matches(&queue, topic));
+            table.forget(&queue);
         }
     }
 
