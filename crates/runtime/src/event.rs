@@ -48,20 +48,27 @@ pub enum EventError {
         field: &'static str,
     },
     /// A text is not the id of an event.
-    #[error("invalid event id `{given}`: it is not a version 7 UUID")]
+    #[error("invalid event id `{given}`: it is not a UUID of version 7 or 8")]
     BadId {
         /// The text that was given, cut to 80 characters.
         given: String,
     },
 }
 
-/// Identifies an event: a version 7 UUID. A publisher that does not know whether an event was
+/// Identifies an event: a UUID of version 7, or of version 8 if it is derived. A publisher that does not know whether an event was
 /// stored publishes it again under the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EventId(Uuid);
 
 impl EventId {
+    /// Creates the id that always belongs to this text, for an event that may be published again.
+    pub fn derived(text: &str) -> Self {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
     /// Creates an id from the present time and randomness.
     #[expect(clippy::new_without_default, reason = "no two ids are equal")]
     pub fn new() -> Self {
@@ -73,7 +80,7 @@ impl FromStr for EventId {
     type Err = EventError;
     fn from_str(text: &str) -> Result<Self, EventError> {
         let id = Uuid::parse_str(text).ok();
-        let id = id.filter(|id| id.get_version_num() == 7);
+        let id = id.filter(|id| matches!(id.get_version_num(), 7 | 8));
         id.map(Self).ok_or_else(|| EventError::BadId {
             given: text.chars().take(80).collect(),
         })

@@ -5,6 +5,7 @@
 //! Everything durable is a log of `gyrus-journal`. Runs are driven elsewhere: whoever uses this
 //! crate says how.
 
+pub mod agents;
 pub mod ledger;
 pub mod queue;
 mod topic;

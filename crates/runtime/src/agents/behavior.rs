@@ -1,0 +1,112 @@
+//! The behaviour of an agent: what it makes of an event.
+
+use std::{collections::BTreeMap, future::Future, pin::Pin};
+
+use gyrus_contract::{Text, ToolCall};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{Event, Topic, queue::ContextText};
+
+/// Maximum size of an agent's state as JSON, in bytes.
+pub const MAX_STATE: usize = 1 << 20;
+
+/// Maximum number of actions for one event.
+pub const MAX_ACTIONS: usize = 100;
+
+/// The state of an agent, which survives its process: values by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentState(BTreeMap<String, Value>);
+
+impl AgentState {
+    /// Returns a value; `None` if there is none of this name and type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_value(self.0.get(name)?.clone()).ok()
+    }
+
+    /// Sets a value.
+    ///
+    /// # Errors
+    /// It is not JSON.
+    pub fn set(&mut self, name: &str, value: &impl Serialize) -> Result<(), BehaviorError> {
+        let value = serde_json::to_value(value)
+            .map_err(|error| BehaviorError(format!("`{name}` is not JSON: {error}")))?;
+        self.0.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Removes a value.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+}
+
+/// An action that a behaviour asks for. It is carried out once the event is recorded as handled, and
+/// is not lost if the process ends in between.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum AgentAction {
+    /// Publishes a durable event.
+    Publish {
+        /// Its topic.
+        topic: Topic,
+        /// Its data.
+        payload: Value,
+    },
+    /// Replies to the event, if its publisher waits for a reply.
+    Reply {
+        /// The data.
+        payload: Value,
+    },
+    /// Calls tools, in this order, each through the gate. Their results arrive as an event
+    /// `agent.NAME.called`.
+    Call {
+        /// The calls.
+        calls: Vec<ToolCall>,
+    },
+    /// Lets the agent's loop reach a goal, in a run. Its end arrives as an event `agent.NAME.reached`
+    /// or `agent.NAME.failed`, and as the reply.
+    Run {
+        /// The goal.
+        goal: Text,
+        /// Text that the run starts with; the payload of an event is data, and stands here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        context: Vec<ContextText>,
+    },
+}
+
+/// The reason why a behaviour could not handle an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BehaviorError(pub String);
+
+/// What an agent makes of events. It needs no model: a model is one way to decide on actions.
+pub trait AgentBehavior: Send + 'static {
+    /// Handles an event: changes the state, and returns what is to be done. It should do nothing
+    /// else, for it is called again if the process ends before the event is recorded as handled.
+    fn on_event(
+        &mut self,
+        event: Event,
+        state: &mut AgentState,
+    ) -> impl Future<Output = Result<Vec<AgentAction>, BehaviorError>> + Send;
+}
+
+/// A behaviour behind a pointer.
+pub(super) trait ErasedBehavior: Send {
+    fn on_event<'a>(
+        &'a mut self,
+        event: Event,
+        state: &'a mut AgentState,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<AgentAction>, BehaviorError>> + Send + 'a>>;
+}
+
+impl<B: AgentBehavior> ErasedBehavior for B {
+    fn on_event<'a>(
+        &'a mut self,
+        event: Event,
+        state: &'a mut AgentState,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<AgentAction>, BehaviorError>> + Send + 'a>> {
+        Box::pin(AgentBehavior::on_event(self, event, state))
+    }
+}
