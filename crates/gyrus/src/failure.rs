@@ -200,6 +200,8 @@ impl From<gyrus::RuntimeError> for Failure {
             E::Key(error) => error.into(),
             E::Journal(error) => of_journal(&error),
             E::Kernel(error) => error.into(),
+            E::Agents(error) => Failure::failed(error),
+            E::Bus(error) => Failure::failed(error),
             E::Workspace(_) | E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => {
                 Failure::usage(error)
             }

@@ -9,12 +9,7 @@ use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
 use gyrus_screen::Browser;
 
 use crate::{
-    browser,
-    config::Config,
-    failure::Failure,
-    mcp,
-    model_choice::{NoModel, Ready},
-    past_runs::ReadJournal,
+    browser, config::Config, failure::Failure, mcp, model_choice::Ready, past_runs::ReadJournal,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
@@ -27,7 +22,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::BrowserOptions::default().browser(home);
     let parts = Parts {
-        router: Arc::new(SingleModel(Arc::new(NoModel))),
+        router: Arc::new(SingleModel(Arc::new(runtime::NoModel))),
         assessor: None,
         secrets: Vec::new(),
         gate: Arc::new(runtime::bare_gate(home)),

@@ -43,6 +43,7 @@ pub use gyrus_journal as journal;
 pub use gyrus_kernel as kernel;
 pub use gyrus_loops as loops;
 pub use gyrus_models as models;
+pub use gyrus_runtime as agents;
 pub use gyrus_tools as tools;
 
 pub use gyrus_contract::{
@@ -51,5 +52,11 @@ pub use gyrus_contract::{
 };
 pub use gyrus_kernel::{CognitiveLoop, Ending, Finished, Run};
 pub use gyrus_loops::{CognitiveConfig, Strategy as ThinkingStrategy};
+pub use gyrus_runtime::{
+    Event, EventBus,
+    agents::{AgentAction, AgentBehavior, AgentConfig, AgentState, BehaviorError},
+};
 pub use gyrus_tools::Registry as ToolRegistry;
-pub use runtime::{AgentRuntime, LlmClient, RuntimeError, SimpleCognitiveLoop, init};
+pub use runtime::{
+    AgentRuntime, CognitiveAgent, LlmClient, RuntimeError, SimpleCognitiveLoop, init,
+};

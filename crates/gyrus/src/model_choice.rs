@@ -7,7 +7,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::StoredPictures;
-use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
+use gyrus_contract::{Model, ModelError, Router};
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, SingleModel, redact::Secret};
 use gyrus_models::{
@@ -265,28 +265,6 @@ fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {
             Failure::unreachable(&error).hint(hint)
         }
         _ => Failure::usage(&error).hint("see which there are: gyrus models"),
-    }
-}
-
-/// A router without models: for reading and replaying, where no model may be asked.
-pub(crate) struct NoModel;
-
-impl Model for NoModel {
-    fn name(&self) -> &str {
-        "none"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
-    }
-
-    fn reply<'a>(
-        &'a self,
-        _prompt: &'a Prompt,
-        _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        let message = "this command asks no model".to_owned();
-        Box::pin(async { Err(ModelError::Network { message }) })
     }
 }
 

@@ -25,6 +25,7 @@ mod engineer;
 mod changeset;
 mod reactive;
 mod browse;
+mod calls;
 mod repetition;
 mod compaction;
 mod verification;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use gyrus_kernel::LoopFactory;
 
+pub use calls::{CALLS, CallDone, CallsConfig};
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
 pub use config::{CognitiveConfig, PerceptionMode, Review, Strategy};
@@ -55,6 +57,11 @@ pub use verification::{BadCheck, Check};
 /// [`CognitiveConfig`]'s JSON.
 pub fn factory() -> LoopFactory {
     Arc::new(|name, config| {
+        if name == CALLS {
+            let config = serde_json::from_value(config.clone())
+                .map_err(|error| format!("the calls of the loop `{name}`: {error}"))?;
+            return Ok(Box::new(calls::Calls::new(config)));
+        }
         let config: CognitiveConfig = serde_json::from_value(config.clone())
             .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
         let strategy = Strategy::named(name).ok_or_else(|| {

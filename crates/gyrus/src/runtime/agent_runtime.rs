@@ -14,7 +14,9 @@ use gyrus_gate::policy::PolicyFileError;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Finished, Kernel, NewRun, Ready, ResumeChanges, family};
 use gyrus_loops::CognitiveConfig;
+use gyrus_runtime::{EventBus, agents::Agents};
 use gyrus_tools::Registry;
+use tokio::sync::OnceCell;
 
 use super::{
     Confinement, Guidelines, Home, LlmClient, Parts, RuntimeError, assembly, sandbox,
@@ -50,13 +52,19 @@ impl SimpleCognitiveLoop {
 /// without being asked.
 ///
 /// The policy is `policy.toml` in the state folder, beside the one of the workspace.
+///
+/// It is also the place of agents that live ([`create_agent`](Self::create_agent)); clones are the
+/// same place.
+#[derive(Clone)]
 pub struct AgentRuntime {
     home: Home,
     store: Store,
-    workspace: PathBuf,
-    mode: Mode,
-    on_ask: OnAsk,
+    pub(super) workspace: PathBuf,
+    pub(super) mode: Mode,
+    pub(super) on_ask: OnAsk,
     confinement: Confinement,
+    /// The bus and the agents, once they are needed.
+    pub(super) living: Arc<OnceCell<(EventBus, Agents)>>,
 }
 
 impl AgentRuntime {
@@ -87,6 +95,7 @@ impl AgentRuntime {
             mode: Mode::default(),
             on_ask: OnAsk::Deny,
             confinement: Confinement::Sandboxed,
+            living: Arc::default(),
         })
     }
 
@@ -128,7 +137,17 @@ impl AgentRuntime {
         agent: &SimpleCognitiveLoop,
         goal: &str,
     ) -> Result<Finished, RuntimeError> {
-        let goal = Text::new(goal, Origin::Person);
+        let new = self.run_of(agent, Text::new(goal, Origin::Person))?;
+        let kernel = self.kernel(agent).await?;
+        self.drive(kernel.create(new)?).await
+    }
+
+    /// Returns a run of this loop for a goal.
+    pub(super) fn run_of(
+        &self,
+        agent: &SimpleCognitiveLoop,
+        goal: Text,
+    ) -> Result<NewRun, RuntimeError> {
         let strategy = agent.config.strategy();
         let config = serde_json::to_value(&agent.config).expect("it is plain data");
         let mut new = NewRun::new(goal, strategy.loop_name(), config, self.workspace.clone());
@@ -141,8 +160,7 @@ impl AgentRuntime {
         new.mode = self.mode;
         new.on_ask = self.on_ask;
         new.limits.steps = agent.config.max_iterations();
-        let kernel = self.kernel(agent).await?;
-        self.drive(kernel.create(new)?).await
+        Ok(new)
     }
 
     /// Takes a run up again, after a crash or where it parked, and drives it until it ends or parks.
@@ -159,7 +177,7 @@ impl AgentRuntime {
         self.drive(ready).await
     }
 
-    async fn drive(&self, ready: Ready) -> Result<Finished, RuntimeError> {
+    pub(super) async fn drive(&self, ready: Ready) -> Result<Finished, RuntimeError> {
         let home = self.home.clone();
         // What cannot be swept now is swept at the next start.
         let sweeping = tokio::task::spawn_blocking(move || sandbox_folders::sweep(&home));

@@ -5,6 +5,7 @@ use std::{io, path::PathBuf};
 use gyrus_gate::{WorkspaceError, policy::PolicyFileError};
 use gyrus_kernel::{KernelError, grants::GrantError, redact::KeyError};
 use gyrus_models::{ConnectError, ScriptError};
+use gyrus_runtime::{BusError, agents::AgentError};
 
 /// The reason why a runtime cannot be opened, or a run of it cannot be started or driven.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,12 @@ pub enum RuntimeError {
     /// The journals failed.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
+    /// The agents cannot be used.
+    #[error(transparent)]
+    Agents(#[from] AgentError),
+    /// The bus cannot be used.
+    #[error(transparent)]
+    Bus(#[from] BusError),
     /// The run cannot be started or driven.
     #[error(transparent)]
     Kernel(#[from] KernelError),

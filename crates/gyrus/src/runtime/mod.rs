@@ -8,9 +8,12 @@ mod programs;
 mod assembly;
 mod llm_client;
 mod agent_runtime;
+mod agents;
+mod no_model;
 mod error;
 
 pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
+pub use agents::CognitiveAgent;
 pub use assembly::{
     Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, organs, workspace,
 };
@@ -18,4 +21,5 @@ pub use error::RuntimeError;
 pub use guidelines::{GuidelineTrust, Guidelines};
 pub use home::Home;
 pub use llm_client::{LlmClient, StoredPictures};
+pub use no_model::NoModel;
 pub use programs::keep_out_of_workspaces;

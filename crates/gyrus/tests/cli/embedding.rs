@@ -38,11 +38,17 @@ calls = [{ tool = "shell", arguments = { command = "touch too-late" } }]
 "#;
 
 fn embed(world: &World) -> Said {
+    example(world, "embed")
+}
+
+fn example(world: &World, name: &str) -> Said {
     let notes = world.work().join("notes");
     fs::create_dir(&notes).unwrap();
     fs::write(notes.join("a"), "one").unwrap();
     fs::write(notes.join("b"), "two").unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_gyrus")).with_file_name("examples/embed");
+    let program = Path::new(env!("CARGO_BIN_EXE_gyrus"))
+        .with_file_name("examples")
+        .join(name);
     let mut command = Command::new(program);
     command.env_clear();
     for (name, value) in world.command(&[]).get_envs() {
@@ -74,4 +80,14 @@ fn the_configured_number_of_iterations_is_kept() {
     let said = embed(&world).exits(0);
     assert!(said.out.contains("5 of 5"), "{said:#?}");
     assert!(!world.work().join("notes/too-late").exists());
+}
+
+#[test]
+fn agents_live_hear_each_other_and_act_behind_the_gate() {
+    let world = World::new(COUNTS);
+    let said = example(&world, "cognitive_agent").exits(0);
+    assert_eq!(said.out, "There are two.\n");
+    // Both the thinking and the calls are runs, each in a journal.
+    let store = gyrus_journal::Store::open(&world.work().join(".gyrus-state/journal")).unwrap();
+    assert_eq!(gyrus_kernel::runs(&store).unwrap().len(), 2);
 }

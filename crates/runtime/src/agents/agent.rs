@@ -4,24 +4,23 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
-use gyrus_contract::{Origin, RunId, Text, ToolCall};
+use gyrus_contract::{Origin, RunId};
 use serde_json::json;
 
 use super::{
     AgentError,
     behavior::{AgentAction, BehaviorError, ErasedBehavior, MAX_ACTIONS, MAX_STATE},
     record::{AgentFact, AgentRecord, AgentStage},
+    runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
 };
 use crate::{
     Event, EventBus, EventId, EventPosition, Topic,
     ledger::{Ledger, LedgerError},
-    queue::ContextText,
 };
 
 /// The first pause after a failure; each further one is twice as long.
@@ -29,52 +28,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of characters of a summary and of a reason.
 const WORDS: usize = 500;
-
-/// The work of a run for an agent.
-#[derive(Debug, Clone)]
-pub enum AgentWork {
-    /// Reaches a goal.
-    Goal {
-        /// The goal.
-        goal: Text,
-        /// Text that the run starts with.
-        context: Vec<ContextText>,
-        /// The run before it, whose memory it goes on from.
-        continues: Option<RunId>,
-    },
-    /// Calls tools, in this order.
-    Calls(Vec<ToolCall>),
-}
-
-/// A run that an agent needs.
-#[derive(Debug, Clone)]
-pub struct AgentRun {
-    /// The agent.
-    pub agent: String,
-    /// Its id: if a run of this id exists, it is gone on with.
-    pub run: RunId,
-    /// The work.
-    pub work: AgentWork,
-    /// The id that ties it to what caused it.
-    pub correlation: Option<String>,
-}
-
-/// The end of a run, as its agent learns it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentRunEnd {
-    /// Whether the goal was reached.
-    pub reached: bool,
-    /// The end in one sentence.
-    pub summary: String,
-    /// The answer, if there is one. It may hold what a page or a file said.
-    pub answer: Option<String>,
-}
-
-/// Drives the runs of agents.
-pub trait AgentRuns: Send + Sync + 'static {
-    /// Drives a run to its end, also over parks and restarts.
-    fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>>;
-}
 
 /// One agent.
 pub(super) struct Agent {

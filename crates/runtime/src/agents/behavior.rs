@@ -1,11 +1,12 @@
 //! The behaviour of an agent: what it makes of an event.
 
-use std::{collections::BTreeMap, future::Future, pin::Pin};
+use std::{any::Any, collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
 
 use gyrus_contract::{Text, ToolCall};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::runs::AgentRuns;
 use crate::{Event, Topic, queue::ContextText};
 
 /// Maximum size of an agent's state as JSON, in bytes.
@@ -90,6 +91,13 @@ pub trait AgentBehavior: Send + 'static {
         event: Event,
         state: &mut AgentState,
     ) -> impl Future<Output = Result<Vec<AgentAction>, BehaviorError>> + Send;
+
+    /// Returns the runs of an agent that brings a loop of its own. `host` is whatever creates the
+    /// agent; by default, that drives the runs too.
+    fn runs_in(&self, host: &dyn Any) -> Option<Arc<dyn AgentRuns>> {
+        let _ = host;
+        None
+    }
 }
 
 /// A behaviour behind a pointer.

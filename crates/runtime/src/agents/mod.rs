@@ -10,6 +10,7 @@
 mod agent;
 mod behavior;
 mod record;
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +26,9 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use self::agent::Agent;
 pub use self::{
-    agent::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
     behavior::{AgentAction, AgentBehavior, AgentState, BehaviorError, MAX_ACTIONS, MAX_STATE},
     record::{AgentConfig, AgentFact, AgentFigures, AgentRecord, AgentStage, MailboxOverflow},
+    runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
 };
 use crate::{
     BusError, DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern,
