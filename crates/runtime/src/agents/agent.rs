@@ -13,8 +13,8 @@ use gyrus_contract::{Origin, RunId};
 use serde_json::json;
 
 use super::{
-    AgentError,
     behavior::{AgentAction, BehaviorError, ErasedBehavior, MAX_ACTIONS, MAX_STATE},
+    error::AgentError,
     record::{AgentFact, AgentRecord, AgentStage},
     runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
 };
@@ -298,7 +298,8 @@ impl Agent {
         event
     }
 
-    /// What an agent says is as far to be trusted as what it was told, no more.
+    /// Returns the origin of an agent's words: they are as far to be trusted as those that it was
+    /// told, no more.
     fn origin(&self, step: &Step<'_>) -> Origin {
         if step.event.origin.is_trusted() {
             Origin::Kernel

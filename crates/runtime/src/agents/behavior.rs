@@ -82,7 +82,7 @@ pub enum AgentAction {
 #[error("{0}")]
 pub struct BehaviorError(pub String);
 
-/// What an agent makes of events. It needs no model: a model is one way to decide on actions.
+/// The way in which an agent turns events into actions. It needs no model: a model is one way to decide on actions.
 pub trait AgentBehavior: Send + 'static {
     /// Handles an event: changes the state, and returns what is to be done. It should do nothing
     /// else, for it is called again if the process ends before the event is recorded as handled.

@@ -9,6 +9,7 @@
 
 mod agent;
 mod behavior;
+mod error;
 mod record;
 mod runs;
 #[cfg(test)]
@@ -24,63 +25,17 @@ use gyrus_contract::Principal;
 use gyrus_journal::Store;
 use tokio::task::{AbortHandle, JoinSet};
 
-use self::agent::Agent;
+use self::{agent::Agent, error::MAX_NAME};
 pub use self::{
     behavior::{AgentAction, AgentBehavior, AgentState, BehaviorError, MAX_ACTIONS, MAX_STATE},
+    error::{AgentError, MAX_AGENTS},
     record::{AgentConfig, AgentFact, AgentFigures, AgentRecord, AgentStage, MailboxOverflow},
     runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
 };
-use crate::{
-    BusError, DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern,
-    ledger::{Ledger, LedgerError},
-};
+use crate::{DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern, ledger::Ledger};
 
 /// The name under which agents subscribe to the bus, all together.
 const SUBSCRIBER: &str = "agents";
-
-/// Maximum number of agents.
-pub const MAX_AGENTS: usize = 10_000;
-
-/// Maximum length of a name.
-const MAX_NAME: usize = 40;
-
-/// The error of agents.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// A log cannot be read or written.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The bus cannot be used.
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// The name is not usable.
-    #[error("invalid name `{name}` of an agent: 1 to {MAX_NAME} of a-z, 0-9 and single dashes")]
-    BadName {
-        /// The name, cut.
-        name: String,
-    },
-    /// There are too many.
-    #[error("there are {MAX_AGENTS} agents already")]
-    TooMany,
-    /// There is no such agent.
-    #[error("there is no agent `{name}`")]
-    NotFound {
-        /// The name.
-        name: String,
-    },
-    /// It exists already.
-    #[error("there is an agent `{name}` already")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// It is retired for good.
-    #[error("the agent `{name}` is retired; create one of another name")]
-    Retired {
-        /// The name.
-        name: String,
-    },
-}
 
 /// All agents of a store. Clones are the same agents; they live until the last one is dropped.
 #[derive(Clone)]

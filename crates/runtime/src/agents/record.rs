@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::behavior::{AgentAction, AgentState};
 use crate::{Event, EventPosition, TopicPattern, ledger::Fold};
 
-/// What becomes of an event whose mailbox is full.
+/// The fate of an event whose mailbox is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxOverflow {
@@ -29,7 +29,7 @@ pub struct AgentConfig {
     pub subscriptions: Vec<TopicPattern>,
     /// Maximum number of events that wait.
     pub mailbox: usize,
-    /// What becomes of an event when so many wait.
+    /// The fate of an event when so many wait.
     #[serde(default)]
     pub overflow: MailboxOverflow,
     /// Number of times that an event is tried again after its behaviour failed; after that the agent
@@ -65,7 +65,7 @@ pub enum AgentStage {
     Active,
     /// Events wait in its mailbox.
     Paused {
-        /// Who paused it.
+        /// The person who paused it.
         by: Principal,
         /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub enum AgentStage {
     },
     /// It receives nothing any more.
     Retired {
-        /// Who retired it.
+        /// The person who retired it.
         by: Principal,
     },
 }

@@ -1,0 +1,47 @@
+//! The errors of agents, and the limits that they name.
+
+use crate::{BusError, ledger::LedgerError};
+
+/// Maximum number of agents.
+pub const MAX_AGENTS: usize = 10_000;
+
+/// Maximum length of a name.
+pub(super) const MAX_NAME: usize = 40;
+
+/// The error of agents.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A log cannot be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The bus cannot be used.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The name is not usable.
+    #[error("invalid name `{name}` of an agent: 1 to {MAX_NAME} of a-z, 0-9 and single dashes")]
+    BadName {
+        /// The name, cut.
+        name: String,
+    },
+    /// There are too many.
+    #[error("there are {MAX_AGENTS} agents already")]
+    TooMany,
+    /// There is no such agent.
+    #[error("there is no agent `{name}`")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// It exists already.
+    #[error("there is an agent `{name}` already")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// It is retired for good.
+    #[error("the agent `{name}` is retired; create one of another name")]
+    Retired {
+        /// The name.
+        name: String,
+    },
+}
