@@ -4,14 +4,14 @@ mod take_up;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
+use gyrus_contract::{BlobId, EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
 use gyrus_text::counted;
 use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
 
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
-    RunStarted, Snapshot, Stop,
+    RunStarted, Snapshot, Stop, WorkspaceRecorded,
     accounts::Account,
     contents::Contents,
     core::{Core, CoreParts},
@@ -167,7 +167,7 @@ impl Ready {
     }
 }
 
-/// Takes the snapshot of the workspace before the first cycle.
+/// Takes the snapshot of the workspace before the first cycle of a fork.
 pub(crate) fn first_snapshot(
     kernel: &Kernel,
     log: &Log,
@@ -177,7 +177,33 @@ pub(crate) fn first_snapshot(
     let mut contents = Contents::new(&organs.redactor, &*organs.gate, log, workspace);
     let mut snapshots = Snapshots::new(workspace.to_owned(), None);
     let taken = take_snapshot(&mut contents, &mut snapshots)?;
-    Ok(taken.unwrap_or_else(|| Snapshot::Missing("the folder did not change".to_owned())))
+    Ok(taken.unwrap_or_else(unchanged))
+}
+
+fn unchanged() -> Snapshot {
+    Snapshot::Missing("the folder did not change".to_owned())
+}
+
+/// Records the workspace before the first cycle. The folder is read on a thread of its own, because
+/// it may be large.
+async fn record_workspace(core: &Arc<Core>) -> Result<(), Stop> {
+    let reads = core.clone();
+    let read = move || take_snapshot(&mut reads.contents(), &mut reads.snapshots());
+    let taken = tokio::task::spawn_blocking(read).await;
+    let taken = taken.map_err(|error| Stop::Failed(format!("the folder was not read: {error}")))?;
+    let snapshot = taken?.unwrap_or_else(unchanged);
+    match &snapshot {
+        Snapshot::Blob(id) => leave_out_as(&mut core.snapshots(), id, &core.log),
+        Snapshot::Missing(why) => core.shared().not_undoable = Some(why.clone()),
+    }
+    core.log.append(WorkspaceRecorded { snapshot })?;
+    Ok(())
+}
+
+/// Makes later snapshots leave out what the first one left out.
+fn leave_out_as(snapshots: &mut Snapshots, first: &BlobId, log: &Log) {
+    // If it cannot be read, nothing can be undone or forked from it anyhow.
+    let _ = snapshots.since(first, |id| log.reader().blob(id));
 }
 
 /// Takes a snapshot; returns `None` if the workspace is unchanged since the last one.
@@ -227,9 +253,8 @@ impl Driver {
             Some(Snapshot::Missing(_)) | None => None,
         };
         let mut snapshots = Snapshots::new(position.started.workspace.clone(), previous);
-        if let Snapshot::Blob(first) = &position.started.snapshot {
-            // Without that snapshot nothing can be undone or forked from it anyhow.
-            let _ = snapshots.since(first, |id| log.reader().blob(id));
+        if let Some(Snapshot::Blob(first)) = &position.started.snapshot {
+            leave_out_as(&mut snapshots, first, &log);
         }
         let started = position.started.clone();
         let core = Core::new(CoreParts {

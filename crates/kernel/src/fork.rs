@@ -105,7 +105,7 @@ impl Kernel {
                 cycle,
                 head: source.head,
             }),
-            snapshot: crate::driver::first_snapshot(self, &log, &workspace)?,
+            snapshot: Some(crate::driver::first_snapshot(self, &log, &workspace)?),
             ..RunStarted::clone(&source.started)
         };
         let mut first: Vec<Entry> = vec![started.clone().into()];
@@ -163,7 +163,7 @@ impl Source {
     fn read(run: RunId, reader: &Reader, cycle: u32) -> Result<Self, KernelError> {
         let position = Position::read(run, reader)?;
         let mut source = Self {
-            snapshot: position.started.snapshot.clone(),
+            snapshot: position.started.snapshot_or_why(),
             started: position.started,
             last: None,
             head: Digest::of(b""),

@@ -72,7 +72,7 @@ pub use entry::{
     GateVerdict, KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
     RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings, Settled, Snapshot,
     Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted, UnknownInput,
-    UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
+    UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use fork::{ForkInto, Forked, ForkedFiles};

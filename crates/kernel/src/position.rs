@@ -65,12 +65,15 @@ impl Position {
             run,
             reason: "its journal is empty: it was cut off before it began".to_owned(),
         })?;
-        let Entry::RunStarted(started) = parse(&first).map_err(Stop::from)? else {
+        let Entry::RunStarted(mut started) = parse(&first).map_err(Stop::from)? else {
             return Err(KernelError::NotARun {
                 run,
                 reason: format!("its first entry is a `{}`", first.kind),
             });
         };
+        if started.snapshot.is_none() {
+            started.snapshot = recorded_workspace(reader)?;
+        }
         let mut since = Vec::new();
         let mut last = None;
         for entry in reader.entries_back()? {
@@ -156,8 +159,8 @@ impl Position {
             exposed: self.started.exposed,
             grants: self.started.grants.clone(),
             not_undoable: match &self.started.snapshot {
-                Snapshot::Missing(why) => Some(why.clone()),
-                Snapshot::Blob(_) => None,
+                Some(Snapshot::Missing(why)) => Some(why.clone()),
+                Some(Snapshot::Blob(_)) | None => None,
             },
             ..KernelState::default()
         });
@@ -167,6 +170,19 @@ impl Position {
         }
         state
     }
+}
+
+/// Returns the workspace at the start, if an entry of its own holds it.
+fn recorded_workspace(reader: &Reader) -> Result<Option<Snapshot>, Stop> {
+    for entry in reader.entries(2)? {
+        match parse(&entry?)? {
+            Entry::WorkspaceRecorded(recorded) => return Ok(Some(recorded.snapshot)),
+            // It comes before every effect.
+            other if other.effect().is_some() => break,
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the last `capacity` messages of memory at the end of `last`, with the number of the

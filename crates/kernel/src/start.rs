@@ -8,7 +8,6 @@ use crate::{
     Appended, Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
     ResumeChanges, RunResumed, RunStarted, Settings, Stop,
     before::Before,
-    driver,
     log::Log,
     position::Position,
     redact::Redactor,
@@ -16,8 +15,8 @@ use crate::{
 };
 
 impl Kernel {
-    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet. If
-    /// the process ends before, there is no such run.
+    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet, and
+    /// the workspace has not been read. If the process ends before, there is no such run.
     ///
     /// # Errors
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
@@ -53,7 +52,6 @@ impl Kernel {
         };
         let mut grants = new.grants;
         grants.extend(before.into_iter().flat_map(|before| before.grants));
-        let snapshot = driver::first_snapshot(self, &log, &new.workspace)?;
         let started = RunStarted {
             run: new.id,
             goal: Inline::store(&goal, &log)?,
@@ -82,7 +80,8 @@ impl Kernel {
             model: self.organs().router.name().to_owned(),
             parent: new.parent,
             forked_from: None,
-            snapshot,
+            // The folder may be large: the driver reads it when the run is on disk.
+            snapshot: None,
             cognitive_loop: new.cognitive_loop,
         };
         let writer = log.publish(&[started.clone().into()])?;

@@ -271,6 +271,7 @@ fn the_journal_of_a_small_changeset() {
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
+    workspace.recorded
     1.1 changeset.state looking for the files that the goal is about
     1.2 tool.call rank_files
     1.2 gate.verdict Allow

@@ -227,6 +227,7 @@ fn the_journal_of_a_small_piece_of_work() {
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
+    workspace.recorded
     1.1 phase planning
     1.2 model.call Plan
     1.2 model.reply

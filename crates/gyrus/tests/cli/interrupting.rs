@@ -108,17 +108,48 @@ fn steering_reaches_the_model_and_stays() {
         .says("is over");
 }
 
-/// The process is killed before the first entry, while it looks at what is in the folder.
+/// The process is killed while it reads the folder, which takes much longer than to see that the
+/// run exists.
+#[test]
+fn a_run_that_was_killed_while_it_read_the_folder_is_resumed() {
+    let world = World::new(THREE_STEPS);
+    for number in 0..20_000 {
+        let file = world.path(&format!("work/{number}.txt"));
+        fs::write(file, number.to_string()).unwrap();
+    }
+    let folder = world.path("home/journal/runs");
+    let running = world.start(&world.run_arguments(&[]));
+    while fs::read_dir(&folder).map_or(0, Iterator::count) == 0 {
+        std::thread::yield_now();
+    }
+    running.signal(Signal::KILL);
+    running.end();
+    let kinds = || -> Vec<String> {
+        let entries = world.entries().into_iter();
+        entries.map(|entry| entry.kind().to_owned()).collect()
+    };
+    assert_eq!(kinds(), ["run.started"]);
+    let listed = world.gyrus(&["runs"]).exits(0).out;
+    assert!(listed.contains("parked: its process died"), "{listed}");
+    let said = world.gyrus(&["undo", "last", "--yes"]);
+    assert!(
+        said.err.contains("before the folder had been read"),
+        "{said:?}"
+    );
+    let resumed = world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(resumed.out, "It says hello.\n");
+    let begun: Vec<String> = kinds().into_iter().take(3).collect();
+    assert_eq!(begun, ["run.started", "run.resumed", "workspace.recorded"]);
+    world.replays();
+    world.gyrus(&["runs", "verify", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(world.file("out.txt"), "");
+}
+
+/// The process is killed before the first entry.
 #[test]
 fn a_run_that_was_killed_before_it_began_is_no_run() {
     let world = World::new(THREE_STEPS);
-    for number in 0..3_000 {
-        fs::write(
-            world.path(&format!("work/{number}.txt")),
-            number.to_string(),
-        )
-        .unwrap();
-    }
     let incoming = world.path("home/journal/.incoming");
     let running = world.start(&world.run_arguments(&[]));
     while fs::read_dir(&incoming).map_or(0, Iterator::count) == 0 {

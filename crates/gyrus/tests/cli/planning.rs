@@ -127,6 +127,7 @@ fn the_journal_of_a_small_plan() {
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
+    workspace.recorded
     1.1 task.request bring the notes into order
     1.2 model.call Plan
     1.2 model.reply

@@ -3,7 +3,7 @@
 
 use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin, Text};
 
-use super::{Driver, ending_of};
+use super::{Driver, ending_of, record_workspace};
 use crate::{
     AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, ModelReply,
     RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
@@ -45,6 +45,9 @@ impl Driver {
                 Err(Unrestored::Loop(_)) if !position.dropped.is_empty() && !self.other_code => {}
                 Err(Unrestored::Loop(reason)) => hand_over = Some(reason),
             }
+        }
+        if self.core.started.snapshot.is_none() {
+            record_workspace(&self.core).await?;
         }
         for dropped in &position.dropped {
             count_abandoned(&self.core, &dropped.entries)?;

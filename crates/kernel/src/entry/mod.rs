@@ -25,7 +25,7 @@ pub use other::{
 pub(crate) use run::is_steering;
 pub use run::{
     BudgetWarning, Ending, ForkedFrom, ParentRun, Pins, RunEnded, RunHandedOver, RunParked,
-    RunResumed, RunStarted, Settings, Snapshot, Steered,
+    RunResumed, RunStarted, Settings, Snapshot, Steered, WorkspaceRecorded,
 };
 
 macro_rules! entries {
@@ -122,6 +122,7 @@ pub struct UnreadableEntry {
 
 entries! {
     RunStarted(RunStarted) = "run.started",
+    WorkspaceRecorded(WorkspaceRecorded) = "workspace.recorded",
     RunResumed(RunResumed) = "run.resumed",
     RunHandedOver(RunHandedOver) = "run.handed_over",
     RunParked(RunParked) = "run.parked",
@@ -173,6 +174,7 @@ impl Entry {
             Entry::ChildEnded(body) => Some(&body.effect),
             Entry::Noted { fact, .. } => Some(&fact.effect),
             Entry::RunStarted(_)
+            | Entry::WorkspaceRecorded(_)
             | Entry::RunResumed(_)
             | Entry::RunHandedOver(_)
             | Entry::RunParked(_)

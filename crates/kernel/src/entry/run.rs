@@ -74,7 +74,15 @@ pub struct RunStarted {
     /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
-    /// The workspace at the start.
+    /// The workspace at the start; `None` if it is in a [`WorkspaceRecorded`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
+}
+
+/// The workspace at the start was recorded. It comes before every effect of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceRecorded {
+    /// The workspace.
     pub snapshot: Snapshot,
 }
 
@@ -87,6 +95,14 @@ fn is_default_agent(agent: &str) -> bool {
 }
 
 impl RunStarted {
+    /// Returns the workspace at the start, or the reason why it is not known.
+    pub(crate) fn snapshot_or_why(&self) -> Snapshot {
+        let why = "the run was cut off before the folder had been read";
+        self.snapshot
+            .clone()
+            .unwrap_or_else(|| Snapshot::Missing(why.to_owned()))
+    }
+
     /// Returns the number of messages that the run remembers before its first cycle, including
     /// dropped ones.
     pub(crate) fn memory_next(&self) -> u64 {

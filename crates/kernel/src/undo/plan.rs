@@ -119,7 +119,11 @@ impl Moments {
             match parse(&entry?).map_err(Stop::from)? {
                 Recorded::RunStarted(started) => {
                     workspace.clone_from(&started.workspace);
-                    latest = (started.snapshot.clone(), 0);
+                    latest = (started.snapshot_or_why(), 0);
+                    moments.push(latest.clone());
+                }
+                Recorded::WorkspaceRecorded(recorded) => {
+                    latest = (recorded.snapshot, 0);
                     moments.push(latest.clone());
                 }
                 Recorded::CycleEnded(ended) => {

@@ -152,7 +152,11 @@ fn everything(world: &World) -> RunId {
     log.start(
         run,
         "Compare the sales of January and February, and say what to order.",
-        json!({}),
+        json!({"snapshot": null}),
+    );
+    log.add(
+        "workspace.recorded",
+        json!({"snapshot": {"missing": "not kept"}}),
     );
 
     log.add(

@@ -68,6 +68,8 @@ impl Projection {
     fn known(&mut self, entry: Entry, reader: &Reader) -> Vec<Happening> {
         match entry {
             Entry::RunStarted(started) => vec![run::started(&started, reader)],
+            // It serves undoing and forking, and tells a reader nothing.
+            Entry::WorkspaceRecorded(_) => Vec::new(),
             Entry::RunResumed(resumed) => vec![run::resumed(&resumed)],
             Entry::RunHandedOver(handed) => vec![run::handed_over(handed)],
             Entry::RunParked(parked) => vec![run::parked(&parked)],

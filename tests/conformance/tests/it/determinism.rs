@@ -97,8 +97,10 @@ async fn check(name: &str, scenario: Scenario, kept: Option<usize>, recorded: &s
     );
 }
 
-/// Entries up to the outcome of the first call: start, call, verdict, started, result.
-const ONE_CALL: usize = 5;
+/// Entries before the first effect: the start, and the workspace.
+const START: usize = 2;
+/// Entries up to the outcome of the first call: call, verdict, started, result.
+const ONE_CALL: usize = START + 4;
 
 #[tokio::test]
 async fn reading_the_clock_behind_the_runs_back() {
@@ -131,7 +133,7 @@ async fn reading_the_clock_behind_the_runs_back() {
             Ok(Some("done"))
         })
     });
-    check("clock in a note", in_note, Some(2), "`at`", "`at`").await;
+    check("clock in a note", in_note, Some(START + 1), "`at`", "`at`").await;
 }
 
 #[tokio::test]
@@ -149,7 +151,7 @@ async fn the_order_of_a_hash_map() {
     check(
         "hash map",
         body,
-        Some(1 + 12 * 4),
+        Some(START + 12 * 4),
         "tool.call",
         "calling `put`",
     )
@@ -166,7 +168,7 @@ async fn doing_less_more_or_in_another_order() {
             Ok(Some("done"))
         })
     });
-    let both = Some(1 + 2 * 4);
+    let both = Some(START + 2 * 4);
     check(
         "fewer",
         fewer,
@@ -229,7 +231,7 @@ async fn doing_less_more_or_in_another_order() {
             Ok(Some("done"))
         })
     });
-    check("note", note, Some(2), "\"begun\":0", "\"begun\":").await;
+    check("note", note, Some(START + 1), "\"begun\":0", "\"begun\":").await;
 }
 
 #[tokio::test]
@@ -253,7 +255,7 @@ async fn doing_more_in_a_branch_that_had_ended() {
     check(
         "in a race",
         body,
-        Some(1 + 1 + 4 + 1),
+        Some(START + 1 + 4 + 1),
         "the end of the branch",
         "calling `put`",
     )
@@ -279,7 +281,7 @@ async fn doing_more_in_a_branch_that_had_ended() {
     check(
         "before what follows",
         body,
-        Some(1 + 1 + 4 + 1),
+        Some(START + 1 + 4 + 1),
         "value",
         "calling `put`",
     )

@@ -68,7 +68,8 @@ fn collect(value: &Value, pictures: Pictures, named: &mut Vec<(BlobId, bool)>) {
 pub(super) fn lacks_files(reader: &Reader) -> Result<bool, Failure> {
     for entry in reader.entries(1)? {
         let snapshot = match gyrus_kernel::parse(&entry?) {
-            Ok(Entry::RunStarted(started)) => Some(started.snapshot.clone()),
+            Ok(Entry::RunStarted(started)) => started.snapshot,
+            Ok(Entry::WorkspaceRecorded(recorded)) => Some(recorded.snapshot),
             Ok(Entry::CycleEnded(ended)) => ended.snapshot,
             _ => None,
         };
