@@ -244,6 +244,13 @@ pub(crate) fn ended(
     ephemeral: bool,
     painter: &Painter,
 ) -> Result<Code, Failure> {
+    if let Some(why) = &finished.unsealed {
+        let _ = put(&format!(
+            "the journal is whole, but could not be sealed: {}\n  `gyrus runs verify` would not \
+             notice if its end was lost\n",
+            readable(why)
+        ));
+    }
     let refused = match &finished.ending {
         Ending::Failed { denied, .. } if denied.is_empty() => {
             approvals::denied_by_people(store, finished.run).unwrap_or_default()

@@ -85,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) open_calls: Vec<EffectId>,
     /// Child runs that are being driven.
     pub(crate) open_children: Vec<OpenChild>,
+    /// The reason why the journal of a child run that is over could not be sealed.
+    pub(crate) unsealed: Option<String>,
     /// Requests that were sent and have no reply yet, each as it is recorded if it is interrupted.
     pub(crate) open_asks: Vec<ModelReply>,
 }
@@ -145,6 +147,7 @@ impl Core {
             open_calls: Vec::new(),
             open_asks: Vec::new(),
             open_children: Vec::new(),
+            unsealed: None,
         };
         Self {
             kernel: parts.kernel,

@@ -34,6 +34,9 @@ pub struct Finished {
     pub ending: Ending,
     /// The resources that the run used, earlier processes included.
     pub spent: Spent,
+    /// The reason why the journal of the run, or of one below it, could not be sealed, if it is
+    /// over. A lost end of such a journal goes unnoticed.
+    pub unsealed: Option<String>,
 }
 
 impl Finished {
@@ -316,15 +319,18 @@ impl Driver {
             .into()
         };
         self.core.log.append(last)?;
+        self.core.log.barrier().await?;
+        let mut unsealed = self.core.shared().unsealed.clone();
         if ending.is_final() {
-            self.core.log.seal().await?;
-        } else {
-            self.core.log.barrier().await?;
+            // The run is over with its last entry: without a seal its journal only proves less.
+            let sealed = self.core.log.seal().await;
+            unsealed = sealed.err().map(|error| error.to_string()).or(unsealed);
         }
         Ok(Finished {
             run: self.core.started.run,
             ending,
             spent,
+            unsealed,
         })
     }
 

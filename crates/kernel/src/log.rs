@@ -97,10 +97,7 @@ impl Log {
 
     /// Returns when everything appended so far is on disk, and the journal says that it is finished.
     pub(crate) async fn seal(&self) -> Result<(), Stop> {
-        self.barrier().await?;
-        // The run is over with its last entry: without a seal it only proves less.
-        let _ = self.writer()?.seal().await;
-        Ok(())
+        Ok(self.writer()?.seal().await?)
     }
 
     pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Stop> {

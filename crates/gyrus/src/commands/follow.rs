@@ -101,7 +101,12 @@ async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Fa
     let reader = store.reader(&name)?;
     let last = reader.entries_back()?.next().transpose()?;
     let seq = last.as_ref().map_or(0, |entry| entry.seq);
-    let finished = |ending: Ending, spent| Finished { run, ending, spent };
+    let finished = |ending: Ending, spent| Finished {
+        run,
+        ending,
+        spent,
+        unsealed: None,
+    };
     Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
         Some(Ok(Entry::RunEnded(ended))) => (seq, Some(finished(ended.ending, ended.spent))),
         Some(Ok(Entry::RunParked(parked))) => (seq, Some(finished(parked.ending, parked.spent))),

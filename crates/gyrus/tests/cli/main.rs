@@ -26,6 +26,7 @@ mod committing;
 mod large_folders;
 mod denying;
 mod rights;
+mod sealing;
 mod serving;
 mod staying;
 mod assessing;

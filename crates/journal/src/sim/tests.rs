@@ -232,3 +232,57 @@ fn a_log_appears_with_its_first_entries_and_their_blobs() {
         assert!(absent > 0);
     }
 }
+
+/// A log is sealed, and each call fails in turn, or the power goes at it: it is finished and sealed,
+/// or finished and not yet sealed, and never damaged; what was said to be sealed is.
+#[test]
+fn a_log_is_sealed_or_not_yet_sealed_and_never_damaged() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for fault in [
+        Fault::PowerCut,
+        Fault::Io,
+        Fault::NoSpace,
+        Fault::ShortWrite,
+    ] {
+        let (mut call, mut met) = (0, [0, 0]);
+        loop {
+            call += 1;
+            let (disk, store, name, writer) = written();
+            writer.put_blob(&[7; 700]).unwrap();
+            append(&writer).unwrap();
+            writer.barrier_blocking().unwrap();
+            disk.fail_at(disk.calls() + call, fault);
+            let sealed = runtime.block_on(writer.seal());
+            let over = disk.fired() == 0;
+            drop((writer, store));
+            let crashed = (0..20).map(|seed| disk.crash(seed));
+            for after in crashed.chain([disk.kill()]) {
+                let store = Store::open_on(Arc::new(after), Path::new("/home")).unwrap();
+                let found = store.verify(&name).unwrap();
+                assert_eq!(
+                    (found.entries, found.blobs, found.tail),
+                    (4, 1, None),
+                    "{fault:?} at call {call}"
+                );
+                assert!(
+                    found.is_sealed || sealed.is_err(),
+                    "{fault:?} at call {call}: what was sealed is not"
+                );
+                met[usize::from(found.is_sealed)] += 1;
+                // It can be sealed again, whatever the failed attempt left behind.
+                let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+                runtime.block_on(writer.seal()).unwrap();
+                drop(writer);
+                assert!(store.verify(&name).unwrap().is_sealed);
+            }
+            if over {
+                // A short write is repeated, and every other fault can leave the log unsealed.
+                let unsealed = fault != Fault::ShortWrite;
+                assert_eq!((call > 5, met[0] > 0, met[1] > 0), (true, unsealed, true));
+                break;
+            }
+        }
+    }
+}

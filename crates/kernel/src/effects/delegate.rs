@@ -284,6 +284,9 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
     };
     let ready = ready.under(core.account.clone(), core.controls.clone());
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;
+    if finished.unsealed.is_some() {
+        core.shared().unsealed = finished.unsealed;
+    }
     let ended = self::position(kernel, child).map_err(failed)?;
     let children = ended.map_or(0, |position| position.children());
     Ok((finished.ending, finished.spent, children))
