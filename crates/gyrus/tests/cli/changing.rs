@@ -618,14 +618,16 @@ fn cut_off_in_the_middle_of_applying_the_tree_is_whole() {
             }
             "stop" => {
                 world.gyrus(&["stop", "last"]).exits(0);
-                running.end().exits(4);
+                let said = running.end().exits(4);
+                said.says("IDLE: the run stopped in APPLYING_CHANGESET");
                 is_as_before();
             }
             _ => {
                 running.signal(Signal::INT);
                 running.hears("finishing what is in progress");
                 running.signal(Signal::INT);
-                running.end().exits(130);
+                let said = running.end().exits(130);
+                said.says("IDLE: the run stopped in APPLYING_CHANGESET");
                 is_as_before();
             }
         }
@@ -660,8 +662,16 @@ fn a_stopped_run_goes_on_in_the_state_that_it_was_in() {
     let running = world.start(&arguments);
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     world.gyrus(&["stop", "last"]).exits(0);
-    running.end().exits(4);
-    resume(&world).exits(5);
+    let state = "AWAITING_PROPOSAL_APPROVAL";
+    let said = running.end().exits(4);
+    said.says(&format!("IDLE: the run stopped in {state}"));
+    let said = resume(&world)
+        .exits(5)
+        .says(&format!("{state}: taken up again"));
+    assert!(
+        !said.err.contains("IDLE"),
+        "it waits in that state: {said:?}"
+    );
     assert_eq!(events(&world)[3..], ["proposal:ready"]);
     world.gyrus(&["approve", "last"]).exits(0);
     resume(&world).exits(0);
@@ -670,4 +680,27 @@ fn a_stopped_run_goes_on_in_the_state_that_it_was_in() {
         ["user:approve:proposal (tester)", "applied"]
     );
     world.replays();
+}
+
+/// A limit and a model that repeats itself leave no changeset in progress, and the run goes on where
+/// it was; giving it up ends it there.
+#[test]
+fn a_limit_and_being_stuck_lead_back_to_idle() {
+    let look = "[[reply]]\npurpose = \"plan\"\ntext = \"Again.\"\n\
+                calls = [{ tool = \"list\", arguments = { path = \"src\" } }]\n";
+    let looks: Vec<_> = std::iter::repeat_n(look.to_owned(), 12).collect();
+    let idle = "IDLE: the run stopped in PLANNING_WITH_CONTEXT";
+    let world = world(&looks);
+    let limited = run(&world, &["--review", "none", "--max-steps", "2"]).exits(3);
+    limited.says(idle);
+    let resumed = world
+        .gyrus(&["resume", "last", "--max-steps", "50"])
+        .exits(6);
+    let resumed = resumed
+        .says("PLANNING_WITH_CONTEXT: taken up again")
+        .says(idle);
+    assert!(!resumed.err.contains("CURATING_CONTEXT"), "{}", resumed.err);
+    world.gyrus(&["abandon", "last"]).exits(0);
+    let shown = world.gyrus(&["show", "last"]).exits(0).out;
+    assert_eq!(shown.matches("IDLE: the run stopped").count(), 2, "{shown}");
 }

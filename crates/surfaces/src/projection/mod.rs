@@ -12,6 +12,7 @@ mod model;
 mod call;
 mod effects;
 mod facts;
+mod changeset;
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ use gyrus_contract::EffectId;
 use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::Entry;
 
+use self::changeset::ChangesetFold;
 pub use self::effects::limits;
 pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
 pub use self::patch::{is_patch, patch_lines};
@@ -32,6 +34,7 @@ pub struct Projection {
     called: BTreeSet<String>,
     /// A person changed the plan that comes into force next.
     is_edited: bool,
+    changeset: ChangesetFold,
 }
 
 impl Projection {
@@ -50,6 +53,7 @@ impl Projection {
         };
         let effect = parsed.effect().cloned();
         let ends_step = matches!(parsed, Entry::CycleEnded(_) | Entry::CycleDropped(_));
+        self.changeset.prepare(entry, reader);
         let mut happenings = self.known(parsed, reader);
         for happening in &mut happenings {
             happening.seq = entry.seq;
@@ -70,10 +74,19 @@ impl Projection {
             Entry::RunStarted(started) => vec![run::started(&started, reader)],
             // It serves undoing and forking, and tells a reader nothing.
             Entry::WorkspaceRecorded(_) => Vec::new(),
-            Entry::RunResumed(resumed) => vec![run::resumed(&resumed)],
+            Entry::RunResumed(resumed) => {
+                let told = [Some(run::resumed(&resumed)), self.changeset.resumed()];
+                told.into_iter().flatten().collect()
+            }
             Entry::RunHandedOver(handed) => vec![run::handed_over(handed)],
-            Entry::RunParked(parked) => vec![run::parked(&parked)],
-            Entry::RunEnded(ended) => vec![run::ended(&ended)],
+            Entry::RunParked(parked) => {
+                let state = self.changeset.stopped(&parked.ending);
+                state.into_iter().chain([run::parked(&parked)]).collect()
+            }
+            Entry::RunEnded(ended) => {
+                let state = self.changeset.stopped(&ended.ending);
+                state.into_iter().chain([run::ended(&ended)]).collect()
+            }
             Entry::CycleEnded(ended) => {
                 let mut happenings = model::told(&ended.appended, &self.called);
                 happenings.push(run::step_ended(&ended));
@@ -109,7 +122,9 @@ impl Projection {
             Entry::ChildEnded(child) => vec![effects::child_ended(&child)],
             Entry::Noted { kind, fact, .. } => {
                 let mut happening = facts::fact(&kind, &fact.fact);
-                if kind == "plan.edited" {
+                if kind == "changeset.state" {
+                    self.changeset.recorded(&fact.fact);
+                } else if kind == "plan.edited" {
                     self.is_edited = true;
                 } else if kind == "task.plan" && std::mem::take(&mut self.is_edited) {
                     happening.subject = Subject::Person;
