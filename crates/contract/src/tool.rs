@@ -108,6 +108,12 @@ pub trait Site: Send + Sync {
 
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Whether the command that ran changed nothing in the workspace yet: what it wrote follows if
+    /// the call succeeds, and is discarded if it fails.
+    fn changes_follow(&self) -> bool {
+        false
+    }
 }
 
 /// A file that a call left behind for a person.

@@ -95,6 +95,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) current: Option<CallLayer>,
+    /// Whether the changes in it are discarded if the call fails.
+    pub(crate) is_conditional: bool,
     /// The reason why commands cannot have a layer here.
     pub(crate) refused: Option<String>,
     /// Whether files can be renamed from the run's folder into the workspace, if that is known.

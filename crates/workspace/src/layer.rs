@@ -183,6 +183,23 @@ impl CallLayer {
             .saturating_add(data.ctime_nsec()))
     }
 
+    /// Records that its command begins now: what changed in the folder until now is no change by
+    /// somebody else. Creating the layer does the same.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn begin(&self) -> Result<(), LayerError> {
+        let path = self.folder.join(BEGAN);
+        fs::write(&path, "").map_err(|source| LayerError::File { path, source })
+    }
+
+    /// Whether a command has had the layer over the workspace.
+    #[must_use]
+    pub fn was_mounted(&self) -> bool {
+        // The kernel makes this folder when it mounts an overlay.
+        self.work().join("work").exists()
+    }
+
     /// Removes the layer with its contents.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub(super) fn layer(layer: &Layer) -> io::Result<(OwnedFd, File)> {
     if !geteuid().is_root() {
         // Its marks on files are then such that a user may make.
         fsconfig_set_flag(&system, c"userxattr")?;
-    } else if layer.required {
+    } else {
         // Each change is then whole in the upper folder. An ordinary user's overlays have neither.
         for option in [c"redirect_dir", c"metacopy"] {
             fsconfig_set_string(&system, option, c"off")?;

@@ -12,7 +12,7 @@ use crate::{
     support::{Said, World},
 };
 
-const GOAL: &str = "call Point Vertex everywhere";
+pub(crate) const GOAL: &str = "call Point Vertex everywhere";
 
 /// Reply of the model when the run is over.
 const LEARNED: &str = "[[reply]]\npurpose = \"reflect\"\n\
@@ -603,13 +603,12 @@ fn cut_off_in_the_middle_of_applying_the_tree_is_whole() {
         let again = || propose(&renames(&[]), "");
         let world = world(&[again(), again()]);
         let mut before = tree(&world.work());
-        before.insert("begun.txt".to_owned(), b"begun\n".to_vec());
         let is_as_before = || assert_eq!(tree(&world.work()), before, "{how}");
         let place = ["run", GOAL, "--approve", "auto", "--workdir", "."];
         let review = ["--review", "none", "--verify", LASTING];
         let arguments = [&place[..], &review, &["--loop", "changeset"]].concat();
         let mut running = world.start(&arguments);
-        world.wait_for_file("begun.txt", "begun");
+        world.wait_for_layer("begun.txt");
         assert!(world.file(&shape(7)).contains("Vertex {"), "{how}");
         match how {
             "kill" => {
@@ -636,6 +635,7 @@ fn cut_off_in_the_middle_of_applying_the_tree_is_whole() {
         assert_eq!(events(&world).last().unwrap(), "applied", "{how}");
         let mut after = tree(&world.work());
         assert_eq!(after.remove("notes/go"), Some(Vec::new()), "{how}");
+        before.insert("begun.txt".to_owned(), b"begun\n".to_vec());
         let names = |tree: &BTreeMap<String, Vec<u8>>| tree.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&after), names(&before), "{how}");
         assert!(world.file("src/lib.rs").contains("Vertex"), "{how}");
@@ -703,4 +703,54 @@ fn a_limit_and_being_stuck_lead_back_to_idle() {
     world.gyrus(&["abandon", "last"]).exits(0);
     let shown = world.gyrus(&["show", "last"]).exits(0).out;
     assert_eq!(shown.matches("IDLE: the run stopped").count(), 2, "{shown}");
+}
+
+/// Writes over a file of the changeset and beside it, removes a file, and succeeds when shape 4 is
+/// renamed as well.
+const WRITES: &str = "echo formatted > src/lib.rs; echo x > new.txt; mkdir made; echo y > made/y; \
+                      rm notes/lunch.txt; grep -q Vertex src/shape_4.rs";
+
+/// A verify command fails, and what it wrote goes with the changeset; it succeeds, and that stays with
+/// it.
+#[test]
+fn what_a_failing_verify_command_wrote_is_put_back() {
+    let again = || propose(&renames(&[4]), "");
+    let world = world(&[again(), again(), again(), again()]);
+    let before = tree(&world.work());
+    let said = run(&world, &["--review", "none", "--verify", WRITES]).exits(1);
+    let whole = "all files of the changeset are as they were before\n";
+    assert!(said.err.contains(whole), "{}", said.err);
+    assert_eq!(tree(&world.work()), before);
+    world.replays();
+
+    let world = self::world(&[again(), propose(&renames(&[]), "")]);
+    run(&world, &["--review", "none", "--verify", WRITES]).exits(0);
+    assert_eq!(world.file("src/lib.rs"), "formatted\n");
+    assert_eq!(world.file("made/y"), "y\n");
+    assert!(!world.work().join("notes/lunch.txt").exists());
+    world.replays();
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(tree(&world.work()), before);
+}
+
+/// A person writes while the verify command runs: that stays theirs, and is named.
+#[test]
+fn what_a_person_writes_during_a_failing_verify_command_is_kept() {
+    let lasts = "echo x > new.txt; until grep -q go notes/lunch.txt; do sleep 0.01; done; false";
+    let gives_up = turn("finish", &json!({"reached": false, "answer": "no"}), "");
+    let world = world(&[propose(&renames(&[]), ""), gives_up]);
+    let mut before = tree(&world.work());
+    let place = ["run", GOAL, "--approve", "auto", "--workdir", "."];
+    let review = ["--review", "none", "--verify", lasts];
+    let running = world.start(&[&place[..], &review].concat());
+    world.wait_for_layer("new.txt");
+    fs::write(world.work().join(shape(7)), "mine\n").unwrap();
+    fs::write(world.work().join("notes/lunch.txt"), "go out\n").unwrap();
+    let said = running.end().exits(1);
+    let kept = "what was written over them meanwhile is in `.gyrus-kept-1`\n";
+    assert!(said.err.contains(kept), "{}", said.err);
+    let mut after = tree(&world.work());
+    after.retain(|name, content| !(name.starts_with(".gyrus-kept-1/") && content == b"mine\n"));
+    before.insert("notes/lunch.txt".to_owned(), b"go out\n".to_vec());
+    assert_eq!(after, before);
 }

@@ -139,34 +139,12 @@ fn control_files_wait_for_a_yes() {
     is_as_before(&world);
 }
 
-/// Waits until a command has made the file `mark` in its layer.
-fn wait_for_mark(world: &World) {
-    let is_marked = || {
-        let mut folders = vec![world.path("home")];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    folders.push(entry.path());
-                } else if entry.file_name() == "mark" {
-                    return true;
-                }
-            }
-        }
-        false
-    };
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while !is_marked() {
-        assert!(std::time::Instant::now() < until);
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_run_that_was_killed_applies_what_its_command_did_when_it_is_taken_up() {
     let world = world(RUNS_CODE, &format!("{CODE}; echo done > mark; sleep 60"));
     let running = world.start(&["run", "go"]);
     world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
-    wait_for_mark(&world);
+    world.wait_for_layer("mark");
     assert_eq!(world.file("changed"), "one\n");
     running.signal(Signal::KILL);
     running.end();
@@ -187,7 +165,7 @@ fn what_a_person_changes_meanwhile_stays() {
     );
     let running = world.start(&["run", "go"]);
     // Before, it would be as the command found it.
-    wait_for_mark(&world);
+    world.wait_for_layer("mark");
     fs::write(world.work().join("changed"), "of a person\n").unwrap();
     fs::write(world.work().join("old/go"), "").unwrap();
     let said = running.end();

@@ -10,6 +10,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    changing::{self, GOAL, propose, renames, shape},
     refusing::refuse,
     support::{Said, World, said},
 };
@@ -194,4 +195,18 @@ fn commands_work_and_reach_nothing_outside() {
         line == b"sleep\x004715\0"
     });
     assert_eq!(left.count(), 0);
+}
+
+/// Without layers a verify command changes the folder itself, and that is said.
+#[test]
+fn what_a_failing_verify_command_wrote_is_still_there_and_said_to_be() {
+    let again = || propose(&renames(&[]), "");
+    let world = changing::world(&[again(), again(), again(), again()]);
+    let verify = "echo x > new.txt; false";
+    let arguments = ["run", GOAL, "--approve", "auto", "--review", "none"];
+    let said = refused(&world, &[&arguments[..], &["--verify", verify]].concat()).exits(1);
+    let left = "and other files that the command wrote are still there";
+    assert!(said.err.contains(left), "{}", said.err);
+    assert_eq!(world.file("new.txt"), "x\n");
+    assert!(world.file(&shape(7)).contains("Point {"));
 }

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gyrus_contract::RunId;
@@ -214,6 +214,29 @@ impl World {
                 changes.changed().await;
             }
         });
+    }
+
+    /// Waits until a command has made a file of this name in its layer, which cannot be watched
+    /// before it is there.
+    pub(crate) fn wait_for_layer(&self, name: &str) {
+        let is_made = || {
+            let mut folders = vec![self.path("home")];
+            while let Some(folder) = folders.pop() {
+                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        folders.push(entry.path());
+                    } else if entry.file_name() == name {
+                        return true;
+                    }
+                }
+            }
+            false
+        };
+        let until = Instant::now() + TIMEOUT;
+        while !is_made() {
+            assert!(Instant::now() < until, "`{name}` is in no layer");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Replaces what differs from test to test: ids, folders, times, tokens.

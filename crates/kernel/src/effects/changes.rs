@@ -103,8 +103,13 @@ pub(super) fn end(
         _ => repositories::Ended::default(),
     };
     let changed = match layers::take(core) {
-        Some(layer) => of_layer(core, &layer)?,
-        None => take_back(core, effect)?,
+        Some(layer) if layers::are_used(core) => of_layer(core, &layer)?,
+        // The next snapshot holds what it changed.
+        Some(layer) if layer.was_mounted() => ChangedFiles {
+            kept: None,
+            ..of_layer(core, &layer)?
+        },
+        Some(_) | None => take_back(core, effect)?,
     };
     began.remove(place);
     judge(core, carried, changed)
@@ -118,7 +123,13 @@ pub(super) fn end_of_the_dead(
 ) -> Result<JudgedChanges, Stop> {
     let carried = core.repositories().end(&facts(core));
     let changed = match (before, layers::of_the_dead(core, effect)) {
-        (Some(before), _) => {
+        (Some(before), layer) => {
+            // Its changes count if they were being moved, for then the call had succeeded.
+            if let Some(layer) = layer
+                && layers::recover(&layer)?.is_none()
+            {
+                let _ = layer.remove();
+            }
             go_on_from(core, before)?;
             take_back(core, effect)?
         }

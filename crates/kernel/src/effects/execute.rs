@@ -125,6 +125,10 @@ impl Site for CallSite<'_> {
         }
     }
 
+    fn changes_follow(&self) -> bool {
+        layers::changes_follow(self.core)
+    }
+
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
         let keeper = self
             .keeper
@@ -153,6 +157,7 @@ impl Site for CallSite<'_> {
                 return Err(KeeperError::Keeper { reason });
             };
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
+            layers::command_begins(self.core);
             let _mode = KeptMode::of(&self.core.started.workspace);
             let ran = destinations.run(keeper, command, &containment).await;
             let outcome = ran.map(|(outcome, keeper)| {
@@ -274,14 +279,14 @@ pub(super) async fn start(
         None
     };
     let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
-    let before = if !changes::are_judged(&**tool, &resolved) {
-        None
-    } else {
+    let mut before = None;
+    if changes::are_judged(&**tool, &resolved) {
         match changes::begin(core, effect) {
-            Ok(before) => before,
+            Ok(snapshot) => before = snapshot,
             Err(error) => return Ok(refused(core, effect, error.handled()?)),
         }
-    };
+        layers::make_conditional(core, effect, tool.spec());
+    }
     let containment = containment(core, &resolved, tool.spec());
     let keeper = match keeper_for(core, &**tool, containment.as_ref()) {
         Ok(keeper) => keeper,
@@ -330,6 +335,7 @@ fn not_run(
     error: &KeeperError,
     copies: Option<Copies>,
 ) -> Result<ToolResulted, Stop> {
+    layers::discard(core);
     let changed = changes::end(core, effect, copies)?;
     let text = format!("the command was not run: {error}{}", changed.told());
     Ok(refused(core, effect, text))
@@ -343,6 +349,9 @@ fn done(
     took_ms: u64,
     copies: Option<Copies>,
 ) -> Result<ToolResulted, Stop> {
+    if output.is_error {
+        layers::discard(core);
+    }
     let changed = changes::end(core, effect, copies)?;
     output.text.push_str(&changed.told());
     let outcome = resulted(core, effect, Settled::Done, output, took_ms)?;
@@ -382,6 +391,7 @@ async fn cut_off_by_person(
     if let Some(keeper) = keeper {
         wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
     }
+    layers::discard(core);
     let changed = changes::end(core, effect, copies)?;
     let text = "a person cut this call off; it may have done part of its work";
     let output = ToolOutput {

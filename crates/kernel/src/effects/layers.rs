@@ -69,9 +69,53 @@ pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
     }
 }
 
+/// Makes the layer of a call conditional if the call changes files and starts a command to verify
+/// that: the changes of the command count if the call succeeds. In a folder that is not too large
+/// for snapshots the command has a layer where that is possible; otherwise it changes the workspace
+/// itself.
+pub(super) fn make_conditional(core: &Core, effect: &EffectId, spec: &ToolSpec) {
+    let changes_files = |touch: &Touch| touch.paths().is_some_and(|paths| paths.is_changed);
+    if !spec.touches(Touch::starts_processes) || !spec.touches(changes_files) {
+        return;
+    }
+    let folder = new_folder(core, effect);
+    let mut layers = core.layers();
+    if layers.current.is_none() && layers.refused.is_none() {
+        layers.current = CallLayer::create(&folder, &core.started.workspace).ok();
+    }
+    layers.is_conditional = layers.current.is_some();
+}
+
+/// Records that the command of the call in progress begins, so that files which the call itself
+/// changed until now are not taken for somebody else's.
+pub(super) fn command_begins(core: &Core) {
+    if let Some(layer) = &core.layers().current {
+        // Otherwise those files stay as the call left them, and the outcome says so.
+        let _ = layer.begin();
+    }
+}
+
+/// Whether the command of the call in progress ran in a conditional layer.
+pub(super) fn changes_follow(core: &Core) -> bool {
+    let layers = core.layers();
+    let current = layers.current.as_ref();
+    layers.is_conditional && current.is_some_and(CallLayer::was_mounted)
+}
+
+/// Discards the layer of a call that failed, if it is conditional.
+pub(super) fn discard(core: &Core) {
+    if std::mem::take(&mut core.layers().is_conditional)
+        && let Some(layer) = take(core)
+    {
+        // What cannot be removed now is removed with the run.
+        let _ = layer.remove();
+    }
+}
+
 /// Mounts the layer over the workspace for a command, where it could change it.
 pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
     let workspace = &core.started.workspace;
+    let required = are_used(core);
     let layers = core.layers();
     let Some(layer) = &layers.current else {
         return;
@@ -80,12 +124,12 @@ pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
         // Paths with a rule of their own below the workspace would be the real ones.
         containment
             .writable
-            .retain(|folder| !folder.starts_with(workspace));
+            .retain(|folder| !folder.starts_with(workspace) || (!required && folder == workspace));
         containment.layered.push(gyrus_contract::Layer {
             lower: workspace.clone(),
             upper: layer.upper(),
             work: layer.work(),
-            required: true,
+            required,
         });
     }
 }
@@ -132,15 +176,18 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
 
 /// Records that a command could not have its layer.
 pub(super) fn refuse(core: &Core, why: &str) {
+    let required = are_used(core);
     let mut layers = core.layers();
-    if layers.current.is_some() {
+    if required && layers.current.is_some() {
         layers.refused = Some(why.to_owned());
     }
 }
 
 /// Takes the layer of the command that has ended; `None` if it had none.
 pub(super) fn take(core: &Core) -> Option<CallLayer> {
-    core.layers().current.take()
+    let mut layers = core.layers();
+    layers.is_conditional = false;
+    layers.current.take()
 }
 
 /// Returns the layer of an earlier process's call.

@@ -104,7 +104,12 @@ impl TypedTool for ApplyChangeset {
         if verified {
             settle(applied, &changes, &format!("\nverified:\n{words}"))
         } else {
-            Ok(given_back(applied, &words))
+            let beside = if site.changes_follow() {
+                ""
+            } else {
+                ", and other files that the command wrote are still there"
+            };
+            Ok(given_back(applied, beside, &words))
         }
     }
 
@@ -147,18 +152,17 @@ fn settle(
     }
 }
 
-/// Restores the files after the verify command failed or could not be run.
-fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
+/// Restores the files after the verify command failed or could not be run. `beside` tells of the
+/// command's other files.
+fn given_back(applied: Option<Applied<'_>>, beside: &str, words: &str) -> ToolOutput {
     // The effects of the command itself are unknown.
     let mut verdict = ActionVerdict::CannotTell;
     let outcome = match applied.map(Applied::give_back) {
         None => "the files were like this before, and nothing was changed".to_owned(),
-        Some(Ok(None)) => "all files of the changeset are as they were before, and other files \
-                            that the command wrote are still there"
-            .to_owned(),
+        Some(Ok(None)) => format!("all files of the changeset are as they were before{beside}"),
         Some(Ok(Some(kept))) => format!(
-            "all files of the changeset are as they were before; what the command wrote over them is \
-             in `{}`, and other files that it wrote are still there",
+            "all files of the changeset are as they were before; what was written over them \
+             meanwhile is in `{}`{beside}",
             kept.display()
         ),
         Some(Err(error)) => {

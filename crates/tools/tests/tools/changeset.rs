@@ -89,8 +89,8 @@ fn a_verify_command_that_is_killed_at_its_limit_takes_everything_back() {
     let output = world.call(&tool(), json!({"changes": changes(), "verify": line}));
     assert!(output.is_error && output.text.contains("timed out"));
     assert_eq!(output.verdict, ActionVerdict::CannotTell);
-    let said = "all files of the changeset are as they were before; what the command wrote over \
-                them is in `.gyrus-kept-1`";
+    let said = "all files of the changeset are as they were before; what was written over them \
+                meanwhile is in `.gyrus-kept-1`, and other files that the command wrote are still there";
     assert!(output.text.contains(said), "{}", output.text);
     assert_eq!(world.names(), [".gyrus-kept-1", "a", "b"]);
     assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "old a\n");
