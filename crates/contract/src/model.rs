@@ -1,6 +1,6 @@
 //! Models: the prompt, the reply, and the choice of a model for each question.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -248,6 +248,9 @@ impl ModelError {
 /// that charge most.
 pub const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
 
+/// Maximum time for which a model may say nothing, unless it says otherwise.
+pub const MAX_SILENCE: Duration = Duration::from_secs(2 * 60);
+
 /// A model of a provider.
 pub trait Model: Send + Sync {
     /// Returns the name as `provider/model`, as a person names it and a journal records it.
@@ -265,6 +268,12 @@ pub trait Model: Send + Sync {
     /// Returns the number of tokens that a reservation counts for a picture.
     fn image_tokens(&self, _image: &Image) -> u64 {
         DEFAULT_IMAGE_TOKENS
+    }
+
+    /// Returns the maximum time for which it may say nothing before it begins a reply, over all
+    /// attempts at one question.
+    fn max_silence(&self) -> Duration {
+        MAX_SILENCE
     }
 
     /// Sends the prompt once and returns the reply. `deltas` receives the pieces of the reply while

@@ -3,6 +3,8 @@
 //! A [`Protocol`] says what differs: the address and its headers, the form of the body, the meaning
 //! of the stream and of refusals. It reaches nothing by itself.
 
+use std::time::Duration;
+
 use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -129,6 +131,10 @@ impl<P: Protocol> Model for Client<P> {
 
     fn image_tokens(&self, image: &Image) -> u64 {
         self.connection.facts.image_tokens(image)
+    }
+
+    fn max_silence(&self) -> Duration {
+        self.endpoint.start_limit
     }
 
     fn reply<'a>(

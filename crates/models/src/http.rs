@@ -10,15 +10,15 @@
 
 use std::time::Duration;
 
-use gyrus_contract::{Delta, ModelError, Reply};
-use gyrus_net::{causes, client_builder};
+use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
+use gyrus_net::{causes, client_builder, is_loopback_host};
 use jiff::Timestamp;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Connection,
@@ -29,9 +29,13 @@ use crate::{
 /// Time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum silence of the provider: before it answers, and between two pieces of its answer. As long
-/// as the kernel spends on a question that nobody answers, so that silence is not tried again.
-const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
+/// Maximum silence of the provider: before its reply begins, and between two pieces of it. As long as
+/// the kernel spends on a question that nobody answers, so that silence is not tried again.
+const SILENCE_LIMIT: Duration = MAX_SILENCE;
+
+/// The same for a provider on this machine before its reply begins: it may have to load a model, or
+/// to read a long prompt on a slow processor.
+const LOCAL_START_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum duration of one reply from its first byte on, even if data keeps arriving.
 const REPLY_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
@@ -107,6 +111,8 @@ pub(crate) struct Endpoint {
     headers: HeaderMap,
     key: Option<String>,
     classify: fn(&Refusal<'_>) -> ModelError,
+    /// Maximum silence before a reply begins.
+    pub(crate) start_limit: Duration,
 }
 
 impl Endpoint {
@@ -143,6 +149,7 @@ impl Endpoint {
         Ok(Self {
             client,
             base_url,
+            start_limit: start_limit(&address),
             address,
             headers,
             key,
@@ -200,7 +207,12 @@ impl Endpoint {
 
     async fn look_up(&self, request: RequestBuilder) -> Result<Value, ModelError> {
         let answer = async {
-            let response = self.send(request.headers(self.headers.clone())).await?;
+            let start = Start {
+                until: Instant::now() + SILENCE_LIMIT,
+                limit: SILENCE_LIMIT,
+            };
+            let request = request.headers(self.headers.clone());
+            let response = self.send(request, &start).await?;
             let body = start_of_body(response, MAX_LOOK_UP_BYTES).await;
             serde_json::from_str(&body).map_err(|_| not_what_was_asked("JSON", &body))
         };
@@ -221,7 +233,11 @@ impl Endpoint {
         reader: R,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let response = self.send(request).await?;
+        let start = Start {
+            until: Instant::now() + self.start_limit,
+            limit: self.start_limit,
+        };
+        let response = self.send(request, &start).await?;
         let content_type = R::FORMAT.content_type();
         let is_stream = |value: &HeaderValue| {
             let value = value.as_bytes().to_ascii_lowercase();
@@ -231,7 +247,7 @@ impl Endpoint {
             let start = start_of_body(response, MAX_ERROR_BYTES).await;
             return Err(not_what_was_asked(content_type, &start));
         }
-        let receiving = receive(response, reader, deltas);
+        let receiving = receive(response, reader, deltas, &start);
         match timeout(REPLY_LIMIT, receiving).await {
             Ok(reply) => reply,
             Err(_) => Err(bad(format!(
@@ -241,9 +257,9 @@ impl Endpoint {
         }
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, ModelError> {
-        let response = match timeout(SILENCE_LIMIT, request.send()).await {
-            Err(_) => return Err(silence()),
+    async fn send(&self, request: RequestBuilder, start: &Start) -> Result<Response, ModelError> {
+        let response = match timeout_at(start.until, request.send()).await {
+            Err(_) => return Err(silence(start.limit)),
             Ok(Err(error)) => {
                 return Err(ModelError::Network {
                     message: in_words(&error),
@@ -297,12 +313,15 @@ async fn receive(
     mut response: Response,
     reader: impl ReplyReader,
     deltas: &mut (dyn FnMut(Delta) + Send),
+    start: &Start,
 ) -> Result<Reply, ModelError> {
     let mut stream = Stream::new(reader);
     let mut received = 0;
+    let mut has_begun = false;
+    let (mut until, mut limit) = (start.until, start.limit);
     loop {
-        let bytes = match timeout(SILENCE_LIMIT, response.chunk()).await {
-            Err(_) => return Err(silence()),
+        let bytes = match timeout_at(until, response.chunk()).await {
+            Err(_) => return Err(silence(limit)),
             Ok(Err(error)) => return Err(stream.broken_off(&in_words(&error))),
             Ok(Ok(None)) => return stream.end(),
             Ok(Ok(Some(bytes))) => bytes,
@@ -312,8 +331,17 @@ async fn receive(
             let message = format!("the stream is longer than {MAX_WIRE_BYTES} bytes");
             return Err(bad(message));
         }
-        if let Some(reply) = stream.push(&bytes, deltas)? {
+        let mut hear = |delta| {
+            has_begun = true;
+            deltas(delta);
+        };
+        if let Some(reply) = stream.push(&bytes, &mut hear)? {
             return Ok(reply);
+        }
+        let next = Instant::now() + SILENCE_LIMIT;
+        // A sign of life is not the beginning of a reply.
+        if has_begun || next > start.until {
+            (until, limit) = (next, SILENCE_LIMIT);
         }
     }
 }
@@ -337,8 +365,22 @@ fn not_what_was_asked(wanted: &str, body: &str) -> ModelError {
     ))
 }
 
-fn silence() -> ModelError {
-    let minutes = SILENCE_LIMIT.as_secs() / 60;
+/// The time within which a reply has to begin.
+struct Start {
+    until: Instant,
+    limit: Duration,
+}
+
+/// Returns the maximum silence of the provider at this address before a reply begins.
+fn start_limit(address: &Url) -> Duration {
+    match address.host_str() {
+        Some(host) if is_loopback_host(host) => LOCAL_START_LIMIT,
+        Some(_) | None => SILENCE_LIMIT,
+    }
+}
+
+fn silence(limit: Duration) -> ModelError {
+    let minutes = limit.as_secs() / 60;
     ModelError::Network {
         message: format!("the provider was silent for {minutes} minutes"),
     }

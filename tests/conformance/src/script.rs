@@ -10,11 +10,12 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use gyrus_contract::{
-    Boxed, Delta, Message, Model, ModelError, Origin, Part, Price, Prompt, Purpose, Reply, Role,
-    StopReason, Text, ToolCall, ToolResult, Usage,
+    Boxed, Delta, MAX_SILENCE, Message, Model, ModelError, Origin, Part, Price, Prompt, Purpose,
+    Reply, Role, StopReason, Text, ToolCall, ToolResult, Usage,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -43,7 +44,7 @@ pub struct Turn {
     usage: Option<Usage>,
     cut: bool,
     hangs: bool,
-    silent: bool,
+    silent: Option<Duration>,
 }
 
 impl Turn {
@@ -55,7 +56,7 @@ impl Turn {
             usage: Some(USAGE),
             cut: false,
             hangs: false,
-            silent: false,
+            silent: None,
         }
     }
 
@@ -121,8 +122,14 @@ impl Turn {
 
     /// The provider says nothing until the attempt is given up.
     #[must_use]
-    pub fn silent(mut self) -> Self {
-        self.silent = true;
+    pub fn silent(self) -> Self {
+        self.silent_for(MAX_SILENCE)
+    }
+
+    /// The provider says nothing for so long, and then the attempt fails.
+    #[must_use]
+    pub fn silent_for(mut self, time: Duration) -> Self {
+        self.silent = Some(time);
         self
     }
 
@@ -393,8 +400,8 @@ impl Model for Scripted {
             if let Some(error) = self.next_error(prompt, &turn) {
                 return Err(error);
             }
-            if turn.silent {
-                tokio::time::sleep(gyrus_kernel::MAX_SILENCE).await;
+            if let Some(time) = turn.silent {
+                tokio::time::sleep(time).await;
                 return Err(ModelError::Network {
                     message: "the provider was silent".to_owned(),
                 });

@@ -11,7 +11,10 @@ use gyrus_contract::{
     Purpose, Reply, Router, Text,
 };
 
-use super::request::{Ask, Request};
+use super::{
+    request::{Ask, Request},
+    silence::Silence,
+};
 use crate::{
     Appended, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
     OUTPUT_FLOOR, Steered, Stop,
@@ -25,10 +28,6 @@ use crate::{
 
 /// Maximum number of attempts before the run parks.
 pub const MAX_ATTEMPTS: u32 = 4;
-
-/// Maximum time for one question to one model in attempts that end with a network error, such as
-/// silence. Once it has passed, no further attempt begins.
-pub const MAX_SILENCE: Duration = Duration::from_secs(2 * 60);
 
 /// The wait before the second attempt; each further one is twice as long.
 pub(crate) const FIRST_DELAY_MS: u64 = 500;
@@ -197,6 +196,8 @@ struct Attempts<'a> {
     request: Request<'a>,
     ordinal: u64,
     made: u32,
+    /// The time for which each model said nothing in attempts that failed.
+    silent: HashMap<String, Duration>,
 }
 
 impl<'a> Attempts<'a> {
@@ -221,6 +222,7 @@ impl<'a> Attempts<'a> {
             request,
             ordinal,
             made: 0,
+            silent: HashMap::new(),
         })
     }
 
@@ -272,7 +274,6 @@ impl<'a> Attempts<'a> {
         let router = self.core.kernel.organs().router.clone();
         // Attempts of an earlier process do not count for this one's limit.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
-        let mut silent: HashMap<String, Duration> = HashMap::new();
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
             let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
@@ -281,22 +282,24 @@ impl<'a> Attempts<'a> {
             // A model that has not failed yet is asked at once.
             if let Some((_, error)) = before.next_back() {
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
-                let is_silent = silent.get(&name).is_some_and(|time| *time >= MAX_SILENCE);
+                let is_silent = self.silence_left(&*choice.model).is_zero();
                 if !error.is_transient() || tried >= MAX_ATTEMPTS || is_silent {
                     return Err(EffectError::Failed(error.clone()));
                 }
                 self.pause(error, tried).await?;
             }
-            let since = tokio::time::Instant::now();
             let error = match self.attempt(&*router, choice).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error.handled()?,
             };
-            if let ModelError::Network { .. } = error {
-                *silent.entry(name.clone()).or_default() += since.elapsed();
-            }
             failed.push((name, error));
         }
+    }
+
+    /// Returns the time for which a model may still say nothing.
+    fn silence_left(&self, model: &dyn Model) -> Duration {
+        let silent = self.silent.get(model.name()).copied().unwrap_or_default();
+        model.max_silence().saturating_sub(silent)
     }
 
     async fn pause(&self, error: &ModelError, tried: u32) -> Result<(), Stop> {
@@ -332,6 +335,19 @@ impl<'a> Attempts<'a> {
         came
     }
 
+    /// Returns the one that passes on the words of an attempt.
+    fn speaker(&self) -> Speaker<'_> {
+        let organs = self.core.kernel.organs();
+        Speaker::new(
+            organs.live.as_ref(),
+            &organs.redactor,
+            self.core.shared().secret_fields.clone(),
+            self.core.started.run,
+            &self.effect,
+            self.ask.purpose,
+        )
+    }
+
     /// Sends one attempt with its own reservation, recorded before.
     async fn send(&mut self, choice: Choice) -> Result<Reply, AskError> {
         let core = self.core;
@@ -357,18 +373,15 @@ impl<'a> Attempts<'a> {
             reservation.max_output_tokens,
         );
         let since = Instant::now();
-        let organs = core.kernel.organs();
-        let mut speaker = Speaker::new(
-            organs.live.as_ref(),
-            &organs.redactor,
-            core.shared().secret_fields.clone(),
-            core.started.run,
-            &self.effect,
-            self.ask.purpose,
-        );
-        let mut hear = |delta| speaker.hear(delta);
+        let mut speaker = self.speaker();
+        let silence = Silence::of(self.silent.get(model.name()), &**model);
+        let mut hear = |delta| {
+            silence.ends();
+            speaker.hear(delta);
+        };
         let came = tokio::select! {
             came = model.reply(&prompt, &mut hear) => came,
+            error = silence.is_too_long() => Err(error),
             ending = core.controls.stopped() => {
                 self.settle(reservation.charge, AttemptResult::CutOff, None, since)?;
                 return Err(ending.into());
@@ -377,6 +390,9 @@ impl<'a> Attempts<'a> {
         drop(speaker);
         let came = match came {
             Err(error) => {
+                if let ModelError::Network { .. } = error {
+                    *self.silent.entry(model.name().to_owned()).or_default() += silence.lasted();
+                }
                 let error = self.redacted_error(error)?;
                 let charged = (!may_be_charged(&error)).then(Charge::default);
                 let stored = AttemptResult::Error {

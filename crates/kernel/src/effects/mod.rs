@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod ask;
+mod silence;
 mod assess;
 pub(crate) mod branches;
 pub(crate) mod call;

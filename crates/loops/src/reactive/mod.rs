@@ -233,6 +233,7 @@ impl Reactive {
         let with_picture = self.sends_picture();
         let note = self.state.stuck.take_note();
         let mut wrong: Option<String> = None;
+        let mut was_in_words = false;
         for _ in 0..=REPAIRS {
             let picture = self.sight.as_ref().ok().filter(|_| with_picture);
             let picture = picture.and_then(|view| view.frame.as_ref());
@@ -280,11 +281,13 @@ impl Reactive {
             match read {
                 Ok(reply) => return Ok(Some(reply)),
                 Err(why) => {
+                    let answer = reply::in_words(&answer);
+                    if let (true, Some(words)) = (was_in_words, &answer) {
+                        return Ok(Some(Reply::answer(words, &self.state.token)));
+                    }
                     run.note("reply.unusable", 1, &json!({ "why": why }))?;
-                    wrong = Some(format!(
-                        "Your reply could not be used, so nothing was done: {why}. Answer again, \
-                         with one JSON object and nothing else."
-                    ));
+                    was_in_words = answer.is_some();
+                    wrong = Some(reply::told(&why, was_in_words));
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! quotation marks or an unknown field beside the actions do no harm; two objects, an argument that
 //! the action does not have or a point outside of the frame are asked about again.
 
-use gyrus_contract::{Arguments as _, ElementId, FINISH, ScreenAction, ToolCall};
+use gyrus_contract::{Arguments as _, ElementId, FINISH, ScreenAction, StopReason, ToolCall};
 use gyrus_text::{closest_in, shorten};
 use serde_json::{Map, Value, json};
 
@@ -55,6 +55,42 @@ pub(super) enum Deeds {
     Calls(Vec<ToolCall>),
     /// The model claims that the work is over.
     Finish(Finish),
+}
+
+impl Reply {
+    /// Returns the end of the work with an answer that was given in words.
+    pub(super) fn answer(words: &str, token: &str) -> Self {
+        Self {
+            note: String::new(),
+            memo: Vec::new(),
+            confirm: Vec::new(),
+            deeds: Deeds::Finish(Finish {
+                token: token.to_owned(),
+                reached: true,
+                answer: words.to_owned(),
+            }),
+            expects: String::new(),
+        }
+    }
+}
+
+/// Returns the text of a reply that is words alone: whole, without a call, and without an object.
+pub(super) fn in_words(reply: &gyrus_contract::Reply) -> Option<String> {
+    let text = reply.text();
+    let words = text.trim();
+    let is_whole = reply.stop != StopReason::MaxTokens && reply.tool_calls().next().is_none();
+    (is_whole && !words.is_empty() && !words.contains('{')).then(|| words.to_owned())
+}
+
+/// Returns the text for the model about a reply that could not be used for this reason.
+pub(super) fn told(why: &str, was_in_words: bool) -> String {
+    let again = if was_in_words {
+        "If it was your answer, give it again with `finish`, or whole and in words: the work ends \
+         with it. Otherwise answer with one JSON object and nothing else."
+    } else {
+        "Answer again, with one JSON object and nothing else."
+    };
+    format!("Your reply could not be used, so nothing was done: {why}. {again}")
 }
 
 /// Parses a reply; the error tells the model the mistake.

@@ -38,3 +38,18 @@ fn the_key_stands_in_no_error() {
     );
     assert!(!format!("{:?}", endpoint.headers).contains("a-long-key"));
 }
+
+#[test]
+fn only_a_provider_on_this_machine_may_begin_late() {
+    let minutes = |url: &str| endpoint(url, "").unwrap().start_limit.as_secs() / 60;
+    for local in [
+        "http://127.0.0.1:11434",
+        "http://localhost:8080/v1",
+        "http://[::1]:80",
+    ] {
+        assert_eq!(minutes(local), 10, "{local}");
+    }
+    for other in ["https://api.example.com/v1", "http://192.168.1.7:11434"] {
+        assert_eq!(minutes(other), 2, "{other}");
+    }
+}

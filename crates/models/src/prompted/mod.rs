@@ -10,7 +10,7 @@
 mod read;
 mod write;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
@@ -67,6 +67,10 @@ impl Model for Prompted {
 
     fn image_tokens(&self, image: &Image) -> u64 {
         self.model.image_tokens(image)
+    }
+
+    fn max_silence(&self) -> Duration {
+        self.model.max_silence()
     }
 
     fn reply<'a>(

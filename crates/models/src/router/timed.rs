@@ -4,6 +4,7 @@
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
@@ -37,6 +38,10 @@ impl Model for Timed {
 
     fn image_tokens(&self, image: &Image) -> u64 {
         self.model.image_tokens(image)
+    }
+
+    fn max_silence(&self) -> Duration {
+        self.model.max_silence()
     }
 
     fn reply<'a>(

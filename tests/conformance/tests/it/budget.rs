@@ -1,5 +1,7 @@
 //! Limits: a run parks at them, says so, and goes on when it may use more.
 
+use std::time::Duration;
+
 use gyrus_conformance::{
     scenario::{Bench, Scenario},
     script::{Script, Turn},
@@ -203,4 +205,19 @@ async fn a_silent_model_is_given_up_after_one_attempt() {
         "{parked:?}"
     );
     assert_eq!(bench.model.heard().len(), 1);
+}
+
+/// The silence of all attempts together is bounded, not only that of each.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_silent_again_is_given_up_sooner() {
+    let almost = gyrus_contract::MAX_SILENCE - Duration::from_secs(10);
+    let silent = Turn::call(FINISH, claim("looked")).silent_for(almost);
+    let bench = Scenario::new("react", Script::agent([silent])).bench();
+    let parked = bench.start().await.unwrap();
+    let Ending::ModelUnreachable { error } = &parked.ending else {
+        panic!("{parked:?}");
+    };
+    let said = "silent for 30 seconds once more";
+    assert!(error.to_string().contains(said), "{error}");
+    assert_eq!(bench.model.heard().len(), 2);
 }

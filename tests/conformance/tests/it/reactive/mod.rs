@@ -16,8 +16,8 @@ use gyrus_conformance::{
 };
 use gyrus_contract::{
     BlobId, ChangedPath, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk, Part, Place,
-    Prompt, ResolvedCall, Risk, Router, RunId, Screen, ToolCall, ToolSpec, Unresolvable, Verdict,
-    Wanted, WithheldChange,
+    Prompt, ResolvedCall, Risk, Router, RunId, Screen, Strength, ToolCall, ToolSpec, Unresolvable,
+    Verdict, Wanted, WithheldChange,
 };
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
@@ -388,7 +388,8 @@ async fn a_reply_that_cannot_be_used_is_asked_again_and_then_a_person_is_told() 
             Turn::say(&format!("Of course:\n```json\n{click}\n```"))
         }
         3 => acts(json!([{"do": "reload"}])).cut(),
-        4 | 5 => Turn::say("no"),
+        4 => Turn::say("no"),
+        5 => Turn::say("{\"actions\": \"none\"}"),
         _ => finish(prompt, "done"),
     });
     let config = CognitiveConfig::reactive().with_start_url(FRONT);
@@ -413,6 +414,26 @@ async fn a_reply_that_cannot_be_used_is_asked_again_and_then_a_person_is_told() 
     // A person lets it go on.
     let ended = desk.resume().await.unwrap();
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    desk.kernel.replay(desk.scenario.run()).await.unwrap();
+}
+
+/// Words alone are an answer: after one reminder they end the run, as the model claims.
+#[tokio::test]
+async fn an_answer_in_words_ends_the_work_after_one_reminder() {
+    let script = Script::rule(|prompt| match prompt.ordinal {
+        0 => Turn::say("The lamp costs 42 EUR."),
+        1 => Turn::say(" The brass lamp costs 42 EUR.\n"),
+        _ => panic!("it went on"),
+    });
+    let config = CognitiveConfig::reactive().with_start_url(FRONT);
+    let desk = Desk::new(&scenario(config, script), Web::after(&[], "one"));
+    let ended = desk.start().await;
+    let Ending::Reached { claim, strength } = &ended.ending else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(*strength, Strength::Claimed);
+    assert_eq!(claim.answer, "The brass lamp costs 42 EUR.");
+    assert!(seen(&desk.model.heard()[1]).contains("whole and in words"));
     desk.kernel.replay(desk.scenario.run()).await.unwrap();
 }
 
@@ -696,7 +717,7 @@ async fn a_provider_takes_the_prompts_and_the_pictures() {
         format!("[[reply]]\ntext = '''{click}'''\n")
     };
     // The first has no effect, so the second is decided with a picture.
-    let script = ["a3", "a2", "b4"].map(reply).concat() + "[[reply]]\ntext = \"no\"\nrepeat = 3\n";
+    let script = ["a3", "a2", "b4"].map(reply).concat() + "[[reply]]\ntext = \"{}\"\nrepeat = 3\n";
     let scenario = scenario(
         CognitiveConfig::reactive().with_start_url(FRONT),
         Script::default(),
