@@ -474,11 +474,7 @@ fn only_fit_folders_become_a_workspace() {
     fs::create_dir(world.at("elsewhere/project")).unwrap();
     assert!(check(&world.at("work/out/project")).is_ok());
 
-    let refused = |folder: &Path| {
-        let error = check(folder).unwrap_err();
-        assert!(error.to_string().contains("--workdir"), "{error}");
-        error
-    };
+    let refused = |folder: &Path| check(folder).unwrap_err();
     assert!(matches!(refused(Path::new("/")), WorkspaceError::Root));
     assert!(matches!(
         refused(&world.at("work/out")),

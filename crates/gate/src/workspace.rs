@@ -11,10 +11,7 @@ use crate::paths::real_path;
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// The folder does not exist, or cannot be looked at.
-    #[error(
-        "the folder {folder} cannot be opened ({source}); create it, or name another one: \
-         --workdir FOLDER"
-    )]
+    #[error("the folder {folder} cannot be opened ({source})")]
     Unreadable {
         /// The folder as given.
         folder: PathBuf,
@@ -22,21 +19,16 @@ pub enum WorkspaceError {
         source: io::Error,
     },
     /// A file or something else.
-    #[error("{folder} is not a folder; name the folder that may be changed: --workdir FOLDER")]
+    #[error("{folder} is not a folder")]
     NotAFolder {
         /// The folder as given.
         folder: PathBuf,
     },
     /// The root folder.
-    #[error(
-        "the whole file system cannot be the workspace; name the folder that may be changed: --workdir FOLDER"
-    )]
+    #[error("the whole file system cannot be the workspace")]
     Root,
     /// The person's home folder.
-    #[error(
-        "{folder} is your home folder, with everything in it; name the folder below it that may \
-         be changed: --workdir FOLDER"
-    )]
+    #[error("{folder} is your home folder, with everything in it; name a folder below it")]
     Home {
         /// The home folder.
         folder: PathBuf,
@@ -44,7 +36,7 @@ pub enum WorkspaceError {
     /// It contains, is or lies in gyrus's own state.
     #[error(
         "{folder} and gyrus's own state in {state_home} lie within each other; name a folder \
-         beside it: --workdir FOLDER"
+         beside it"
     )]
     State {
         /// The real folder.
@@ -58,7 +50,7 @@ pub enum WorkspaceError {
 /// gyrus's own state.
 ///
 /// # Errors
-/// Each says what to do instead.
+/// Each says what is wrong with the folder.
 pub fn check_workspace(
     folder: &Path,
     home: Option<&Path>,

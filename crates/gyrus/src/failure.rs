@@ -202,9 +202,10 @@ impl From<gyrus::RuntimeError> for Failure {
             E::Kernel(error) => error.into(),
             E::Agents(error) => Failure::failed(error),
             E::Bus(error) => Failure::failed(error),
-            E::Workspace(_) | E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => {
-                Failure::usage(error)
+            E::Workspace(_) => {
+                Failure::usage(error).hint("name the folder that may be changed: --workdir FOLDER")
             }
+            E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => Failure::usage(error),
         }
     }
 }

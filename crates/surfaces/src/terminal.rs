@@ -14,6 +14,8 @@ use rustix::{
 };
 use tokio::sync::mpsc::Sender;
 
+use crate::output;
+
 /// Whether a person at this process's terminal can be asked: it reads and shows there, and is not
 /// in the background, where reading would stop it.
 pub fn can_ask() -> bool {
@@ -40,7 +42,8 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
 pub fn says_yes(question: &str) -> io::Result<bool> {
     forget_what_was_typed();
     let mut asking = io::stderr().lock();
-    asking.write_all(question.as_bytes())?;
+    let question = output::wrapped(question, output::columns_of(&asking));
+    asking.write_all(output::fit(&question).as_bytes())?;
     asking.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

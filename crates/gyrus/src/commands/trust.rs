@@ -26,7 +26,9 @@ impl Trust {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("trust guidelines")?;
         let home = gyrus.home()?;
-        let workspace = new_run::workspace(&home, self.folder.as_deref())?;
+        let workspace = new_run::workspace(&home, self.folder.as_deref()).map_err(|failure| {
+            failure.hint("name the folder that runs work in: gyrus trust FOLDER")
+        })?;
         let Some(found) = Guidelines::find(&workspace) else {
             let what = format!("there are no guidelines in {}", workspace.display());
             return Err(Failure::usage(what).hint("they stand in AGENTS.md or CLAUDE.md"));

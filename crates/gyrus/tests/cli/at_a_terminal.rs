@@ -123,6 +123,10 @@ fn words_wrap_at_any_width() {
         let mut shown = terminal.rest();
         shown += &start(&["runs", "rm", "nosuchrun"]).unwrap().rest();
         shown += &start(&["resume", "last"]).unwrap().rest();
+        let mut asks = start(&["runs", "rm", "last"]).unwrap();
+        shown += &asks.shows("[y/N]");
+        asks.types("n\n");
+        shown += &asks.rest();
         for line in shown.split("\r\n") {
             assert!(
                 gyrus_text::width(line) <= columns.into(),

@@ -125,6 +125,12 @@ fn a_regression_is_pointed_at() {
     ];
     let told = said(browsing(&world, &evaluate).output().unwrap()).exits(1);
     assert!(told.out.contains("0 of 1 passed"), "{told:#?}");
+    // The strength that was required is not taken for the outcome.
+    let page = read(&world.path("after/index.html"));
+    assert!(page.contains("0 of 1 passed") && page.contains(">at least "));
+    for word in ["checked", "verified", "claimed"] {
+        assert!(!page.contains(&format!(">{word}<")), "{word}");
+    }
     let compared = world.gyrus(&["eval", "compare", before, after]).exits(1);
     assert!(compared.out.contains("1 worse"), "{compared:#?}");
     assert!(

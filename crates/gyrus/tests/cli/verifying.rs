@@ -119,6 +119,33 @@ fn a_claim_that_never_holds_is_a_failure() {
         .says("file:out.txt");
 }
 
+/// Checks and a denial that nobody gave are shown in words, wherever the run is shown.
+#[test]
+fn checks_and_denials_are_shown_in_words() {
+    let finish = "[[reply]]\n\
+                  calls = [{ tool = \"finish\", arguments = { reached = true, answer = \"ok\" } }]\n";
+    let asks = "[[reply]]\n\
+                calls = [{ tool = \"write\", arguments = { path = \".envrc\", content = \"x\" } }]\n";
+    let world = World::new(&format!("{asks}{}", finish.repeat(4)));
+    let arguments = ["run", "go", "--on-ask", "deny", "--check", "file:.envrc"];
+    let live = world.gyrus(&arguments).exits(4).err;
+    let film = world.path("film.html").display().to_string();
+    world
+        .gyrus(&["show", "last", "--html", "-o", &film])
+        .exits(0);
+    let film = std::fs::read_to_string(film).unwrap();
+    let shown = world.gyrus(&["show", "last"]).exits(0).out;
+    for text in [&live, &film, &shown] {
+        assert!(text.contains("denied: nobody could be asked"), "{text}");
+        assert!(!text.contains("by nobody"), "{text}");
+        assert!(text.contains("check failed: file:.envrc"), "{text}");
+    }
+    // The page has the entries as they are, too, but shows the checks in words.
+    let headline = film.find("check failed").unwrap();
+    let before = &film[headline.saturating_sub(200)..headline];
+    assert!(!before.contains("&quot;"), "{before}");
+}
+
 #[test]
 fn what_cannot_be_checked_is_said_before_anything_is_done() {
     let world = World::new(NEVER);

@@ -38,6 +38,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
         ),
         (&["run", "go", "--workdir", "../home"], "--workdir FOLDER"),
         (&["run", "go", "--workdir", "nowhere"], "cannot be opened"),
+        (&["trust", "nowhere"], "gyrus trust FOLDER"),
         (
             &["run", "go", "--workdir", "../script.toml"],
             "is not a folder",

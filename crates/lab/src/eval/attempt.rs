@@ -191,7 +191,9 @@ impl Fold {
                 // An answer that was compared with the right one is a check that passed.
                 let strength = match holds {
                     Some(true) => (*strength).max(Strength::Checked),
-                    Some(false) | None => *strength,
+                    // Whatever other checks say, this one failed.
+                    Some(false) => Strength::Claimed,
+                    None => *strength,
                 };
                 attempt.strength = Some(strength);
                 match holds {
@@ -231,4 +233,32 @@ fn plain(text: &str) -> String {
 pub(super) fn in_short(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     gyrus_text::shorten(&words.join(" "), 300).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::Claim;
+
+    use super::*;
+
+    /// The strength of an attempt that failed is never that of checks which passed.
+    #[test]
+    fn a_wrong_answer_is_not_checked() {
+        let settled = |answer: &str| {
+            let claim = Claim {
+                reached: true,
+                answer: "It costs 42 EUR.".to_owned(),
+                evidence: Vec::new(),
+            };
+            let strength = Strength::Checked;
+            let mut fold = Fold {
+                ending: Some(Ending::Reached { claim, strength }),
+                ..Fold::default()
+            };
+            fold.settle(Strength::Claimed, Some(answer), "");
+            (fold.attempt.passed, fold.attempt.strength)
+        };
+        assert_eq!(settled("42 eur"), (true, Some(Strength::Checked)));
+        assert_eq!(settled("43 EUR"), (false, Some(Strength::Claimed)));
+    }
 }

@@ -56,7 +56,7 @@ fn header(report: &Report, suites: &str) -> Markup {
             h1 { (totals.passed) " of " (totals.attempts) " passed" }
             div class={ "outcome " (outcome) } {
                 p.verdict {
-                    span.badge { (report.required) }
+                    span.badge { "at least " (report.required) }
                     span { (rate) }
                     @if missing > 0 { span { (counted(missing, "attempt")) " not made" } }
                 }
