@@ -16,24 +16,24 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_210),
+    ("contract", 5_225),
     ("gate", 16_111),
     ("gyrus", 13_874),
     ("journal", 7_493),
-    ("kernel", 19_000),
-    ("lab", 4_608),
+    ("kernel", 19_224),
+    ("lab", 4_611),
     ("loops", 10_051),
     ("mcp", 1_812),
-    ("models", 9_992),
+    ("models", 10_049),
     ("net", 700),
     ("process", 2_854),
     ("runtime", 6_166),
     ("screen", 10_110),
     ("server", 6_000),
-    ("surfaces", 6_083),
+    ("surfaces", 6_193),
     ("text", 673),
     ("tools", 7_390),
-    ("workspace", 14_395),
+    ("workspace", 14_412),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
