@@ -216,13 +216,13 @@ impl Session {
         &self,
         tab: &TabState,
         path: &[Point],
-        is_draggable: bool,
+        start: &Spot,
     ) -> Result<(), CdpError> {
         self.state().dragged = None;
         let intercept = |enabled: bool| json!({"enabled": enabled});
         self.order(tab, "Input.setInterceptDrags", intercept(true))
             .await?;
-        let dragged = self.drag_intercepted(tab, path, is_draggable).await;
+        let dragged = self.drag_intercepted(tab, path, start).await;
         self.cdp
             .send(&tab.session, "Input.setInterceptDrags", intercept(false));
         dragged
@@ -232,7 +232,7 @@ impl Session {
         &self,
         tab: &TabState,
         path: &[Point],
-        is_draggable: bool,
+        start: &Spot,
     ) -> Result<(), CdpError> {
         let [from, .., to] = path else {
             return Ok(());
@@ -244,6 +244,9 @@ impl Session {
             })
         };
         self.mouse(tab, button("mousePressed", *from)).await?;
+        let ask = format!("gyrus.isDraggable({})", start.number());
+        // What the press has taken from the page is not dragged by the browser.
+        let is_draggable: bool = self.ask(&start.frame, &ask).await.unwrap_or(false);
         let mut carried = None;
         for (at, point) in steps(path).into_iter().enumerate() {
             self.mouse(tab, button("mouseMoved", point)).await?;

@@ -122,7 +122,6 @@ pub(crate) struct Told {
     starts: Vec<Starts>,
     /// Way in which text is entered: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
     pub(crate) kind: String,
-    pub(crate) draggable: bool,
     #[serde(default)]
     covered: Option<String>,
 }

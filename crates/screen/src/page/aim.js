@@ -383,8 +383,13 @@ function told(element, purpose, key, point) {
     form: withButtons(formOf(element, submitterOf(coreOf(element) || target)), target, purpose === "submit" || /(^|\+)Enter$/.test(key)),
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
-    draggable: !!nearest(element, "[draggable=true], a[href]:not([draggable=false]), img:not([draggable=false])"),
   };
+}
+
+// Whether the browser would drag an element by itself. A page may decide that at the press.
+function isDraggable(number) {
+  const element = elementOf(number);
+  return JSON.stringify(!!element && !!nearest(element, "[draggable=true], a[href]:not([draggable=false]), img:not([draggable=false])"));
 }
 
 // By its number; scrolls it into view if it is not.

@@ -68,6 +68,9 @@ function toEnd() {
   return "true";
 }
 
+// The same, unless something is selected there, which typing replaces.
+const toEndUnlessSelected = () => (hasSelection() ? "true" : toEnd());
+
 // Gives the keyboard to an element; tells whether it took it, and how text gets in where it is.
 function focus(number, take) {
   const element = controlOf(number);

@@ -193,7 +193,7 @@ impl Action for DragCall {
             path.push(through.point);
         }
         path.push(end_now.point);
-        let input = doing.session.drag(&doing.tab, &path, spot.told.draggable);
+        let input = doing.session.drag(&doing.tab, &path, &spot);
         let effects = doing.finish(Some(&spot), &standing, input).await?;
         let done = format!(
             "Dragged {} {} to {} {}",

@@ -314,6 +314,30 @@ async fn things_are_dragged_both_ways() {
         .as_f64()
         .unwrap();
     assert!((570.0..600.0).contains(&left), "{left}: {}", moved.text);
+    let (first, second) = (world.id("First").await, world.id("Second").await);
+    let dropped = world
+        .act("drag", json!({"from": second, "to": first}))
+        .await;
+    let text = world.eval("first.textContent").await;
+    assert_eq!(text, json!("First Second"), "{}", dropped.text);
+}
+
+#[tokio::test]
+async fn typing_at_the_keyboard_replaces_what_is_selected() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-all.html", Launch::default()).await;
+    let value = async || world.eval("document.getElementById('name').value").await;
+    let on = world.id("Name").await;
+    let typed = json!({"on": on, "text": "red and blue"});
+    world.act("type_text", typed).await;
+    let selected = json!({"on": on, "key": "Control+a"});
+    world.act("press_key", selected).await;
+    world.act("type_text", json!({"text": "green"})).await;
+    assert_eq!(value().await, json!("green"));
+    world.act("type_text", json!({"text": " too"})).await;
+    assert_eq!(value().await, json!("green too"));
 }
 
 #[tokio::test]
