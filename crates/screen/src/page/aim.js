@@ -46,14 +46,18 @@ const isSameControl = (one, other) =>
   one === other || one.control === other || other.control === one ||
   (one instanceof HTMLLabelElement && other instanceof HTMLLabelElement && one.control === other.control && !!one.control);
 
+// A box that takes the keyboard and is nothing by itself.
+const BARE = ":is(div, span):not([role], [aria-label], [aria-labelledby], [title])";
+
 // The one thing in an element that takes its clicks and says all that it says: the link in a tab,
-// the inner box of an item of a menu.
+// the inner box of an item of a menu, the part of a slider that takes the keyboard.
 function coreOf(element) {
   if (matches(element, "label, " + FIELD + ", " + EDITABLE)) return null;
   const inner = Element.prototype.querySelectorAll.call(element, USABLE);
   if (inner.length !== 1 || matches(inner[0], "label, " + FIELD + ", " + EDITABLE)) return null;
   const said = tidy(inner[0].textContent);
-  return said && said === tidy(element.textContent) ? inner[0] : null;
+  const says = said || attribute(element, "role") && matches(inner[0], BARE);
+  return says && said === tidy(element.textContent) ? inner[0] : null;
 }
 
 // What takes the clicks of an element that takes none itself, as a caption in a drawing or in a

@@ -75,7 +75,8 @@ const toEndUnlessSelected = () => (hasSelection() ? "true" : toEnd());
 function focus(number, take) {
   const element = controlOf(number);
   if (!element) return JSON.stringify({ gone: true });
-  if (take) element.focus({ preventScroll: true });
+  const takes = element.tabIndex < 0 && coreOf(element) || element;
+  if (take) takes.focus({ preventScroll: true });
   const now = keyboard();
   return JSON.stringify({
     has: isWithin(now, element) || isWithin(element, now) && matches(now, EDITABLE),

@@ -45,6 +45,20 @@ async fn a_control_and_what_takes_its_clicks_are_one() {
     assert!(log.contains(&"top:click:TD".to_owned()), "{log:?}");
 }
 
+/// Libraries put the part of a slider that takes the keyboard inside the slider.
+#[tokio::test]
+async fn a_control_is_used_through_the_bare_part_that_takes_the_keyboard() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let on = world.id("Dial").await;
+    changes(&world, "press_key", json!({"on": on, "key": "ArrowRight"})).await;
+    assert_eq!(world.eval("dial.ariaValueNow").await, json!("4"));
+    changes(&world, "click", json!({"on": on})).await;
+    assert_eq!(world.eval("dial.ariaValueNow").await, json!("5"));
+}
+
 /// A click on a field in a hidden wrapper goes to its label, or to the box that it stands in.
 #[tokio::test]
 async fn a_field_in_a_hidden_wrapper_is_used_through_its_stand_in() {
