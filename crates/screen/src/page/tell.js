@@ -108,9 +108,12 @@ function nameOfShape(shape) {
   return withoutSecrets(tidy(svgName(shape) || (isAlone ? svgName(group) || textOf(group) : "")));
 }
 
+// Cursors that say that something can be clicked or dragged.
+const HANDS = new Set(["pointer", "grab"]);
+
 // Nothing tells which elements a page listens on; these are its ways to say so.
 function isForClicks(element, style, outer) {
-  if (style.cursor === "pointer" && outer.style?.cursor !== "pointer") return true;
+  if (HANDS.has(style.cursor) && outer.style?.cursor !== style.cursor) return true;
   if (!element.hasAttributes()) return false;
   if (element.hasAttribute("onclick")) return true;
   // Of the cells of a grid only one is reached by keys; all of them are made to be used.

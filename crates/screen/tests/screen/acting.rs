@@ -320,6 +320,10 @@ async fn things_are_dragged_both_ways() {
         .await;
     let text = world.eval("first.textContent").await;
     assert_eq!(text, json!("First Second"), "{}", dropped.text);
+    let (grip, third) = (world.id("☰").await, world.id("Third").await);
+    let dropped = world.act("drag", json!({"from": grip, "to": third})).await;
+    let sorted = world.eval("third.previousElementSibling?.id").await;
+    assert_eq!(sorted, json!("fourth"), "{}", dropped.text);
 }
 
 #[tokio::test]
