@@ -211,20 +211,19 @@ impl Session {
     }
 
     /// Drags along points, as a page wants it: by the mouse alone, or by the browser's own dragging
-    /// if it begins.
+    /// if it begins. A page decides at the press whether it `is_draggable`.
     pub(crate) async fn drag(
         &self,
         tab: &TabState,
         path: &[Point],
-        start: &Spot,
+        is_draggable: impl Future<Output = bool>,
     ) -> Result<(), CdpError> {
         self.state().dragged = None;
-        let intercept = |enabled: bool| json!({"enabled": enabled});
-        self.order(tab, "Input.setInterceptDrags", intercept(true))
-            .await?;
-        let dragged = self.drag_intercepted(tab, path, start).await;
+        let intercept = "Input.setInterceptDrags";
+        self.order(tab, intercept, json!({"enabled": true})).await?;
+        let dragged = self.drag_intercepted(tab, path, is_draggable).await;
         self.cdp
-            .send(&tab.session, "Input.setInterceptDrags", intercept(false));
+            .send(&tab.session, intercept, json!({"enabled": false}));
         dragged
     }
 
@@ -232,7 +231,7 @@ impl Session {
         &self,
         tab: &TabState,
         path: &[Point],
-        start: &Spot,
+        is_draggable: impl Future<Output = bool>,
     ) -> Result<(), CdpError> {
         let [from, .., to] = path else {
             return Ok(());
@@ -243,10 +242,12 @@ impl Session {
                 "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1,
             })
         };
+        let carry = async |kind: &str, (x, y): Point, data: &Value| {
+            let event = json!({"type": kind, "x": x, "y": y, "data": data});
+            self.order(tab, "Input.dispatchDragEvent", event).await
+        };
         self.mouse(tab, button("mousePressed", *from)).await?;
-        let ask = format!("gyrus.isDraggable({})", start.number());
-        // What the press has taken from the page is not dragged by the browser.
-        let is_draggable: bool = self.ask(&start.frame, &ask).await.unwrap_or(false);
+        let is_draggable = is_draggable.await;
         let mut carried = None;
         for (at, point) in steps(path).into_iter().enumerate() {
             self.mouse(tab, button("mouseMoved", point)).await?;
@@ -254,19 +255,14 @@ impl Session {
                 carried = self.wait(DRAG_LIMIT, |state| state.dragged.clone()).await;
             }
             if let Some(data) = &carried {
-                let over =
-                    |kind: &str| json!({"type": kind, "x": point.0, "y": point.1, "data": data});
                 if at == 1 {
-                    self.order(tab, "Input.dispatchDragEvent", over("dragEnter"))
-                        .await?;
+                    carry("dragEnter", point, data).await?;
                 }
-                self.order(tab, "Input.dispatchDragEvent", over("dragOver"))
-                    .await?;
+                carry("dragOver", point, data).await?;
             }
         }
         if let Some(data) = &carried {
-            let drop = json!({"type": "drop", "x": to.0, "y": to.1, "data": data});
-            self.order(tab, "Input.dispatchDragEvent", drop).await?;
+            carry("drop", *to, data).await?;
         }
         self.mouse(tab, button("mouseReleased", *to)).await
     }

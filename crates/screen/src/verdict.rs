@@ -218,7 +218,9 @@ impl Session {
                 words.push("the page crashed; reload it, or open another address".to_owned())
             }
             Some(Held::Closed) => words.push(format!("tab {} was closed", tab.number)),
-            Some(held @ Held::Dialog { .. }) if now.dialogs > before.dialogs && is_login(&held) => {
+            Some(ref held @ Held::Dialog { ref kind, .. })
+                if now.dialogs > before.dialogs && kind == LOGIN =>
+            {
                 words.push(held.to_string());
             }
             Some(Held::Dialog { kind, message }) if now.dialogs > before.dialogs => {
@@ -271,11 +273,6 @@ impl Session {
         }
         words
     }
-}
-
-/// Whether a page waits for a login.
-fn is_login(held: &Held) -> bool {
-    matches!(held, Held::Dialog { kind, .. } if kind == LOGIN)
 }
 
 fn told_by_target(ended: &Ended) -> Option<String> {

@@ -193,7 +193,9 @@ impl Action for DragCall {
             path.push(through.point);
         }
         path.push(end_now.point);
-        let input = doing.session.drag(&doing.tab, &path, &spot);
+        let ask = format!("gyrus.isDraggable({})", spot.number());
+        let is_draggable = async { doing.session.ask(&spot.frame, &ask).await.unwrap_or(false) };
+        let input = doing.session.drag(&doing.tab, &path, is_draggable);
         let effects = doing.finish(Some(&spot), &standing, input).await?;
         let done = format!(
             "Dragged {} {} to {} {}",

@@ -210,12 +210,13 @@ impl Doing<'_> {
         text: &str,
     ) -> Result<Effects, Failure> {
         let takes_keys = focus.kind == "keys";
-        let at_keyboard = call.on.is_none() && call.at.is_none();
         let prepared = match (takes_keys, call.replace) {
             // There is no text to select: what takes keys decides where they go.
             (true, _) => format!("gyrus.beforeKeys({})", spot.number()),
             (false, true) => "gyrus.selectAll()".to_owned(),
-            (false, false) if at_keyboard => "gyrus.toEndUnlessSelected()".to_owned(),
+            (false, false) if Target::of(call.on, call.at) == Target::Keyboard => {
+                "gyrus.toEndUnlessSelected()".to_owned()
+            }
             (false, false) => "gyrus.toEnd()".to_owned(),
         };
         let standing = self.session.watch(&self.tab, Some(spot), "key").await;
