@@ -6,18 +6,22 @@ use anyhow::{Context, ensure};
 
 use crate::{error::CannotStart, repository};
 
-const PYTHON: [&str; 6] = [
+const PYTHON: [&str; 7] = [
     "django==5.2.*",
     "jupyterlab==4.*",
     "datasette==0.65.*",
     "streamlit==1.*",
     "gradio==6.*",
     "wagtail==8.*",
+    "nicegui==3.*",
 ];
 
-const JAVASCRIPT: [&str; 16] = [
+const JAVASCRIPT: [&str; 19] = [
     "node-red@4",
     "tiddlywiki@5",
+    "ep_etherpad-lite@1",
+    "fullcalendar@6",
+    "sortablejs@1",
     "monaco-editor@0.52",
     "@excalidraw/excalidraw@0.18",
     "react@18",
@@ -37,13 +41,18 @@ const JAVASCRIPT: [&str; 16] = [
 /// Applications that must be bundled before a browser can read them.
 const BUNDLED: [&str; 2] = ["excalidraw", "mui"];
 
-/// Installs what is missing, then measures the applications whose names hold one of `arguments`.
+/// Installs what is missing, then measures the applications whose names hold one of `arguments`, or
+/// does tasks on them if the first argument is `tasks`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = repository::root()?;
     let installed = root.join("target/apps");
     // The last thing that an installation makes.
-    if !installed.join("built/mui.js").is_file() {
+    let stamp = installed.join("packages");
+    let packages = [&PYTHON[..], &JAVASCRIPT[..]].concat().join("\n");
+    if std::fs::read_to_string(&stamp).ok().as_deref() != Some(&packages) {
         install(&installed, &root.join("benches/examples/apps/pages"))?;
+        std::fs::write(&stamp, packages)
+            .with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     let example = [
         "run",

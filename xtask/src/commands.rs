@@ -47,8 +47,8 @@ const COMMANDS: [Command; 9] = [
     },
     Command {
         name: "apps",
-        takes: "[NAME …]",
-        about: "install real applications, and measure how complete our view of them is; in release",
+        takes: "[tasks] [NAME …]",
+        about: "install real applications, and measure how complete our view of them is, or do tasks on them; in release",
         run: apps::run,
     },
     Command {

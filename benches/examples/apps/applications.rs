@@ -29,8 +29,29 @@ pub(crate) enum Server {
     Wagtail,
     NodeRed,
     TiddlyWiki,
+    Etherpad,
+    NiceGui,
     /// Files of the packages, and small pages of ours around them.
     Files,
+}
+
+impl Server {
+    /// Returns the server that a file of tasks names.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::Django,
+            Self::Jupyter,
+            Self::Streamlit,
+            Self::Gradio,
+            Self::Wagtail,
+            Self::NodeRed,
+            Self::TiddlyWiki,
+            Self::Etherpad,
+            Self::NiceGui,
+            Self::Files,
+        ];
+        all.into_iter().find(|one| format!("{one:?}") == name)
+    }
 }
 
 pub(crate) struct Application {
@@ -528,8 +549,67 @@ pub(crate) const APPLICATIONS: &[Application] = &[
             ("upload", "/admin/images/add/", &[SIGN_IN, SIGNED_IN]),
         ],
     },
+    Application {
+        name: "Etherpad",
+        server: Server::Etherpad,
+        states: &[(
+            "pad",
+            "/p/notes",
+            &[Until(
+                "document.querySelector('iframe')?.contentDocument?.querySelector('iframe')",
+            )],
+        )],
+    },
+    Application {
+        name: "NiceGUI",
+        server: Server::NiceGui,
+        states: &[
+            ("table", "/enter", &[ORDERS]),
+            (
+                "files",
+                "/enter",
+                &[
+                    ORDERS,
+                    Click(".q-tab:nth-child(2)"),
+                    Until("document.querySelector('.q-uploader')"),
+                ],
+            ),
+            (
+                "live",
+                "/enter",
+                &[
+                    ORDERS,
+                    Click(".q-tab:nth-child(3)"),
+                    Until("document.querySelector('.q-slider')"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "FullCalendar",
+        server: Server::Files,
+        states: &[
+            ("month", "/pages/calendar.html", &[CALENDAR]),
+            (
+                "week",
+                "/pages/calendar.html",
+                &[
+                    CALENDAR,
+                    Click(".fc-timeGridWeek-button"),
+                    Until("document.querySelector('.fc-timeGridWeek-view')"),
+                ],
+            ),
+        ],
+    },
+    Application {
+        name: "SortableJS",
+        server: Server::Files,
+        states: &[("lists", "/pages/sortable.html", &[])],
+    },
 ];
 
+const ORDERS: Step = Until("document.querySelector('tbody td')");
+const CALENDAR: Step = Until("document.querySelector('.fc-event')");
 const MONACO: Step =
     Until("globalThis.editor && document.querySelectorAll('.view-line').length > 20");
 const EXCALIDRAW: Step =
@@ -542,9 +622,9 @@ const WIDGETS: Step = Until("document.querySelectorAll('input[type=range]').leng
 const BLOCKS: Step = Until("document.querySelectorAll('input[type=radio]').length > 2");
 const FLOW: Step = Until("document.querySelectorAll('g.red-ui-flow-node-group').length > 1");
 const WIKI: Step = Until("document.querySelector('.tc-tiddler-frame')");
-const SIGN_IN: Step = Run(
+pub(crate) const SIGN_IN: Step = Run(
     "if (document.querySelector('#id_password')) { document.querySelector('#id_username').value = 'admin'; \
      document.querySelector('#id_password').value = 'admin'; document.querySelector('form.login-form, form').submit(); }",
 );
-const SIGNED_IN: Step =
+pub(crate) const SIGNED_IN: Step =
     Until("!document.querySelector('#id_password') && document.readyState === 'complete'");

@@ -1,5 +1,6 @@
 //! `cargo xtask apps`: how complete our view of real applications is, beside what the browser says
-//! of them, and how much of it stands in the text that a model gets.
+//! of them, and how much of it stands in the text that a model gets. `cargo xtask apps tasks` does
+//! tasks on them, with each input beside the page's own events.
 
 #![expect(
     clippy::print_stdout,
@@ -9,9 +10,12 @@
 
 mod applications;
 mod compare;
+mod hands;
 mod oracle;
+mod record;
 mod servers;
 mod steps;
+mod tasks;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -30,15 +34,44 @@ fn main() -> ExitCode {
         eprintln!("call this as `cargo xtask apps`, which installs the applications");
         return ExitCode::from(2);
     };
-    let wanted: Vec<String> = arguments.collect();
+    let mut wanted: Vec<String> = arguments.collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts where threads do");
-    match runtime.block_on(all(&installed, &wanted)) {
+    let measured = if wanted.first().is_some_and(|first| first == "tasks") {
+        runtime.block_on(all_tasks(&installed, &wanted.split_off(1)))
+    } else {
+        runtime.block_on(all(&installed, &wanted))
+    };
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("apps: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Does the tasks of the files whose names hold one of `wanted`.
+async fn all_tasks(installed: &std::path::Path, wanted: &[String]) -> anyhow::Result<()> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/apps/tasks");
+    let files = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut files: Vec<PathBuf> = files.collect::<Result<_, _>>()?;
+    files.sort();
+    let mut done = Vec::new();
+    for file in files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        if wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|word| name.contains(&word.to_lowercase()))
+        {
+            match tasks::all(&file, installed).await {
+                Ok(one) => done.push(one),
+                Err(error) => eprintln!("{name}: {error:#}"),
+            }
+        }
+    }
+    print!("{}", record::table(&done));
+    Ok(())
 }
 
 async fn all(installed: &std::path::Path, wanted: &[String]) -> anyhow::Result<()> {

@@ -63,9 +63,11 @@ pub(crate) async fn start(server: Server, installed: &Path) -> anyhow::Result<Ru
             command
         }
         Server::Jupyter => jupyter(installed, &work, port)?,
-        Server::Streamlit | Server::Gradio | Server::Wagtail | Server::NodeRed => {
-            drawn(server, installed, &work, port).await?
-        }
+        Server::Streamlit
+        | Server::Gradio
+        | Server::NiceGui
+        | Server::Wagtail
+        | Server::NodeRed => drawn(server, installed, &work, port).await?,
         Server::TiddlyWiki => {
             let wiki = work.join("wiki");
             if !wiki.exists() {
@@ -80,6 +82,7 @@ pub(crate) async fn start(server: Server, installed: &Path) -> anyhow::Result<Ru
                 .arg(format!("port={port}"));
             command
         }
+        Server::Etherpad => etherpad(installed, &work, port)?,
         Server::Datasette | Server::Files => {
             let mut make = python(installed, &work, "python");
             let made = make.args(["-c", SHOP]).status().await?;
@@ -191,12 +194,71 @@ async fn drawn(
             command.arg(port.to_string());
             command.env("GRADIO_ANALYTICS_ENABLED", "False");
         }
+        Server::NiceGui => {
+            command.arg(format!("{OURS}/widgets_nicegui.py"));
+            command.arg(port.to_string());
+        }
         _ => {
             command.args(["manage.py", "runserver", "--noreload"]);
             command.arg(port.to_string()).current_dir(site);
         }
     }
     Ok(command)
+}
+
+/// Etherpad finds itself only as `src`, with itself among the modules beside it.
+fn etherpad(installed: &Path, work: &Path, port: u16) -> anyhow::Result<Command> {
+    let base = installed.join("npm/etherpad");
+    let modules = base.join("node_modules");
+    if !modules.exists() {
+        std::fs::create_dir_all(&base)?;
+        let package = installed.join("npm/node_modules/ep_etherpad-lite");
+        let mut copy = std::process::Command::new("cp");
+        let copied = copy.arg("-r").arg(package).arg(base.join("src")).status()?;
+        ensure!(copied.success(), "Etherpad could not be copied");
+        std::fs::create_dir_all(&modules)?;
+        std::os::unix::fs::symlink("../src", modules.join("ep_etherpad-lite"))?;
+        // What it serves of its libraries it looks for in its own folder.
+        for name in ["js-cookie", "security", "tinycon", "underscore", "unorm"] {
+            let library = base.join("src/node_modules").join(name);
+            if !library.exists() {
+                std::os::unix::fs::symlink(installed.join("npm/node_modules").join(name), library)?;
+            }
+        }
+    }
+    let folder = work.join("etherpad");
+    std::fs::create_dir_all(&folder)?;
+    let settings = serde_json::json!({
+        "ip": "127.0.0.1", "port": port, "requireAuthentication": false,
+        "dbType": "dirty", "dbSettings": {"filename": folder.join("pads.db")}, "defaultPadText": "Welcome",
+    });
+    let file = folder.join("settings.json");
+    std::fs::write(&file, settings.to_string())?;
+    let mut command = quiet("node".into(), &folder);
+    command.arg(base.join("src/node/server.js"));
+    command.arg("--settings").arg(file);
+    Ok(command)
+}
+
+/// Removes what earlier tasks made.
+pub(crate) fn forget(server: Server, installed: &Path) -> anyhow::Result<()> {
+    let made = match server {
+        Server::TiddlyWiki => "wiki",
+        Server::Etherpad => "etherpad",
+        Server::NodeRed => "nodered",
+        Server::Wagtail => "wagtail",
+        Server::Jupyter => "notebooks",
+        Server::Django => "admin.sqlite3",
+        Server::NiceGui => ".nicegui",
+        Server::Datasette | Server::Streamlit | Server::Gradio | Server::Files => return Ok(()),
+    };
+    let made = installed.join("work").join(made);
+    if made.is_dir() {
+        std::fs::remove_dir_all(&made)?;
+    } else if made.exists() {
+        std::fs::remove_file(&made)?;
+    }
+    Ok(())
 }
 
 fn notebook() -> String {

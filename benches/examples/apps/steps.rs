@@ -67,10 +67,10 @@ pub(crate) async fn take(browser: &Browser, step: Step) -> anyhow::Result<()> {
 }
 
 /// A page that goes away takes its answer with it, so each is asked for shortly.
-async fn until(browser: &Browser, condition: &str) -> anyhow::Result<()> {
+pub(crate) async fn until(browser: &Browser, condition: &str) -> anyhow::Result<()> {
     let script = format!(
-        "new Promise((done) => {{ const until = performance.now() + 2000; const look = () => {{ \
-         if ({condition}) done(true); else if (performance.now() > until) done(false); \
+        "new Promise((done) => {{ const until = performance.now() + 2000; const look = async () => {{ \
+         if (await ({condition})) done(true); else if (performance.now() > until) done(false); \
          else setTimeout(look, 50); }}; look(); }})"
     );
     let since = Instant::now();
@@ -85,7 +85,7 @@ async fn until(browser: &Browser, condition: &str) -> anyhow::Result<()> {
     bail!("it does not come to that")
 }
 
-async fn evaluate(browser: &Browser, script: &str) -> anyhow::Result<Value> {
+pub(crate) async fn evaluate(browser: &Browser, script: &str) -> anyhow::Result<Value> {
     let order = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
     let answered = browser.devtools("Runtime.evaluate", order).await?;
     if !answered["exceptionDetails"].is_null() {
@@ -113,4 +113,32 @@ async fn click(browser: &Browser, selector: &str, button: &str) -> anyhow::Resul
         browser.devtools("Input.dispatchMouseEvent", order).await?;
     }
     Ok(())
+}
+
+/// What a server answers to a request for a path.
+pub(crate) async fn get(origin: &str, path: &str) -> anyhow::Result<String> {
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--max-time", "5"]);
+    let answered = command.arg(format!("{origin}{path}")).output().await?;
+    Ok(String::from_utf8_lossy(&answered.stdout).into_owned())
+}
+
+/// The version of an installed package of Python.
+pub(crate) fn python_version(installed: &std::path::Path, package: &str) -> Option<String> {
+    let libraries = std::fs::read_dir(installed.join("venv/lib")).ok()?;
+    let packages = libraries
+        .flatten()
+        .map(|one| one.path().join("site-packages"));
+    let entries = packages
+        .filter_map(|one| std::fs::read_dir(one).ok())
+        .flatten();
+    let names = entries
+        .flatten()
+        .map(|one| one.file_name().to_string_lossy().into_owned());
+    names
+        .filter_map(|name| {
+            let version = name.strip_prefix(&format!("{package}-"))?;
+            Some(version.strip_suffix(".dist-info")?.to_owned())
+        })
+        .next()
 }
