@@ -17,6 +17,7 @@ mod long;
 mod look;
 mod parked;
 mod provider;
+mod server;
 mod start;
 mod steps;
 mod stop;
@@ -38,6 +39,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("long", long::million),
     ("look", look::looks),
     ("parked", parked::thousand),
+    ("server", server::loaded),
     ("start", start::version),
     ("stop", stop::everything),
     ("tokens", tokens::turns),

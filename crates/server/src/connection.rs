@@ -74,26 +74,42 @@ impl Peer {
         match self {
             Peer::Local { pid: None, .. } => true,
             Peer::Local { pid: Some(pid), .. } => is_of_run(*pid, &drivers()),
-            Peer::Network { from, to, of_run } => *of_run.get_or_init(|| {
-                let drivers = drivers();
-                processes(*from, *to)
-                    .into_iter()
-                    .any(|pid| is_of_run(pid, &drivers))
-            }),
+            Peer::Network { from, to, of_run } => {
+                *of_run.get_or_init(|| may_be_of_run(*from, *to, drivers))
+            }
         }
     }
+}
+
+/// Whether the other end of a connection may be part of a run of this user. A process that has sent
+/// its request and is gone already is one: nobody can tell.
+fn may_be_of_run(
+    from: SocketAddr,
+    to: SocketAddr,
+    drivers: impl FnOnce() -> BTreeSet<u32>,
+) -> bool {
+    let is_here = from.ip().is_loopback() || from.ip() == to.ip();
+    if !is_here {
+        return false;
+    }
+    let Some(socket) = other_end(from, to) else {
+        return true;
+    };
+    let own = fs::metadata("/proc/self").map(|process| process.uid()).ok();
+    if own != Some(0) && own != Some(socket.uid) {
+        return false;
+    }
+    let drivers = drivers();
+    let processes = processes(socket.inode);
+    processes.is_empty() || processes.into_iter().any(|pid| is_of_run(pid, &drivers))
 }
 
 fn is_of_run(pid: u32, drivers: &BTreeSet<u32>) -> bool {
     drivers.contains(&pid) || keeper::is_below_a_keeper(pid)
 }
 
-/// Returns the processes of this machine that have the socket that connects `from` to `to`. There
-/// is none if it comes from another machine, or from a process of another user.
-fn processes(from: SocketAddr, to: SocketAddr) -> Vec<u32> {
-    let Some(inode) = inode(from, to) else {
-        return Vec::new();
-    };
+/// Returns the processes of this user that have a socket.
+fn processes(inode: u64) -> Vec<u32> {
     let socket = format!("socket:[{inode}]");
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -113,8 +129,14 @@ fn processes(from: SocketAddr, to: SocketAddr) -> Vec<u32> {
     found
 }
 
-/// Returns the inode of a connection's other socket, from the kernel's table (`proc(5)`).
-fn inode(from: SocketAddr, to: SocketAddr) -> Option<u64> {
+/// A socket of this machine.
+struct Socket {
+    inode: u64,
+    uid: u32,
+}
+
+/// Returns the other socket of a connection, from the kernel's table (`proc(5)`).
+fn other_end(from: SocketAddr, to: SocketAddr) -> Option<Socket> {
     let (from, to) = (in_table(from), in_table(to));
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let table = fs::read_to_string(table).unwrap_or_default();
@@ -124,7 +146,10 @@ fn inode(from: SocketAddr, to: SocketAddr) -> Option<u64> {
                 continue;
             };
             if from.contains(&(*local).to_owned()) && to.contains(&(*remote).to_owned()) {
-                return fields.get(9)?.parse().ok();
+                return Some(Socket {
+                    inode: fields.get(9)?.parse().ok()?,
+                    uid: fields.get(7)?.parse().ok()?,
+                });
             }
         }
     }

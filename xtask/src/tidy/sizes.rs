@@ -27,7 +27,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("models", 10_049),
     ("net", 700),
     ("process", 2_854),
-    ("runtime", 6_166),
+    ("runtime", 6_209),
     ("screen", 10_110),
     ("server", 6_000),
     ("surfaces", 6_193),

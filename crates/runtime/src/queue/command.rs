@@ -118,6 +118,36 @@ pub struct Command {
     pub submitted_ms: i64,
 }
 
+/// Maximum number of characters of a goal that is remembered of a command that is over.
+const REMEMBERED_GOAL: usize = 400;
+
+impl Command {
+    /// Returns the size of its texts in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.work {
+            Work::Start(request) => {
+                let context = request
+                    .context
+                    .iter()
+                    .map(|context| context.text.text.len());
+                request.goal.text.len() + context.sum::<usize>()
+            }
+            Work::Resume => 0,
+        }
+    }
+
+    /// Forgets what only its run needs.
+    pub(super) fn forget_work(&mut self) {
+        if let Work::Start(request) = &mut self.work {
+            request.context.clear();
+            let goal = &mut request.goal.text;
+            if let Some((end, _)) = goal.char_indices().nth(REMEMBERED_GOAL) {
+                goal.truncate(end);
+            }
+        }
+    }
+}
+
 /// The stage that a command has reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]

@@ -31,6 +31,9 @@ const ID: &str = "main";
 /// Maximum number of commands that are not over.
 pub const MAX_OPEN: usize = 100_000;
 
+/// Maximum size of their texts together, in bytes.
+pub const MAX_OPEN_BYTES: usize = 256 << 20;
+
 /// Maximum size of a command as JSON, in bytes.
 pub const MAX_COMMAND: usize = 1 << 20;
 
@@ -47,7 +50,7 @@ pub enum QueueError {
     #[error(transparent)]
     Approval(#[from] gyrus_kernel::approvals::ApprovalError),
     /// It is full.
-    #[error("{MAX_OPEN} commands wait already; take some back, or wait until they are done")]
+    #[error("too many commands wait already; take some back, or wait until they are done")]
     Full,
     /// The command is too large.
     #[error("the command is {bytes} bytes long; at most {MAX_COMMAND} are accepted")]
@@ -160,7 +163,7 @@ impl Gateway {
                 .and_then(|key| ledger.state().with_key(key));
             let standing = match known {
                 Some(known) => known.clone(),
-                None if ledger.state().open() >= MAX_OPEN => return Err(QueueError::Full),
+                None if is_full(ledger.state()) => return Err(QueueError::Full),
                 None => {
                     let submitted = QueueFact::Submitted(Box::new(command.clone()));
                     ledger.append(vec![submitted])?;
@@ -249,6 +252,10 @@ impl Gateway {
     fn changed(&self) {
         self.shared.changes.send_modify(|changes| *changes += 1);
     }
+}
+
+fn is_full(queue: &Queue) -> bool {
+    queue.open() >= MAX_OPEN || queue.bytes() >= MAX_OPEN_BYTES
 }
 
 /// Returns the wall clock in UTC milliseconds.

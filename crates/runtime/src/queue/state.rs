@@ -65,6 +65,8 @@ pub struct Queue {
     running: BTreeMap<String, usize>,
     busy_profiles: BTreeMap<String, usize>,
     over: VecDeque<String>,
+    /// Size of the texts of open commands.
+    bytes: usize,
 }
 
 impl Fold for Queue {
@@ -136,6 +138,11 @@ impl Queue {
         self.commands.len() - self.over.len()
     }
 
+    /// Returns the size of the texts of commands that are not over, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the number of commands that a process works on.
     pub fn running(&self) -> usize {
         self.running.values().sum()
@@ -188,6 +195,7 @@ impl Queue {
             stage: Stage::Queued,
         };
         self.count(&standing, self.accepted, true);
+        self.bytes += standing.command.bytes();
         self.commands.insert(id, (self.accepted, standing));
     }
 
@@ -203,6 +211,8 @@ impl Queue {
         standing.stage = stage;
         self.count(&standing, accepted, true);
         if standing.stage.is_over() {
+            self.bytes -= standing.command.bytes().min(self.bytes);
+            standing.command.forget_work();
             self.over.push_back(id.to_owned());
         }
         self.commands.insert(id.to_owned(), (accepted, standing));

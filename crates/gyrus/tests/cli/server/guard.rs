@@ -233,6 +233,13 @@ fn a_command_of_a_run_cannot_use_what_it_has_read() {
         "exec 3<>/dev/tcp/{host}/{port}; printf 'GET /api/runs HTTP/1.1\\r\\nhost: {host}:{port}\\r\\n\
          authorization: Bearer {TOKEN}\\r\\nconnection: close\\r\\n\\r\\n' >&3; head -1 <&3"
     );
+    // This one does not wait for the answer: when the request is read, its process is gone.
+    let body = json!({"goal": "x", "workdir": world.work()}).to_string();
+    let post = format!(
+        "exec 4<>/dev/tcp/{host}/{port}; printf 'POST /api/runs HTTP/1.1\\r\\nhost: {host}:{port}\\r\\n\
+         authorization: Bearer {TOKEN}\\r\\ncontent-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n{body}' >&4",
+        body.len()
+    );
     let outside = std::process::Command::new("bash")
         .args(["-c", &ask])
         .output()
@@ -244,7 +251,11 @@ fn a_command_of_a_run_cannot_use_what_it_has_read() {
     let script = format!(
         "[[reply]]\ncalls = [{{ tool = \"shell\", arguments = {{ command = {} }} }}]\n\
          [[reply]]\ncalls = [{{ tool = \"finish\", arguments = {{ reached = true, answer = \"done\" }} }}]\n",
-        json!(format!("bash -c {} > said.txt 2>&1", quoted(&ask)))
+        json!(format!(
+            "bash -c {} > said.txt 2>&1; bash -c {}",
+            quoted(&ask),
+            quoted(&post)
+        ))
     );
     std::fs::write(world.path("script.toml"), script).unwrap();
     for more in [&[][..], &["--sandbox", "off"][..]] {
@@ -255,6 +266,7 @@ fn a_command_of_a_run_cannot_use_what_it_has_read() {
         run.hears("answer from elsewhere");
         world.gyrus(&["approve", "last"]).exits(0);
         run.end().exits(0);
+        assert_eq!(server.get("/api/commands").json(), json!([]), "{more:?}");
         let said = world.file("said.txt");
         assert!(
             !said.is_empty() && !said.contains(" 200 "),
