@@ -39,6 +39,8 @@ pub(crate) struct Endpoint {
     pub(crate) scope: Option<TokenScope>,
     /// A name for generated clients.
     pub(crate) id: &'static str,
+    /// Whether it answers with a page, its errors included.
+    pub(crate) is_page: bool,
     pub(crate) summary: &'static str,
     pub(crate) query: Option<SchemaOf>,
     pub(crate) body: Option<SchemaOf>,
@@ -73,6 +75,7 @@ impl Endpoint {
             path,
             scope: Some(scope),
             id: "",
+            is_page: false,
             summary: "",
             query: None,
             body: None,
@@ -84,6 +87,12 @@ impl Endpoint {
     /// Has this name in generated clients, and this summary.
     pub(crate) fn named(mut self, id: &'static str, summary: &'static str) -> Self {
         (self.id, self.summary) = (id, summary);
+        self
+    }
+
+    /// Answers people, with pages.
+    pub(crate) fn page(mut self) -> Self {
+        self.is_page = true;
         self
     }
 

@@ -68,7 +68,10 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(self.body)).into_response()
+        let mut response = (self.status, Json(self.body.clone())).into_response();
+        // A page shows it in its own way.
+        response.extensions_mut().insert(self.body);
+        response
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    Form,
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Parts},
@@ -97,5 +98,24 @@ impl FromRequestParts<Arc<App>> for RunPath {
             return Ok(RunPath(run));
         }
         Ok(RunPath(find_run(&app.store, given)?))
+    }
+}
+
+/// The fields of a form of a page.
+pub(crate) struct ApiForm<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiForm<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        let reading = tokio::time::timeout(BODY_WITHIN, Form::from_request(request, app));
+        let form = reading.await.map_err(|_| {
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the form did not arrive in time",
+            )
+        })?;
+        form.map(|Form(form)| ApiForm(form))
+            .map_err(|error| ApiError::new(error.status(), error.body_text()))
     }
 }

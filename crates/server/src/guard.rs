@@ -28,6 +28,7 @@ use crate::{
     connection::Peer,
     endpoint::Endpoint,
     error::ApiError,
+    pages,
     tokens::{Identity, TokenScope},
 };
 
@@ -51,6 +52,7 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
         let need = Need {
             app: Arc::clone(&app),
             scope: endpoint.scope,
+            is_page: endpoint.is_page,
             rates: Arc::clone(&rates),
         };
         let route = endpoint
@@ -84,7 +86,8 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
-        (REFERRER_POLICY, "no-referrer"),
+        // Without a referrer, a browser would send the forms of our own pages with `Origin: null`.
+        (REFERRER_POLICY, "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -141,11 +144,22 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
 struct Need {
     app: Arc<App>,
     scope: Option<TokenScope>,
+    is_page: bool,
     rates: Arc<Rates>,
 }
 
 /// Refuses whoever may not use an endpoint.
-async fn authorised(State(need): State<Arc<Need>>, mut request: Request, next: Next) -> Response {
+async fn authorised(State(need): State<Arc<Need>>, request: Request, next: Next) -> Response {
+    let is_page = need.is_page;
+    let app = Arc::clone(&need.app);
+    let response = admitted(&need, request, next).await;
+    if is_page {
+        return pages::with_errors_as_pages(&app, response);
+    }
+    response
+}
+
+async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
     let Some(scope) = need.scope else {
         return next.run(request).await;
     };

@@ -6,7 +6,8 @@
 //! any other surface.
 //!
 //! Reading order: `api` (the table), `guard` (who may ask at all), `connection` (what a peer may do
-//! to the server), `app` (what the handlers share).
+//! to the server), `app` (what the handlers share), `pages` (the
+//! dashboard, over the same functions).
 
 mod api;
 mod app;
@@ -18,6 +19,7 @@ mod guard;
 mod heads;
 mod openapi;
 mod overview;
+mod pages;
 mod sse;
 mod time;
 mod tokens;
@@ -31,8 +33,10 @@ pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList
 
 /// Returns everything that the server answers.
 pub fn router(app: std::sync::Arc<App>) -> axum::Router {
-    let endpoints = api::endpoints();
+    let mut endpoints = api::endpoints();
     app.document
         .get_or_init(|| openapi::document(&endpoints, &app.program.options()));
+    // Pages are for people, and part of no contract.
+    endpoints.extend(pages::endpoints());
     guard::guarded(endpoints, app)
 }

@@ -60,36 +60,36 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 /// A run to start.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StartRun {
     /// The goal.
     #[schemars(length(min = 1))]
-    goal: String,
+    pub(crate) goal: String,
     /// The folder to work in, absolute, on the server's machine.
-    workdir: PathBuf,
+    pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`, by their long names without dashes.
     #[serde(default)]
     #[schemars(schema_with = "options")]
-    options: BTreeMap<String, OptionValue>,
+    pub(crate) options: BTreeMap<String, OptionValue>,
     /// Text that the run starts with, by names. It is data: the run is exposed to it.
     #[serde(default)]
-    context: BTreeMap<String, String>,
+    pub(crate) context: BTreeMap<String, String>,
     /// From -100 to 100; higher ones go first.
     #[serde(default)]
     #[schemars(range(min = -100, max = 100))]
-    priority: i8,
+    pub(crate) priority: i8,
     /// Milliseconds before which it is not started.
     #[serde(default)]
-    delay_ms: u64,
+    pub(crate) delay_ms: u64,
     /// Commands with the same key are one command.
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
-    key: Option<String>,
+    pub(crate) key: Option<String>,
     /// Relates the command to what caused it.
     #[serde(default)]
     #[schemars(length(max = 200))]
-    correlation: Option<String>,
+    pub(crate) correlation: Option<String>,
 }
 
 fn options(_: &mut SchemaGenerator) -> Schema {
@@ -105,7 +105,7 @@ pub(crate) struct CommandView {
     run: String,
     /// The goal, for a new run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    goal: Option<String>,
+    pub(crate) goal: Option<String>,
     /// The agent for which it works.
     agent: String,
     /// The person or program that asked, and its surface.

@@ -93,7 +93,7 @@ pub(crate) struct Done {
 pub(crate) struct Steer {
     /// The words. They amend the goal for good.
     #[schemars(length(min = 1))]
-    text: String,
+    pub(crate) text: String,
 }
 
 pub(crate) async fn steer(
@@ -226,7 +226,7 @@ pub(crate) async fn diff(
 pub(crate) struct StopAll {
     /// The reason, for people who find everything stopped.
     #[serde(default)]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 pub(crate) async fn stop_all(

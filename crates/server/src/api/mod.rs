@@ -1,9 +1,9 @@
 //! The endpoints. Each module names its own, a few lines each, and carries them out.
 
-mod commands;
-mod control;
-mod questions;
-mod runs;
+pub(crate) mod commands;
+pub(crate) mod control;
+pub(crate) mod questions;
+pub(crate) mod runs;
 mod server;
 
 use crate::endpoint::Endpoint;

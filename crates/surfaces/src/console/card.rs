@@ -59,8 +59,8 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     lines
 }
 
-/// Says who wrote the details of a card.
-pub(crate) fn whose(card: &ApprovalCard) -> &'static str {
+/// Returns words that say who wrote the details of a card.
+pub fn whose(card: &ApprovalCard) -> &'static str {
     let any = |origin: Origin| card.details.iter().any(|detail| detail.origin == origin);
     if any(Origin::Model) {
         "as written by the model (unverified)"

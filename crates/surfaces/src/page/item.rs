@@ -111,6 +111,8 @@ impl Drawing<'_> {
                     HappeningPart::Run(run) => {
                         @if let Some(number) = self.context.children.get(run) {
                             p.aside { a href={ "#" (Anchor::Run(*number)) } { "its steps" } }
+                        } @else if pictures.are_served() {
+                            p.aside { a href={ "/runs/" (run) } { "its steps" } }
                         }
                     },
                 }

@@ -20,6 +20,7 @@ mod head;
 mod step;
 mod item;
 mod timeline;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,6 @@ use gyrus_text::counted;
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-pub use self::picture::Pictures;
 use self::{
     excerpt::brief,
     item::{Context, Drawing},
@@ -42,9 +42,16 @@ use self::{
     step::{Section, Step, Steps},
     survey::{Standing, Survey},
 };
+pub use self::{
+    moment::{date_and_time, duration},
+    picture::Pictures,
+    rows::{Rows, Stretch, rows, visible_html, whole_text},
+};
+pub use crate::console::card::whose;
 use crate::{error::SurfaceError, projection::HappeningPart};
 
-const STYLE: &str = include_str!("page.css");
+/// The style of a run's page.
+pub const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The beginning of every page; a file that begins so may be replaced by a newer page.

@@ -38,8 +38,8 @@ pub(super) fn now_ms() -> i64 {
     })
 }
 
-/// `2026-03-01 12:00:00 UTC`.
-pub(super) fn date_and_time(at_ms: i64) -> String {
+/// Returns a time in UTC milliseconds as `2026-03-01 12:00:00 UTC`.
+pub fn date_and_time(at_ms: i64) -> String {
     match gyrus_text::utc(at_ms).split_once('T') {
         Some((date, time)) => format!("{date} {} UTC", time.split('.').next().unwrap_or(time)),
         None => gyrus_text::utc(at_ms),
@@ -58,8 +58,8 @@ fn since(ms: i64) -> String {
     format!("{sign}{}", duration(ms.unsigned_abs()))
 }
 
-/// A duration in milliseconds, with two units where one would say too little.
-pub(super) fn duration(ms: u64) -> String {
+/// Returns a duration in milliseconds in words, with two units where one would say too little.
+pub fn duration(ms: u64) -> String {
     let (seconds, minutes, hours) = (ms / 1_000, ms / 60_000, ms / 3_600_000);
     match ms {
         ..1_000 => format!("{ms} ms"),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use gyrus_contract::{BlobId, Image};
+use gyrus_contract::{BlobId, Image, RunId};
 use gyrus_journal::Reader;
 use maud::{Markup, html};
 
@@ -75,13 +75,38 @@ enum Shown {
 pub struct Pictures {
     taken: BTreeMap<BlobId, Anchor>,
     bytes: usize,
+    /// The run whose pictures a server gives out; without it they are part of the page.
+    served: Option<RunId>,
 }
 
 impl Pictures {
+    /// Returns the pictures of a page beside which a server gives out the run's blobs.
+    pub(super) fn served(run: RunId) -> Self {
+        Self {
+            served: Some(run),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a server shows the page, so that it may lead to other pages.
+    pub(super) fn are_served(&self) -> bool {
+        self.served.is_some()
+    }
+
     /// Returns a picture of the run that `reader` reads, a link to where it stands already, or the
     /// reason why it is not shown.
     pub fn figure(&mut self, image: &Image, reader: &Reader) -> Markup {
         let caption = format!("{} × {}", image.width, image.height);
+        if let Some(run) = self.served {
+            let blob = image.blob;
+            return html! {
+                figure {
+                    img src={ "/api/runs/" (run) "/blobs/" (blob) } alt="a picture of the run"
+                        loading="lazy" width=(image.width) height=(image.height);
+                    figcaption { (caption) }
+                }
+            };
+        }
         match self.take(image, reader) {
             Shown::Here(picture, anchor) => html! {
                 figure id=(anchor) {

@@ -146,6 +146,11 @@ impl<'a> Steps<'a> {
         Some(Section::Step(step))
     }
 
+    /// Returns the number of the first entry that is in no complete step yet.
+    pub(super) fn pending_since(&self) -> Option<u64> {
+        self.entries.first().map(|entry| entry.seq)
+    }
+
     /// Returns the entries that belong to no step: those after the last one.
     pub(super) fn rest(self) -> Vec<RawEntry> {
         self.entries

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Answer, Server, TOKEN, bearer};
 use crate::support::World;
 
-fn cookie_of(server: &Server<'_>) -> String {
+pub(crate) fn cookie_of(server: &Server<'_>) -> String {
     let body = json!({"code": server.code}).to_string();
     let answer = server
         .send(

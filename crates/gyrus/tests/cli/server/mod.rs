@@ -1,5 +1,7 @@
 //! `gyrus serve`, as programs meet it.
 
+mod chromium;
+mod dashboard;
 mod guard;
 mod killed;
 mod runs;

@@ -1,0 +1,159 @@
+//! The frame of every page: where one is, what waits, whether it is live, and the emergency stop.
+
+use axum::response::Html;
+use gyrus_surfaces::page::visible_html;
+use maud::{DOCTYPE, Markup, html};
+
+use super::assets;
+use crate::{app::App, error::ErrorBody, time::now_ms};
+
+/// The place of a page in the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Runs,
+    Waiting,
+    Other,
+}
+
+/// Title and place of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame<'a> {
+    /// The title of the window.
+    pub(super) title: &'a str,
+    /// The place of the page.
+    pub(super) place: Place,
+}
+
+impl Frame<'_> {
+    /// Returns a whole page.
+    pub(super) fn page(&self, app: &App, main: &Markup) -> Html<String> {
+        let questions = app.heads.questions();
+        let latched = app.latch.check().err();
+        let link = |place, path: &str, name: &str, count: Option<usize>| {
+            html! {
+                a href=(path) aria-current=[(self.place == place).then_some("page")] {
+                    (name)
+                    @if let Some(count) = count {
+                        span.count data-waiting=(count) hidden[count == 0] {
+                            (count) span.said { " waiting" }
+                        }
+                    }
+                }
+            }
+        };
+        let page = html! {
+            (head(self.title))
+            body.dash {
+                a.skip href="#main" { "Skip to the content" }
+                header.bar {
+                    a.brand href="/" { b { "gyrus" } }
+                    nav.places aria-label="Pages" {
+                        (link(Place::Runs, "/", "Runs", None))
+                        (link(Place::Waiting, "/waiting", "Waiting", Some(questions)))
+                    }
+                    p.connection role="status" { "as of " (clock(now_ms())) }
+                    button.notify type="button" hidden { "Notify me" }
+                    (emergency(latched.is_some()))
+                }
+                @if let Some(latched) = &latched {
+                    div.latched role="alert" {
+                        p { b { "All runs are stopped, and none may begin." } " " (latched) }
+                        form method="post" action="/rearm" { button { "Lift the emergency stop" } }
+                    }
+                }
+                main #main tabindex="-1" { (main) }
+            }
+        };
+        whole(&page)
+    }
+}
+
+fn emergency(is_stopped: bool) -> Markup {
+    html! {
+        @if !is_stopped {
+            details.emergency {
+                summary { "Emergency stop" }
+                form method="post" action="/stop" {
+                    label { "Why (optional)" input name="reason" maxlength="500" autocomplete="off"; }
+                    button.danger { "End every run now" }
+                    p.aside { "No run begins until a person lifts it." }
+                }
+            }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en";
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · gyrus" }
+            link rel="icon" href=(assets::path("icon.svg"));
+            link rel="stylesheet" href=(assets::path("page.css"));
+            link rel="stylesheet" href=(assets::path("dashboard.css"));
+            script type="module" src=(assets::path("main.js")) {}
+        }
+    }
+}
+
+fn whole(page: &Markup) -> Html<String> {
+    Html(visible_html(page).0)
+}
+
+/// Returns the page for a browser that is not let in. Its script sends the code of the printed
+/// address, which no server sees by itself: it stands behind the `#`.
+pub(super) fn letting_in() -> Html<String> {
+    whole(&html! {
+        (head("Not let in"))
+        body.dash {
+            main #main.letting-in data-enter {
+                p.brand { b { "gyrus" } }
+                h1 { "This browser is not let in yet" }
+                p #said role="status" {
+                    "Open the address that the server printed, with all that stands behind the "
+                    code { "#" } ". For another address, type in a terminal:"
+                }
+                pre { code { "gyrus serve open" } }
+                p.aside { "An address lets in one browser, once, within ten minutes." }
+                noscript { p.aside { "Letting in needs JavaScript; the pages themselves do not." } }
+            }
+        }
+    })
+}
+
+/// Returns an error with its advice.
+pub(super) fn error(error: &ErrorBody) -> Markup {
+    html! {
+        h1 { "That was not done" }
+        p.failed role="alert" { (error.error) }
+        @if let Some(hint) = &error.hint { p { (hint) } }
+        p { a href="/" { "All runs" } }
+    }
+}
+
+/// Returns the time of day in UTC.
+pub(super) fn clock(at_ms: i64) -> String {
+    let text = gyrus_surfaces::page::date_and_time(at_ms);
+    text.split_once(' ')
+        .map_or(text.clone(), |(_, time)| time.to_owned())
+}
+
+/// Returns how long ago a time was, with the time itself behind it.
+pub(super) fn age(at_ms: i64) -> Markup {
+    let ago = u64::try_from(now_ms().saturating_sub(at_ms)).unwrap_or(0) / 1_000;
+    let words = match ago {
+        ..5 => "now".to_owned(),
+        5..60 => format!("{ago} s ago"),
+        60..3_600 => format!("{} min ago", ago / 60),
+        3_600..172_800 => format!("{} h ago", ago / 3_600),
+        _ => format!("{} days ago", ago / 86_400),
+    };
+    html! {
+        time datetime=(gyrus_text::utc(at_ms))
+            title=(gyrus_surfaces::page::date_and_time(at_ms)) { (words) }
+    }
+}

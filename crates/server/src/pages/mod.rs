@@ -1,0 +1,98 @@
+//! The dashboard: pages over the same functions as the API. They are links and forms, and work
+//! without scripts; the modules in `web/` only keep them up to date.
+//!
+//! Reading order: `frame` (what every page has), `runs`, `run`, `waiting`, `assets`.
+
+mod assets;
+mod forms;
+mod frame;
+mod run;
+mod runs;
+mod waiting;
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+
+use self::{
+    forms::{see, typed},
+    frame::{Frame, Place},
+};
+use crate::{
+    app::App,
+    endpoint::{Endpoint, acts, decides, reads},
+    error::ErrorBody,
+    extract::ApiForm,
+};
+
+/// Returns the endpoints of all pages.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let all = vec![
+        reads("/", get(runs::list)),
+        reads("/waiting", get(waiting::all)),
+        reads("/runs/{run}", get(run::show)),
+        reads("/runs/{run}/rows", get(run::rows)),
+        acts("/runs", post(runs::start)),
+        acts("/runs/{run}/steer", post(run::steer)),
+        acts("/runs/{run}/pause", post(run::pause)),
+        acts("/runs/{run}/stop", post(run::stop)),
+        acts("/runs/{run}/resume", post(run::resume)),
+        decides(
+            "/runs/{run}/questions/{question}/answer",
+            post(waiting::answer),
+        ),
+        acts("/stop", post(stop_all)),
+        decides("/rearm", post(rearm)),
+        reads("/web/{version}/{file}", get(assets::file)).for_everybody(),
+    ];
+    all.into_iter().map(Endpoint::page).collect()
+}
+
+/// The reason of an emergency stop, as typed.
+#[derive(Debug, serde::Deserialize)]
+struct StopForm {
+    #[serde(default)]
+    reason: String,
+}
+
+async fn stop_all(
+    state: State<Arc<App>>,
+    identity: axum::Extension<crate::tokens::Identity>,
+    ApiForm(form): ApiForm<StopForm>,
+) -> Result<Response, crate::error::ApiError> {
+    use crate::{api::control, extract::ApiJson};
+    let given = control::StopAll {
+        reason: typed(form.reason),
+    };
+    // The page shows whether all runs are stopped.
+    let _ = control::stop_all(state, identity, ApiJson(given)).await?;
+    Ok(see("/"))
+}
+
+async fn rearm(state: State<Arc<App>>) -> Result<Response, crate::error::ApiError> {
+    let _ = crate::api::control::rearm(state).await?;
+    Ok(see("/"))
+}
+
+/// Turns an error into a page. Whoever is not let in is asked for the printed address.
+pub(crate) fn with_errors_as_pages(app: &App, response: Response) -> Response {
+    let Some(error) = response.extensions().get::<ErrorBody>() else {
+        return response;
+    };
+    let status = response.status();
+    let page = if status == StatusCode::UNAUTHORIZED {
+        frame::letting_in()
+    } else {
+        let frame = Frame {
+            title: "Not done",
+            place: Place::Other,
+        };
+        frame.page(app, &frame::error(error))
+    };
+    (status, page).into_response()
+}

@@ -1,0 +1,313 @@
+//! All runs, and the form for a new one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Extension,
+    extract::State,
+    response::{Html, Response},
+};
+use gyrus_runtime::queue::{OptionValue, Stage};
+use gyrus_text::{counted, grouped};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    forms::{see, typed},
+    frame::{Frame, Place, age},
+};
+use crate::{
+    api::{
+        commands::{self, StartRun},
+        runs::{RunList, RunsQuery, blocking, listed},
+    },
+    app::App,
+    error::ApiError,
+    extract::{ApiForm, ApiJson, ApiQuery},
+    heads::RunWord,
+    overview::RunOverview,
+    tokens::Identity,
+};
+
+/// Number of runs that have not begun that the page names.
+const QUEUED: usize = 20;
+
+/// The words for states in addresses.
+const STATES: [RunWord; 5] = [
+    RunWord::Running,
+    RunWord::Waiting,
+    RunWord::Parked,
+    RunWord::CutOff,
+    RunWord::Over,
+];
+
+const OUTCOMES: [&str; 3] = ["claimed", "checked", "verified"];
+
+/// The filters, as the form sends them: empty ones too.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Filters {
+    state: String,
+    outcome: String,
+    agent: String,
+    text: String,
+    before: String,
+}
+
+impl Filters {
+    fn query(&self) -> Result<RunsQuery, ApiError> {
+        let given = |text: &String| typed(text.clone());
+        let state = given(&self.state).map(|state| {
+            let of_word = STATES.into_iter().find(|word| word_of(*word).1 == state);
+            of_word.ok_or_else(|| {
+                ApiError::bad_request(format!("invalid state: there is none named `{state}`"))
+            })
+        });
+        Ok(RunsQuery {
+            state: state.transpose()?,
+            outcome: given(&self.outcome),
+            agent: given(&self.agent),
+            text: given(&self.text),
+            before: given(&self.before),
+            limit: None,
+        })
+    }
+
+    /// Returns the address of older runs.
+    fn older(&self, before: &str) -> String {
+        let fields = [
+            ("state", &*self.state),
+            ("outcome", &*self.outcome),
+            ("agent", &*self.agent),
+            ("text", &*self.text),
+            ("before", before),
+        ];
+        let given = fields.iter().filter(|(_, value)| !value.is_empty());
+        let given: Vec<String> = given
+            .map(|(name, value)| format!("{name}={}", percent(value)))
+            .collect();
+        format!("/?{}", given.join("&"))
+    }
+}
+
+/// Returns a value as it stands in a query.
+fn percent(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    ApiQuery(filters): ApiQuery<Filters>,
+) -> Result<Html<String>, ApiError> {
+    blocking(move || {
+        let list = listed(&app, &filters.query()?)?;
+        let frame = Frame {
+            title: "Runs",
+            place: Place::Runs,
+        };
+        let main = html! {
+            div.heading { h1 { "Runs" } (new_run(&list)) }
+            (filter(&filters))
+            section #runs data-live {
+                (queued(&app))
+                @if list.runs.is_empty() {
+                    p.nothing { "No run is like this." }
+                } @else {
+                    ol.runs { @for run in &list.runs { (line(run)) } }
+                }
+                @if list.more && let Some(last) = list.runs.last() {
+                    p.older { a href=(filters.older(&last.run.to_string())) { "Older runs" } }
+                }
+            }
+        };
+        Ok(frame.page(&app, &main))
+    })
+    .await
+}
+
+/// Returns a shape and a word for a state.
+pub(super) fn word_of(state: RunWord) -> (&'static str, &'static str) {
+    match state {
+        RunWord::Running => ("▶", "running"),
+        RunWord::Waiting => ("◆", "waiting"),
+        RunWord::Parked => ("‖", "parked"),
+        RunWord::CutOff => ("✕", "cut-off"),
+        RunWord::Over => ("■", "over"),
+    }
+}
+
+/// Returns the state of a run as shape, word and colour.
+pub(super) fn state(run: &RunOverview) -> Markup {
+    let (shape, word) = word_of(run.state);
+    html! {
+        span class={ "state " (word) } {
+            span.shape aria-hidden="true" { (shape) }
+            (word.replace('-', " "))
+        }
+    }
+}
+
+/// Returns the word for how strongly the goal is believed to be reached.
+pub(super) fn outcome(run: &RunOverview) -> Markup {
+    let shape = match run.outcome.as_deref() {
+        Some("verified") => "✓✓",
+        Some("checked") => "✓",
+        Some(_) => "?",
+        None => return html! {},
+    };
+    let word = run.outcome.as_deref().unwrap_or_default();
+    html! {
+        span class={ "word " (word) } { span.shape aria-hidden="true" { (shape) } (word) }
+    }
+}
+
+/// Returns what a run has used, against its limits.
+pub(super) fn figures(run: &RunOverview) -> Markup {
+    let steps = run
+        .limits
+        .steps
+        .map(|most| format!(" of {}", grouped(most)));
+    html! {
+        span { (counted(run.steps, "step")) (steps.unwrap_or_default()) }
+        span { (counted(run.tokens, "token")) }
+        @if run.cost_microdollars > 0 { span { (gyrus_contract::Microdollars(run.cost_microdollars)) } }
+    }
+}
+
+fn line(run: &RunOverview) -> Markup {
+    let last = run.ending.as_ref().unwrap_or(&run.last);
+    html! {
+        li id={ "run-" (run.run) } {
+            span.marks { (state(run)) (outcome(run)) }
+            div.what {
+                a.goal href={ "/runs/" (run.run) } {
+                    @if run.goal.is_empty() { "run " (run.name) } @else { (run.goal) }
+                }
+                @if !last.is_empty() { p.last { (last) } }
+            }
+            p.figures { (figures(run)) }
+            p.who {
+                span { (run.name) }
+                span { (run.agent) }
+                @if run.forked_from.is_some() { span title="forked from another run" { "⑂ fork" } }
+                (age(run.last_ms))
+            }
+        }
+    }
+}
+
+/// Runs that were asked for and have not begun.
+fn queued(app: &App) -> Markup {
+    let waiting = app.gateway.with(|queue| {
+        let all = queue.all().into_iter();
+        let waiting = all.filter(|one| matches!(one.stage, Stage::Queued));
+        let goals = waiting.map(|one| commands::CommandView::from(one).goal);
+        goals.take(QUEUED).collect::<Vec<_>>()
+    });
+    html! {
+        @if !waiting.is_empty() {
+            ul.queued aria-label="Runs that have not begun" {
+                @for goal in &waiting {
+                    li {
+                        span.state.queued { span.shape aria-hidden="true" { "◌" } "queued" }
+                        span.goal { (goal.as_deref().unwrap_or("goes on with a run")) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn filter(filters: &Filters) -> Markup {
+    html! {
+        form.filters method="get" action="/" role="search" {
+            label { "State" select name="state" {
+                option value="" { "any" }
+                @for word in STATES.map(|state| word_of(state).1) {
+                    option value=(word) selected[filters.state == word] { (word.replace('-', " ")) }
+                }
+            } }
+            label { "Outcome" select name="outcome" {
+                option value="" { "any" }
+                @for word in OUTCOMES {
+                    option value=(word) selected[filters.outcome == word] { (word) }
+                }
+            } }
+            label { "Agent" input name="agent" value=(filters.agent) autocomplete="off"; }
+            label.wide { "Text" input type="search" name="text" value=(filters.text) autocomplete="off"; }
+            button { "Filter" }
+        }
+    }
+}
+
+fn new_run(list: &RunList) -> Markup {
+    let folder = list
+        .runs
+        .first()
+        .map(|run| run.workdir.display().to_string());
+    html! {
+        details.new {
+            summary { "New run" }
+            form method="post" action="/runs" {
+                label.wide { "Goal" textarea name="goal" rows="3" required {} }
+                label.wide { "Folder on the server's machine"
+                    input name="workdir" required value=(folder.unwrap_or_default()) autocomplete="off"; }
+                label { "Model" input name="model" placeholder="as configured" autocomplete="off"; }
+                label { "Loop" input name="loop" placeholder="as configured" autocomplete="off"; }
+                label { "Most steps" input name="max-steps" inputmode="numeric" pattern="[0-9]*" autocomplete="off"; }
+                button.primary { "Start" }
+            }
+        }
+    }
+}
+
+/// A new run, as typed.
+#[derive(Debug, Deserialize)]
+pub(super) struct NewRun {
+    goal: String,
+    workdir: String,
+    #[serde(default)]
+    model: String,
+    #[serde(default, rename = "loop")]
+    cognitive_loop: String,
+    #[serde(default, rename = "max-steps")]
+    max_steps: String,
+}
+
+pub(super) async fn start(
+    state: State<Arc<App>>,
+    identity: Extension<Identity>,
+    ApiForm(new): ApiForm<NewRun>,
+) -> Result<Response, ApiError> {
+    let mut options = BTreeMap::new();
+    for (name, value) in [("model", new.model), ("loop", new.cognitive_loop)] {
+        if let Some(value) = typed(value) {
+            options.insert(name.to_owned(), OptionValue::Text(value));
+        }
+    }
+    if let Some(steps) = typed(new.max_steps) {
+        let steps = steps.trim().parse().map_err(|_| {
+            ApiError::bad_request(format!(
+                "invalid number of steps: `{steps}` is not a number"
+            ))
+        })?;
+        options.insert("max-steps".to_owned(), OptionValue::Number(steps));
+    }
+    let run = StartRun {
+        goal: new.goal.replace("\r\n", "\n"),
+        workdir: new.workdir.trim().into(),
+        options,
+        ..StartRun::default()
+    };
+    let _ = commands::start(state, identity, ApiJson(run)).await?;
+    Ok(see("/"))
+}

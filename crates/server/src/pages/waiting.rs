@@ -1,0 +1,184 @@
+//! All that waits for a person. A card is shown whole: what is approved was there to be read.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Extension,
+    extract::State,
+    response::{Html, Response},
+};
+use gyrus_contract::RunId;
+use gyrus_kernel::{
+    ApprovalCard,
+    approvals::{self, OpenQuestion},
+};
+use gyrus_surfaces::page::{duration, whole_text, whose};
+use gyrus_text::counted;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    forms::{see, typed},
+    frame::{Frame, Place, age},
+};
+use crate::{
+    api::{
+        questions::{self, Answer, Reach, all_open},
+        runs::blocking,
+    },
+    app::App,
+    error::ApiError,
+    extract::{ApiForm, ApiPath, RunPath},
+    time::now_ms,
+    tokens::Identity,
+};
+
+pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
+    blocking(move || {
+        let open = all_open(&app);
+        let frame = Frame {
+            title: "Waiting",
+            place: Place::Waiting,
+        };
+        let main = html! {
+            div.heading { h1 { "Waiting" } p.aside { (counted(open.len(), "question")) ", oldest first" } }
+            div #questions data-live {
+                @if open.is_empty() { p.nothing { "Nothing waits for a person." } }
+                @for question in &open { (card(&app, question, question.run, "/waiting")) }
+            }
+        };
+        Ok(frame.page(&app, &main))
+    })
+    .await
+}
+
+/// Returns the card of a question, with the ways to answer it. `back` is the page that it stands on.
+pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) -> Markup {
+    let answered = approvals::waiting_answer(&app.store, open).ok().flatten();
+    let id = format!("question-{}-{}", open.run, open.id).replace('.', "-");
+    let card = &open.card;
+    html! {
+        article.question id=(id) data-question=(id) aria-labelledby={ (id) "-what" } {
+            p.label {
+                span.mark aria-hidden="true" { "◆" }
+                b { @if card.question { "asks for words" } @else { "asks for approval" } }
+                a href={ "/runs/" (shown_at) } { "run " (open.run.short()) ", question " (open.id) }
+                (age(open.valid.from_ms))
+                span { "an answer counts for " (duration(open.valid.left_ms(now_ms()))) }
+            }
+            h2 id={ (id) "-what" } { (card.sentence) }
+            @if !card.reasons.is_empty() { ul.reasons { @for reason in &card.reasons { li { (reason) } } } }
+            @if !card.details.is_empty() {
+                p.label { (whose(card)) ":" }
+                div.untrusted tabindex="0" role="group" aria-label=(whose(card)) {
+                    @for detail in &card.details { (whole_text(&detail.text)) }
+                }
+            }
+            @match &answered {
+                Some(answer) => { p.answered role="status" { "answered: " (answer) } },
+                None => { (answers(open, card, back)) },
+            }
+        }
+    }
+}
+
+/// The forms of a card: each button says in words what it covers.
+fn answers(open: &OpenQuestion, card: &ApprovalCard, back: &str) -> Markup {
+    let wider: Vec<String> = card.wider.iter().map(ToString::to_string).collect();
+    let wider = wider.join(" and ");
+    html! {
+        form.answers method="post" action={ "/runs/" (open.run) "/questions/" (open.id) "/answer" } {
+            input type="hidden" name="back" value=(back);
+            @if let Some(edit) = &card.edit {
+                label { "What is approved, as you may edit it"
+                    textarea name="edited" rows="10" spellcheck="false" { (edit) } }
+            }
+            @if card.question {
+                label { "Your answer" textarea name="words" rows="3" {} }
+                p.choices { button.primary name="answer" value="once" { "Answer" } }
+            } @else {
+                p.choices {
+                    button.primary name="answer" value="once" { "Yes, this once" }
+                    @if !card.wider.is_empty() {
+                        button name="answer" value="session" { "Yes, for this session: " (wider) }
+                        button name="answer" value="always" { "Yes, always in this folder: " (wider) }
+                    }
+                }
+                label { "Why not, or what to do instead (optional)" textarea name="words" rows="2" {} }
+            }
+            p.choices { button.danger name="answer" value="no" { "No" } }
+        }
+    }
+}
+
+/// An answer, as typed.
+#[derive(Debug, Deserialize)]
+pub(super) struct AnswerForm {
+    answer: String,
+    #[serde(default)]
+    words: String,
+    #[serde(default)]
+    edited: String,
+    #[serde(default)]
+    back: String,
+}
+
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+    ApiPath(path): ApiPath<HashMap<String, String>>,
+    ApiForm(form): ApiForm<AnswerForm>,
+) -> Result<Response, ApiError> {
+    let question = path.get("question").cloned().unwrap_or_default();
+    let back = match form.back.strip_prefix("/runs/") {
+        Some(run) if run.parse::<RunId>().is_ok() => form.back.clone(),
+        _ => "/waiting".to_owned(),
+    };
+    blocking(move || {
+        let open = approvals::open(&app.store, run)?;
+        let card = open.iter().find(|open| open.id.to_string() == question);
+        let answer = given(form, card.map(|open| &open.card))?;
+        questions::give(&app, &identity, run, &question, answer)
+    })
+    .await?;
+    Ok(see(&back))
+}
+
+fn given(form: AnswerForm, card: Option<&ApprovalCard>) -> Result<Answer, ApiError> {
+    let reach = match form.answer.as_str() {
+        "no" => {
+            return Ok(Answer {
+                approve: false,
+                reach: Reach::Once,
+                words: typed(form.words),
+            });
+        }
+        "once" => Reach::Once,
+        "session" => Reach::Session,
+        "always" => Reach::Always,
+        other => {
+            let error = format!("invalid answer: `{other}` is none of once, session, always, no");
+            return Err(ApiError::bad_request(error));
+        }
+    };
+    let words = match card {
+        Some(card) if card.question => typed(form.words),
+        Some(card) if card.edit.is_some() => {
+            // A form changes line breaks; a text that was left alone is approved as it stands.
+            let edited = form.edited.replace("\r\n", "\n");
+            let is_same = card
+                .edit
+                .as_ref()
+                .is_some_and(|edit| edit.trim_end() == edited.trim_end());
+            typed(edited).filter(|_| !is_same)
+        }
+        // Words beside a yes would be conditions, which a yes does not have.
+        _ => typed(form.words),
+    };
+    Ok(Answer {
+        approve: true,
+        reach,
+        words,
+    })
+}
