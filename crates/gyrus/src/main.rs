@@ -6,6 +6,7 @@
 //! `env`, `config`, `flags` and `state_folder` are where settings come from, the later winning; `exit` and
 //! `failure` are how it ends.
 
+mod agent_files;
 mod commands;
 mod drive;
 mod kernels;

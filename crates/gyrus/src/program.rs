@@ -6,6 +6,7 @@ use gyrus_journal::Store;
 use crate::{config::Config, env::Environment, failure::Failure, state_folder};
 
 /// The surroundings that every command starts from.
+#[derive(Clone)]
 pub(crate) struct Gyrus {
     /// The environment at the start.
     pub(crate) environment: Environment,

@@ -14,7 +14,10 @@ use gyrus_kernel::{
     approvals::{ApprovalAnswer, OpenQuestion},
     latch::Latch,
 };
-use gyrus_runtime::queue::{Gateway, RunRequest};
+use gyrus_runtime::{
+    agents::Agents,
+    queue::{Gateway, RunRequest},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -97,6 +100,7 @@ const MAX_OUTPUT: usize = 16 << 20;
 pub struct App {
     pub(crate) store: Store,
     pub(crate) gateway: Gateway,
+    pub(crate) agents: Agents,
     pub(crate) tokens: AccessTokens,
     pub(crate) latch: Latch,
     pub(crate) program: Arc<dyn Program>,
@@ -114,6 +118,7 @@ impl App {
     /// Puts a server's state together, and begins to follow the runs of the store.
     pub fn new(
         gateway: Gateway,
+        agents: Agents,
         tokens: AccessTokens,
         latch: Latch,
         program: Arc<dyn Program>,
@@ -126,6 +131,7 @@ impl App {
             overviews: Overviews::default(),
             store,
             gateway,
+            agents,
             tokens,
             latch,
             program,

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gyrus_kernel::{FindRunError, StandingError, approvals::ApprovalError};
-use gyrus_runtime::queue::QueueError;
+use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -56,6 +56,11 @@ impl ApiError {
     /// Something of the server's failed.
     pub fn internal(error: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
+    /// Returns the error in one sentence.
+    pub fn message(&self) -> &str {
+        &self.body.error
     }
 
     /// The same error with words on what to do next.
@@ -131,6 +136,30 @@ impl From<QueueError> for ApiError {
             QueueError::Journal(error) => error.into(),
             QueueError::Approval(error) => error.into(),
             QueueError::Ledger(_) => Self::internal(text),
+        }
+    }
+}
+
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        let text = error.to_string();
+        match error {
+            AgentError::NotFound { .. } => Self::not_found(text),
+            AgentError::BadName { .. } => Self::bad_request(text),
+            AgentError::Exists { .. } | AgentError::Retired { .. } => Self::conflict(text),
+            AgentError::TooMany => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
+            AgentError::Bus(error) => error.into(),
+            AgentError::Ledger(_) => Self::internal(text),
+        }
+    }
+}
+
+impl From<BusError> for ApiError {
+    fn from(error: BusError) -> Self {
+        let text = error.to_string();
+        match error {
+            BusError::Event(_) | BusError::Invalid { .. } => Self::bad_request(text),
+            _ => Self::internal(text),
         }
     }
 }

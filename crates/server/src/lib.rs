@@ -24,6 +24,7 @@ mod sse;
 mod time;
 mod tokens;
 
+pub use api::{AgentView, agents_on_disk};
 pub use app::{App, CommandPiece, CommandPieces, Options, Program};
 pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};

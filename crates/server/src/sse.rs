@@ -2,15 +2,20 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use axum::response::{
-    IntoResponse, Response, Sse,
-    sse::{Event, KeepAlive},
+use axum::{
+    http::HeaderMap,
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
 };
 use futures_util::{Stream, stream};
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Follower};
 use gyrus_kernel::log_name;
+use gyrus_runtime::{self as runtime, EventPosition, TopicPattern};
 use gyrus_surfaces::json;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{app::App, error::ApiError, heads::RunWord};
@@ -154,6 +159,69 @@ impl Following {
             .json_data(json::line(self.run, entry))
             .unwrap_or_default()
     }
+}
+
+/// An event and its position.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlacedEvent {
+    pub(crate) position: u64,
+    #[serde(flatten)]
+    pub(crate) event: Arc<runtime::Event>,
+}
+
+/// Maximum number of events that a follower has in memory, each of at most 256 KiB.
+const EVENTS_AHEAD: usize = 16;
+
+/// Streams durable events behind a position, as they reach the disk. A slow follower reads them
+/// from disk when it comes to them.
+pub(crate) fn events(
+    app: &Arc<App>,
+    pattern: TopicPattern,
+    after: EventPosition,
+) -> Result<Response, ApiError> {
+    let place = Place::take(app)?;
+    let stopping = app.stopping.clone();
+    let ready = std::collections::VecDeque::new();
+    let first = (place, pattern, stopping, after, ready);
+    let events = stream::unfold(
+        first,
+        |(place, pattern, mut stopping, mut passed, mut ready)| async move {
+            let bus = place.0.agents.bus().clone();
+            while ready.is_empty() {
+                let patterns = std::slice::from_ref(&pattern);
+                let (events, to) = bus.read(passed, patterns, EVENTS_AHEAD).await.ok()?;
+                ready.extend(events);
+                let is_at_end = to == passed;
+                passed = to;
+                if ready.is_empty() && is_at_end {
+                    tokio::select! {
+                        grown = bus.wait_beyond(passed) => grown.ok()?,
+                        _ = stopping.wait_for(|stop| *stop) => return None,
+                    }
+                }
+            }
+            let (position, event) = ready.pop_front()?;
+            let position = position.0;
+            let event = Event::default()
+                .event("event")
+                .id(position.to_string())
+                .retry(RETRY)
+                .json_data(PlacedEvent { position, event })
+                .unwrap_or_default();
+            Some((Ok(event), (place, pattern, stopping, passed, ready)))
+        },
+    );
+    Ok(respond(events))
+}
+
+/// Returns the number of the last event that a follower had when it was cut off.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let last = headers.get("last-event-id");
+    let last = last.map(|last| {
+        let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
+        number.ok_or_else(|| ApiError::bad_request("invalid Last-Event-ID: it is not a number"))
+    });
+    last.transpose()
 }
 
 /// Returns an entry as a value.

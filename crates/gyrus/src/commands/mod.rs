@@ -1,6 +1,7 @@
 //! The commands: one a file, one line a command in the table below. A command's doc comment is
 //! its help.
 
+mod agents;
 pub(crate) mod run;
 mod resume;
 mod stop;
@@ -95,6 +96,7 @@ commands! {
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
     Serve(serve::Serve),
+    Agents(agents::Agents),
     #[command(hide = true)]
     Work(work::Work),
 }

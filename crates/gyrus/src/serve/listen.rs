@@ -87,7 +87,7 @@ pub(super) fn remove_socket(home: &Home) {
 }
 
 /// Connects to the server of a home.
-pub(super) async fn connect(home: &Home) -> io::Result<UnixStream> {
+pub(crate) async fn connect(home: &Home) -> io::Result<UnixStream> {
     let (_folder, path) = short_path(home)?;
     UnixStream::connect(path).await
 }

@@ -1,9 +1,10 @@
 //! `gyrus serve`: runs, agents and questions for every surface that speaks HTTP.
 
+mod agents;
 mod around;
 pub(crate) mod client;
 mod connect;
-mod listen;
+pub(crate) mod listen;
 pub(crate) mod words;
 mod workers;
 
@@ -14,7 +15,11 @@ use std::{
 use clap::{Args, Subcommand};
 use gyrus_contract::DEFAULT_AGENT;
 use gyrus_kernel::{RunState, StandingRun, log_name};
-use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work};
+use gyrus_runtime::{
+    BusError,
+    agents::AgentError,
+    queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work},
+};
 use gyrus_server::{AccessTokens, App, Options, TokenError, TokenScope};
 use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
@@ -124,22 +129,20 @@ impl Serve {
             per_agent: self.at_once.get(),
         };
         let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, home.latch());
+        let (agents, following) = agents::begin(gyrus, &home, &gateway).await?;
         let around = Around {
-            gyrus: Gyrus {
-                environment: gyrus.environment.clone(),
-            },
+            gyrus: gyrus.clone(),
             processes,
         };
         let code = tokens.code(TokenScope::all())?;
-        let options = Options {
-            hosts: hosts(address),
-        };
+        let hosts = hosts(address);
         let app = App::new(
             gateway.clone(),
+            agents,
             tokens,
             home.latch(),
             Arc::new(around),
-            options,
+            Options { hosts },
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -155,6 +158,7 @@ impl Serve {
             failed = &mut serving => failed.map_err(Failure::from),
             failed = &mut dispatching => failed.map_err(Failure::from),
         };
+        following.abort();
         // Who follows is let go, and nothing more is started.
         let _ = stop.send(true);
         if ended.is_ok() {
@@ -331,6 +335,18 @@ impl Signals {
 impl From<QueueError> for Failure {
     fn from(error: QueueError) -> Self {
         Self::failed("the queue of commands cannot be used").because(&error)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        Self::failed("the agents cannot be used").because(&error)
+    }
+}
+
+impl From<BusError> for Failure {
+    fn from(error: BusError) -> Self {
+        Self::failed("the event bus cannot be used").because(&error)
     }
 }
 

@@ -206,7 +206,10 @@ impl Agent {
                     Err(error) => Err(error.into()),
                 }
             }
-            AgentAction::Reply { payload } => self.reply(bus, payload.clone(), &step).await,
+            AgentAction::Reply { payload } => {
+                let origin = self.origin(&step);
+                self.reply(bus, payload.clone(), origin, &step).await
+            }
             AgentAction::Call { calls } => {
                 let work = AgentWork::Calls(calls.clone());
                 let end = self.drive(work, &step).await?;
@@ -264,10 +267,15 @@ impl Agent {
         let topic: Topic = format!("agent.{}.{word}", self.name)
             .parse()
             .expect("names of agents are words of a topic");
-        let mut event = self.event(topic, payload.clone(), step, 1);
+        let mut event = self.event(topic.clone(), payload.clone(), step, 1);
         event.reply_to = None;
+        // An answer may hold what a page or a file said.
+        let origin = Origin::Event {
+            topic: topic.to_string(),
+        };
+        event.origin = origin.clone();
         bus.publish_durable(event).await?;
-        self.reply(bus, payload, step).await?;
+        self.reply(bus, payload, origin, step).await?;
         Ok(())
     }
 
@@ -275,9 +283,10 @@ impl Agent {
         &self,
         bus: &EventBus,
         payload: serde_json::Value,
+        origin: Origin,
         step: &Step<'_>,
     ) -> Result<String, AgentError> {
-        let Some(reply) = step.event.reply(&self.name, self.origin(step), payload) else {
+        let Some(reply) = step.event.reply(&self.name, origin, payload) else {
             return Ok("nobody waits for a reply".to_owned());
         };
         // A topic of a conversation that is over has no subscriber any more.

@@ -113,6 +113,49 @@ impl Agents {
         Ok(())
     }
 
+    /// Returns the agent of this name as it is on disk, while another process may have it; `None` if
+    /// there was never one.
+    ///
+    /// # Errors
+    /// Its log cannot be read.
+    pub fn read(store: &Store, name: &str) -> Result<Option<AgentRecord>, AgentError> {
+        let record = Ledger::<AgentRecord>::read(store, name)?;
+        Ok(record.config.is_some().then_some(record))
+    }
+
+    /// Returns the names of all agents that have a log, whether they live or not.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn known(store: &Store) -> Result<Vec<String>, AgentError> {
+        Ok(Ledger::<AgentRecord>::ids(store)?)
+    }
+
+    /// Checks the name of an agent.
+    ///
+    /// # Errors
+    /// It is not usable.
+    pub fn check_name(name: &str) -> Result<(), AgentError> {
+        check_name(name)
+    }
+
+    /// Returns the bus on which the agents hear events.
+    pub fn bus(&self) -> &EventBus {
+        &self.shared.bus
+    }
+
+    /// Changes the settings of an agent, from the next event on.
+    ///
+    /// # Errors
+    /// There is no such agent, or its log cannot be written.
+    pub async fn configure(&self, config: AgentConfig) -> Result<(), AgentError> {
+        let agent = self.agent(&config.name)?;
+        if agent.with(|record| record.config.as_ref() == Some(&config)) {
+            return Ok(());
+        }
+        agent.record(vec![AgentFact::Configured(config)]).await
+    }
+
     /// Begins to deliver events from the bus, from where the process before this one ended.
     ///
     /// # Errors

@@ -183,6 +183,50 @@ impl EventBus {
         state.subscribers.iter().map(status).collect()
     }
 
+    /// Reads durable events behind a position whose topics match one of the patterns: at most
+    /// `limit`, oldest first, and the position up to which was read. Positions that are not kept any
+    /// more are passed over.
+    ///
+    /// # Errors
+    /// Returns an error when the history cannot be read.
+    pub async fn read(
+        &self,
+        after: EventPosition,
+        patterns: &[TopicPattern],
+        limit: usize,
+    ) -> Result<(Vec<(EventPosition, Arc<Event>)>, EventPosition), BusError> {
+        let history = self.history()?;
+        let last = history.last();
+        let (mut passed, mut events) = (after.0, Vec::new());
+        while passed < last && events.len() < limit {
+            let batch = history.read(passed + 1, last).await?;
+            passed = batch.last.max(passed);
+            for (position, event) in batch.events {
+                if patterns.iter().any(|one| one.matches(&event.topic)) {
+                    events.push((EventPosition(position), event));
+                    if events.len() >= limit {
+                        passed = position;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok((events, EventPosition(passed)))
+    }
+
+    /// Waits until there are durable events behind a position.
+    ///
+    /// # Errors
+    /// Returns [`BusError::Closed`] once the bus is dropped.
+    pub async fn wait_beyond(&self, position: EventPosition) -> Result<(), BusError> {
+        let mut durable = self.history()?.durable();
+        let grown = durable.wait_for(|durable| durable.is_closed || durable.last > position.0);
+        match grown.await {
+            Ok(durable) if !durable.is_closed => Ok(()),
+            _ => Err(BusError::Closed),
+        }
+    }
+
     /// Returns the position of the last durable event; 0 if there is none.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod dispatch;
 mod state;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -93,6 +94,35 @@ pub struct NewCommand {
     pub key: Option<String>,
     /// Relates it to what caused it.
     pub correlation: Option<String>,
+}
+
+/// The resources that the runs of an agent used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentUse {
+    /// Number of runs.
+    pub runs: u64,
+    /// Number of tokens.
+    pub tokens: u64,
+    /// Cost in millionths of a US dollar.
+    pub cost_microdollars: u64,
+}
+
+impl AgentUse {
+    /// Adds up what runs used.
+    pub fn of(store: &Store, runs: &BTreeSet<RunId>) -> Self {
+        let mut used = Self {
+            runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
+            ..Self::default()
+        };
+        for run in runs {
+            // A run that did not begin has used nothing.
+            if let Ok(spent) = gyrus_kernel::spent(store, *run) {
+                used.tokens = used.tokens.saturating_add(spent.tokens);
+                used.cost_microdollars = used.cost_microdollars.saturating_add(spent.cost.0);
+            }
+        }
+        used
+    }
 }
 
 /// The queue, as surfaces use it. Clones are the same queue.
@@ -211,6 +241,13 @@ impl Gateway {
     /// Looks at the queue.
     pub fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         look(self.ledger().state())
+    }
+
+    /// Returns what the runs of an agent used that were to start since a time, given in UTC
+    /// milliseconds. May block for the disk.
+    pub fn used_since(&self, agent: &str, since_ms: i64) -> AgentUse {
+        let runs = self.with(|queue| queue.runs_since(agent, since_ms));
+        AgentUse::of(self.store(), &runs)
     }
 
     /// Returns a receiver that is told of every change.

@@ -126,6 +126,16 @@ impl Queue {
         self.get(self.by_key.get(key)?)
     }
 
+    /// Returns the runs of an agent's commands that were to start since a time, in UTC milliseconds.
+    pub fn runs_since(&self, agent: &str, since_ms: i64) -> BTreeSet<RunId> {
+        let commands = self.commands.values().map(|(_, one)| &one.command);
+        let own = commands.filter(|command| {
+            let start = command.not_before_ms.unwrap_or(i64::MIN);
+            command.agent == agent && command.submitted_ms.max(start) >= since_ms
+        });
+        own.map(|command| command.run).collect()
+    }
+
     /// Returns all commands, in the order in which they were accepted.
     pub fn all(&self) -> Vec<&QueuedCommand> {
         let mut all: Vec<_> = self.commands.values().collect();

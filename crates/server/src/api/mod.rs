@@ -1,16 +1,21 @@
 //! The endpoints. Each module names its own, a few lines each, and carries them out.
 
+mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
+mod events;
 pub(crate) mod questions;
 pub(crate) mod runs;
 mod server;
 
+pub use self::agents::{AgentView, agents_on_disk};
 use crate::endpoint::Endpoint;
 
 /// Returns all endpoints.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut all = runs::endpoints();
+    all.extend(agents::endpoints());
+    all.extend(events::endpoints());
     all.extend(commands::endpoints());
     all.extend(control::endpoints());
     all.extend(questions::endpoints());

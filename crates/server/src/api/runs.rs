@@ -289,12 +289,7 @@ pub(crate) async fn events(
     ApiQuery(query): ApiQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let last = headers.get("last-event-id");
-    let last = last.map(|last| {
-        let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
-        number.ok_or_else(|| ApiError::bad_request("invalid Last-Event-ID: it is not a number"))
-    });
-    let after = last.transpose()?.unwrap_or(query.after);
+    let after = sse::last_event_id(&headers)?.unwrap_or(query.after);
     sse::entries(&app, run, after)
 }
 

@@ -2,6 +2,7 @@
 
 mod chromium;
 mod dashboard;
+mod agents;
 mod guard;
 mod killed;
 mod runs;

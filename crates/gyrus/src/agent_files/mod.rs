@@ -1,0 +1,226 @@
+//! Agents as files: `agents/NAME.md` in the configuration folder, with settings in YAML between
+//! `---` lines and the instructions below them.
+//!
+//! Every mistake of a file is found at once, each with its line. A file with mistakes is no agent,
+//! and keeps no other file from being one.
+
+mod mistake;
+mod agent_file;
+mod yaml;
+mod fields;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use gyrus::runtime::{self, Home};
+use gyrus_contract::{Origin, Text};
+use gyrus_runtime::queue::RunRequest;
+
+use self::fields::{Fields, Lines};
+pub(crate) use self::{agent_file::AgentFile, mistake::Mistake};
+use crate::{Gyrus, serve::words};
+
+/// Maximum size of a file in bytes.
+const MAX_FILE: u64 = 256 << 10;
+
+/// Maximum number of files.
+pub(crate) const MAX_FILES: usize = 2_000;
+
+/// The result of reading one file.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The agent, or every mistake.
+    pub(crate) agent: Result<AgentFile, Vec<Mistake>>,
+}
+
+/// Returns the folder of the files.
+pub(crate) fn folder(home: &Home) -> PathBuf {
+    home.config.with_file_name("agents")
+}
+
+/// Reads all files, sorted by name; none if there is no folder. Of two files that name the same
+/// agent, the second is invalid.
+///
+/// # Errors
+/// The folder cannot be read, or has too many files.
+pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
+    let entries = match fs::read_dir(folder(home)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|extension| extension == "md") {
+            paths.push(path);
+        }
+        if paths.len() > MAX_FILES {
+            let message = format!("there are more than {MAX_FILES} agent files");
+            return Err(io::Error::other(message));
+        }
+    }
+    paths.sort();
+    let mut names = BTreeMap::new();
+    let mut readings = Vec::new();
+    for path in paths {
+        let mut agent = read(gyrus, home, &path);
+        if let Ok(file) = &agent {
+            let name = file.config.name.clone();
+            if let Some(first) = names.insert(name.clone(), path.clone()) {
+                let message = format!("the agent `{name}` is also in {}", first.display());
+                names.insert(name, first);
+                agent = Err(vec![Mistake::new(1, message)]);
+            }
+        }
+        readings.push(Reading { path, agent });
+    }
+    Ok(readings)
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// It has mistakes: all of them.
+pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile, Vec<Mistake>> {
+    let unreadable =
+        |error: io::Error| vec![Mistake::new(1, format!("it cannot be read: {error}"))];
+    let mut text = String::new();
+    let mut file = fs::File::open(path).map_err(unreadable)?.take(MAX_FILE + 1);
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    if file.limit() == 0 {
+        let message = format!("it is larger than {MAX_FILE} bytes");
+        return Err(vec![Mistake::new(1, message)]);
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let (front, body, body_line) = split(&text).map_err(|mistake| vec![mistake])?;
+    let root = yaml::parse(front, 2).map_err(|mistake| vec![mistake])?;
+    let mut fields = Fields::new(root);
+    let agent = fields.agent(&stem, body, body_line, home.person.as_deref());
+    let mut mistakes = fields.mistakes;
+    let agent = match agent {
+        Some((agent, lines)) => {
+            check_run(gyrus, home, &agent, &lines, &mut mistakes);
+            agent
+        }
+        None => return Err(mistakes),
+    };
+    mistakes.sort_by_key(|mistake| mistake.line);
+    if mistakes.is_empty() {
+        Ok(agent)
+    } else {
+        Err(mistakes)
+    }
+}
+
+/// Checks what `gyrus run` would check.
+fn check_run(
+    gyrus: &Gyrus,
+    home: &Home,
+    agent: &AgentFile,
+    lines: &Lines,
+    mistakes: &mut Vec<Mistake>,
+) {
+    if let Err(error) = runtime::workspace(home, &agent.workdir) {
+        mistakes.push(Mistake::of(lines.workdir, error.into()));
+        return;
+    }
+    let whole = agent.request(Text::new("", Origin::Configuration));
+    let before = mistakes.len();
+    for (name, line) in &lines.options {
+        let alone = RunRequest {
+            options: whole
+                .options
+                .iter()
+                .filter(|(known, _)| *known == name)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            ..whole.clone()
+        };
+        if let Err(failure) = words::command(&alone, &[]) {
+            mistakes.push(Mistake::of(*line, failure));
+        }
+    }
+    if mistakes.len() > before {
+        return;
+    }
+    let checked = words::command(&whole, &[]).and_then(|command| command.check(gyrus));
+    if let Err(failure) = checked {
+        let line = lines.options.values().next().copied();
+        mistakes.push(Mistake::of(line.unwrap_or(1), failure));
+    }
+}
+
+/// Splits a file into its settings and its instructions, and the number of the first line of these.
+fn split(text: &str) -> Result<(&str, &str, usize), Mistake> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let missing = |what: &str| {
+        let mut mistake = Mistake::new(1, what.to_owned());
+        mistake.hint = Some("settings stand between two lines of `---`".to_owned());
+        mistake
+    };
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if first.trim_end() != "---" {
+        return Err(missing("it does not begin with a line `---`"));
+    }
+    let mut end = first.len();
+    for (number, line) in (2..).zip(lines) {
+        if line.trim_end() == "---" {
+            let front = &text[first.len()..end];
+            return Ok((front, &text[end + line.len()..], number + 1));
+        }
+        end += line.len();
+    }
+    Err(missing("there is no second line `---`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        split,
+        yaml::{self, Yaml},
+    };
+
+    #[test]
+    fn settings_and_instructions_are_told_apart() {
+        let text = "---\nname: a\n---\nDo it.\n---\n";
+        assert_eq!(split(text).unwrap(), ("name: a\n", "Do it.\n---\n", 4));
+        assert!(split("name: a").is_err());
+        assert!(split("---\nname: a\n").is_err());
+    }
+
+    #[test]
+    fn hostile_settings_are_mistakes() {
+        let deep = "- ".repeat(10_000);
+        let flow = format!("a: {}", "[".repeat(10_000));
+        for text in [
+            &*deep,
+            &flow,
+            "a: &x 1\nb: *x",
+            "a: !t 1",
+            "a: 1\na: 2",
+            "a: [",
+            "? [1]\n: 2",
+        ] {
+            assert!(
+                yaml::parse(text, 1).is_err(),
+                "{}",
+                &text[..text.len().min(40)]
+            );
+        }
+        let node = yaml::parse("a: 1\nb:\n  - x\n", 2).unwrap();
+        let Yaml::Map(fields) = node.value else {
+            panic!()
+        };
+        assert_eq!((fields[1].0, &*fields[1].1), (3, "b"));
+    }
+}

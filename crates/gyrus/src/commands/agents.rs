@@ -1,0 +1,215 @@
+//! `gyrus agents`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use gyrus_server::agents_on_disk;
+use gyrus_surfaces::{console::put, output};
+use gyrus_text::{counted, one_line};
+use serde_json::{Value, json};
+
+use super::listing::ListFlags;
+use crate::{
+    Gyrus,
+    agent_files::{self, Reading},
+    drive,
+    exit::Code,
+    failure::Failure,
+    inside_run,
+    serve::{client::Server, listen},
+};
+
+/// List the agents that live in the server, pause them, and tell them something
+///
+/// An agent is a file in the folder `agents` of the configuration: settings in YAML between two
+/// lines of `---`, and what it is to do with each event below them.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Agents {
+    #[command(subcommand)]
+    command: Option<AgentsCommand>,
+    #[command(flatten)]
+    list: ListFlags,
+}
+
+#[derive(Subcommand)]
+enum AgentsCommand {
+    /// List agents
+    List(ListFlags),
+    /// Print everything about an agent as JSON
+    Show {
+        /// The agent
+        name: String,
+    },
+    /// Let an agent's events wait; the one in progress is finished
+    Pause {
+        /// The agent
+        name: String,
+        /// Reason, for whoever looks at it
+        #[arg(long, value_name = "WORDS")]
+        why: Option<String>,
+    },
+    /// Go on with an agent that is paused or quarantined
+    Resume {
+        /// The agent
+        name: String,
+    },
+    /// Give up the first event that waits for an agent
+    Skip {
+        /// The agent
+        name: String,
+    },
+    /// Tell an agent something, which it makes a run of
+    Send {
+        /// The agent
+        name: String,
+        /// Text to tell it
+        text: String,
+    },
+    /// Say what is wrong with agent files
+    Check {
+        /// File to check (default: all in the folder)
+        file: Option<PathBuf>,
+    },
+}
+
+impl Agents {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        match self.command {
+            None => list(gyrus, &self.list),
+            Some(AgentsCommand::List(flags)) => list(gyrus, &flags),
+            Some(AgentsCommand::Show { name }) => show(gyrus, &name),
+            Some(AgentsCommand::Check { file }) => check(gyrus, file),
+            Some(AgentsCommand::Pause { name, why }) => {
+                tell(gyrus, &name, "pause", &json!({"why": why}))
+            }
+            Some(AgentsCommand::Resume { name }) => tell(gyrus, &name, "resume", &json!({})),
+            Some(AgentsCommand::Skip { name }) => tell(gyrus, &name, "skip", &json!({})),
+            Some(AgentsCommand::Send { name, text }) => {
+                tell(gyrus, &name, "inbox", &json!({"text": text}))
+            }
+        }
+    }
+}
+
+/// Returns the agents, from the server if there is one, else from their logs.
+fn all(gyrus: &Gyrus) -> Result<Vec<Value>, Failure> {
+    let home = gyrus.home()?;
+    let listed = drive::runtime()?.block_on(async {
+        if listen::connect(&home).await.is_err() {
+            return Ok(None);
+        }
+        Server::of(&home).get("/api/agents").await.map(Some)
+    })?;
+    if let Some(Value::Array(agents)) = listed {
+        return Ok(agents);
+    }
+    let agents =
+        agents_on_disk(&home.store()?).map_err(|error| Failure::failed(error.message()))?;
+    Ok(agents.into_iter().map(|agent| json!(agent)).collect())
+}
+
+fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
+    let mut out = output::standard();
+    let agents = all(gyrus)?;
+    for agent in &agents {
+        if !flags.shows(&mut out, agent)? {
+            continue;
+        }
+        let text = |key: &str| one_line(agent[key].as_str().unwrap_or_default()).into_owned();
+        let number = |key: &str| agent[key].as_u64().unwrap_or_default();
+        let why = match text("why") {
+            why if why.is_empty() => why,
+            why => format!(": {why}"),
+        };
+        writeln!(out, "{}  {}{why}", text("name"), text("stage"))?;
+        let waiting = usize::try_from(number("waiting")).unwrap_or(usize::MAX);
+        let runs = usize::try_from(number("runs_today")).unwrap_or(usize::MAX);
+        writeln!(
+            out,
+            "  {} waiting; today {}, {} tokens, ${:.2}",
+            counted(waiting, "event"),
+            counted(runs, "run"),
+            number("tokens_today"),
+            number("cost_microdollars_today") as f64 / 1e6,
+        )?;
+        if agent["last_summary"].is_string() {
+            writeln!(out, "  last: {}", text("last_summary"))?;
+        }
+    }
+    if agents.is_empty() && !flags.json {
+        let folder = agent_files::folder(&gyrus.home()?);
+        writeln!(
+            out,
+            "there are no agents; write one: {}",
+            folder.join("NAME.md").display()
+        )?;
+    }
+    let invalid = read_all(gyrus)?
+        .iter()
+        .filter(|one| one.agent.is_err())
+        .count();
+    if invalid > 0 {
+        let files = counted(invalid, "agent file");
+        put(&format!("{files} cannot be used: gyrus agents check\n"))?;
+    }
+    Ok(Code::Reached)
+}
+
+fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
+    let agents = all(gyrus)?;
+    let shown = agents.into_iter().find(|agent| agent["name"] == name);
+    let shown = shown.ok_or_else(|| {
+        Failure::usage(format!("there is no agent `{name}`")).hint("see the list: gyrus agents")
+    })?;
+    let home = gyrus.home()?;
+    let detail = drive::runtime()?.block_on(async {
+        if listen::connect(&home).await.is_err() {
+            return Ok(shown);
+        }
+        Server::of(&home).get(&format!("/api/agents/{name}")).await
+    })?;
+    output::standard().json(&detail)?;
+    Ok(Code::Reached)
+}
+
+fn tell(gyrus: &Gyrus, name: &str, what: &str, body: &Value) -> Result<Code, Failure> {
+    inside_run::refuse("tell agents what to do")?;
+    if gyrus_runtime::agents::Agents::check_name(name).is_err() {
+        return Err(Failure::usage(format!("there is no agent `{name}`")));
+    }
+    let server = Server::of(&gyrus.home()?);
+    let path = format!("/api/agents/{name}/{what}");
+    drive::runtime()?.block_on(server.post(&path, body))?;
+    Ok(Code::Reached)
+}
+
+fn read_all(gyrus: &Gyrus) -> Result<Vec<Reading>, Failure> {
+    agent_files::read_all(gyrus, &gyrus.home()?)
+        .map_err(|error| Failure::usage("the agent files cannot be read").because(&error))
+}
+
+fn check(gyrus: &Gyrus, file: Option<PathBuf>) -> Result<Code, Failure> {
+    let readings = match file {
+        Some(path) => vec![Reading {
+            agent: agent_files::read(gyrus, &gyrus.home()?, &path),
+            path,
+        }],
+        None => read_all(gyrus)?,
+    };
+    let mut out = output::standard();
+    let mut mistakes = 0;
+    for Reading { path, agent } in &readings {
+        for mistake in agent.as_ref().err().into_iter().flatten() {
+            let text = format!("{}, {mistake}", path.display());
+            writeln!(out, "{}", one_line(&text))?;
+            mistakes += 1;
+        }
+    }
+    if mistakes > 0 {
+        let mistakes = counted(mistakes, "mistake");
+        return Err(Failure::usage(format!("{mistakes} in agent files")));
+    }
+    put(&format!("{} fine\n", counted(readings.len(), "agent file")))?;
+    Ok(Code::Reached)
+}

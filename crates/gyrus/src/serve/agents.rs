@@ -1,0 +1,366 @@
+//! The agents of a server: those that files describe. Their runs are commands of the queue.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use gyrus::runtime::Home;
+use gyrus_contract::{Origin, Principal, Text};
+use gyrus_journal::os::watch;
+use gyrus_kernel::{Ending, RunState, log_name, summary};
+use gyrus_runtime::{
+    Event, EventBus, HistoryLimits,
+    agents::{
+        AgentAction, AgentBehavior, AgentError, AgentRun, AgentRunEnd, AgentRuns, AgentStage,
+        AgentState, AgentWork, Agents, BehaviorError,
+    },
+    queue::{AgentUse, ContextText, Gateway, NewCommand, QueueError, Stage, Work},
+};
+use gyrus_surfaces::console::put;
+use tokio::task::AbortHandle;
+
+use crate::{
+    Gyrus,
+    agent_files::{self, AgentFile, Mistake, Reading},
+    failure::Failure,
+};
+
+/// Length of a day in milliseconds. Days are those of UTC.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The settings of an agent, which its file may change at any time.
+type Settings = Arc<Mutex<Arc<AgentFile>>>;
+
+/// The agents that files describe.
+struct FileAgents {
+    gyrus: Gyrus,
+    home: Home,
+    gateway: Gateway,
+    agents: Agents,
+    living: BTreeMap<String, Settings>,
+    /// The mistakes that were said of each invalid file, so that it is said once.
+    invalid: BTreeMap<PathBuf, Vec<Mistake>>,
+}
+
+/// Brings the agents to life that files describe, begins to deliver events to them, and follows the
+/// files until the handle is aborted.
+pub(super) async fn begin(
+    gyrus: &Gyrus,
+    home: &Home,
+    gateway: &Gateway,
+) -> Result<(Agents, AbortHandle), Failure> {
+    let store = gateway.store();
+    let bus = EventBus::open(store, HistoryLimits::default())?;
+    let agents = Agents::open(store, bus);
+    let mut files = FileAgents {
+        gyrus: gyrus.clone(),
+        home: home.clone(),
+        gateway: gateway.clone(),
+        agents: agents.clone(),
+        living: BTreeMap::new(),
+        invalid: BTreeMap::new(),
+    };
+    // All of them live before the first event is delivered.
+    files.load().await;
+    agents.begin().await?;
+    let following = tokio::spawn(files.follow()).abort_handle();
+    Ok((agents, following))
+}
+
+impl FileAgents {
+    /// Follows the files for as long as the server lives.
+    async fn follow(mut self) {
+        loop {
+            let folder = agent_files::folder(&self.home);
+            // Before the look, so that what comes after it is not missed.
+            let watch = fs::create_dir_all(&folder).and_then(|()| watch::watch(&folder));
+            self.load().await;
+            match watch {
+                Ok(mut watch) => watch.changed().await,
+                Err(error) => {
+                    let folder = folder.display();
+                    say(&format!("changes in {folder} are not followed: {error}\n"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads all files, and changes the agents accordingly.
+    async fn load(&mut self) {
+        let (gyrus, home) = (self.gyrus.clone(), self.home.clone());
+        let reading = tokio::task::spawn_blocking(move || agent_files::read_all(&gyrus, &home));
+        let readings = match reading.await {
+            Ok(Ok(readings)) => readings,
+            Ok(Err(error)) => return say(&format!("the agent files cannot be read: {error}\n")),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        let mut named = BTreeSet::new();
+        let mut invalid = BTreeMap::new();
+        for Reading { path, agent } in readings {
+            match agent {
+                Ok(file) => {
+                    let name = file.config.name.clone();
+                    if let Err(error) = self.take(file).await {
+                        say(&format!("{}: {error}\n", path.display()));
+                    }
+                    named.insert(name);
+                }
+                Err(mistakes) => {
+                    // It may be half written, so the agent stays as it was.
+                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                    named.insert(stem.into_owned());
+                    if self.invalid.get(&path) != Some(&mistakes) {
+                        for mistake in &mistakes {
+                            say(&format!("{}, {mistake}\n", path.display()));
+                        }
+                    }
+                    invalid.insert(path, mistakes);
+                }
+            }
+        }
+        self.invalid = invalid;
+        for name in self.living.keys() {
+            if !named.contains(name) {
+                self.removed(name).await;
+            }
+        }
+    }
+
+    /// Creates an agent, or changes its settings.
+    async fn take(&mut self, file: AgentFile) -> Result<(), AgentError> {
+        let config = file.config.clone();
+        let name = config.name.clone();
+        match self.living.get(&name) {
+            Some(settings) => {
+                *settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+                self.agents.configure(config).await?;
+            }
+            None => {
+                let settings: Settings = Arc::new(Mutex::new(Arc::new(file)));
+                let behavior = Box::new(FileAgent(Arc::clone(&settings)));
+                let runs = Arc::new(QueuedRuns {
+                    gateway: self.gateway.clone(),
+                    settings: Arc::clone(&settings),
+                });
+                self.agents.create_agent(config, behavior, runs).await?;
+                self.living.insert(name.clone(), settings);
+            }
+        }
+        let is_back = self.agents.look(&name, |record| {
+            matches!(&record.stage, Some(AgentStage::Paused { by, .. }) if *by == keeper())
+        })?;
+        if is_back {
+            self.agents.resume(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Pauses an agent whose file is gone.
+    async fn removed(&self, name: &str) {
+        let is_active = self.agents.look(name, |record| record.is_active());
+        if !matches!(is_active, Ok(true)) {
+            return;
+        }
+        let why = Some("its file was removed".to_owned());
+        match self.agents.pause(name, keeper(), why).await {
+            Ok(()) => say(&format!("agent {name} is paused: its file was removed\n")),
+            Err(error) => say(&format!("agent {name}: {error}\n")),
+        }
+    }
+}
+
+/// Whoever pauses agents whose files are removed.
+fn keeper() -> Principal {
+    Principal {
+        surface: "agent files".to_owned(),
+        id: "server".to_owned(),
+    }
+}
+
+/// A server whose standard error is closed goes on.
+fn say(text: &str) {
+    let _ = put(text);
+}
+
+fn current(settings: &Settings) -> Arc<AgentFile> {
+    let settings = settings.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(&settings)
+}
+
+/// Makes a run of every event.
+struct FileAgent(Settings);
+
+impl AgentBehavior for FileAgent {
+    async fn on_event(
+        &mut self,
+        event: Event,
+        _: &mut AgentState,
+    ) -> Result<Vec<AgentAction>, BehaviorError> {
+        let file = current(&self.0);
+        let inbox = format!("agent.{}.inbox", file.config.name);
+        // What a person says to the agent itself belongs to its goal; everything else is data.
+        let said = match event.payload.as_str() {
+            Some(said) if event.origin == Origin::Person && event.topic.as_str() == inbox => said,
+            _ => {
+                let name = format!("event {}", event.topic);
+                let text = Text::new(event.payload.to_string(), event.origin);
+                return Ok(vec![AgentAction::Run {
+                    goal: Text::new(&*file.instructions, Origin::Configuration),
+                    context: vec![ContextText { name, text }],
+                }]);
+            }
+        };
+        let goal = format!("{}\n\n{said}", file.instructions);
+        Ok(vec![AgentAction::Run {
+            goal: Text::new(goal, Origin::Person),
+            context: Vec::new(),
+        }])
+    }
+}
+
+/// Drives runs of an agent through the queue. A run's id is the key of its command, so it is
+/// submitted once, whatever happens in between.
+struct QueuedRuns {
+    gateway: Gateway,
+    settings: Settings,
+}
+
+impl AgentRuns for QueuedRuns {
+    fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>> {
+        Box::pin(async move {
+            match self.to_its_end(run).await {
+                Ok(end) => end,
+                Err(error) => failed(error.to_string()),
+            }
+        })
+    }
+}
+
+fn failed(summary: String) -> AgentRunEnd {
+    AgentRunEnd {
+        reached: false,
+        summary,
+        answer: None,
+    }
+}
+
+impl QueuedRuns {
+    async fn to_its_end(&self, run: AgentRun) -> Result<AgentRunEnd, QueueError> {
+        let id = run.run;
+        let mut changes = self.gateway.changes();
+        let mut run = Some(run);
+        loop {
+            changes.borrow_and_update();
+            let stage = self
+                .gateway
+                .with(|queue| queue.of_run(id).map(|standing| standing.stage.clone()));
+            match (stage, run.take()) {
+                (Some(Stage::Ended { summary, .. }), _) => {
+                    return Ok(self.end(id)?.unwrap_or_else(|| failed(summary)));
+                }
+                (Some(Stage::Cancelled { by, .. }), _) => {
+                    return Ok(failed(format!("taken back by {}", by.id)));
+                }
+                (Some(Stage::Queued | Stage::Running { .. } | Stage::Parked { .. }), _) => {}
+                (None, Some(new)) => {
+                    // The queue forgets what ended long ago.
+                    if let Some(end) = self.end(id)? {
+                        return Ok(end);
+                    }
+                    match self.submit(new.clone()).await {
+                        Ok(()) => continue,
+                        Err(QueueError::Full) => run = Some(new),
+                        Err(error) => return Err(error),
+                    }
+                }
+                (None, None) => {
+                    let gone = || failed("its command is forgotten".to_owned());
+                    return Ok(self.end(id)?.unwrap_or_else(gone));
+                }
+            }
+            if changes.changed().await.is_err() {
+                // The queue is closed with the server; the next one goes on.
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Returns the end of a run that is over.
+    fn end(&self, run: gyrus_contract::RunId) -> Result<Option<AgentRunEnd>, QueueError> {
+        let store = self.gateway.store();
+        if !store.exists(&log_name(run)) {
+            return Ok(None);
+        }
+        let RunState::Over(ending) = RunState::of(store, run)? else {
+            return Ok(None);
+        };
+        let answer = match &ending {
+            Ending::Reached { claim, .. } => Some(claim.answer.clone()),
+            _ => None,
+        };
+        Ok(Some(AgentRunEnd {
+            reached: answer.is_some(),
+            summary: summary(&ending),
+            answer,
+        }))
+    }
+
+    async fn submit(&self, run: AgentRun) -> Result<(), QueueError> {
+        let file = current(&self.settings);
+        let work = match run.work {
+            _ if self.gateway.store().exists(&log_name(run.run)) => Work::Resume,
+            AgentWork::Goal { goal, context, .. } => {
+                let mut request = file.request(goal);
+                request.context = context;
+                Work::Start(Box::new(request))
+            }
+            // An agent of a file calls nothing itself.
+            AgentWork::Calls(_) => return Ok(()),
+        };
+        let not_before_ms = self.not_before(&file).await;
+        let new = NewCommand {
+            work,
+            run: Some(run.run),
+            from: Principal {
+                surface: "agent".to_owned(),
+                id: run.agent.clone(),
+            },
+            agent: run.agent,
+            priority: 0,
+            not_before_ms,
+            key: Some(run.run.to_string()),
+            correlation: run.correlation,
+        };
+        self.gateway.submit(new).await.map(drop)
+    }
+
+    /// Returns the start of the next day if the budget of this one is used up.
+    async fn not_before(&self, file: &AgentFile) -> Option<i64> {
+        let budget = file.budget;
+        let (gateway, name) = (self.gateway.clone(), file.config.name.clone());
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+        let today = now - now.rem_euclid(DAY_MS);
+        let reading = tokio::task::spawn_blocking(move || gateway.used_since(&name, today));
+        let used = match reading.await {
+            Ok(used) => used,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        let AgentUse {
+            runs,
+            tokens,
+            cost_microdollars,
+        } = used;
+        let is_over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        let is_used_up = is_over(budget.runs, runs)
+            || is_over(budget.tokens, tokens)
+            || is_over(budget.cost_microdollars, cost_microdollars);
+        is_used_up.then(|| today.saturating_add(DAY_MS))
+    }
+}

@@ -1,0 +1,308 @@
+//! Agents: how each stands, and what a person tells it.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::StatusCode,
+    routing::{get, post},
+};
+use gyrus_journal::Store;
+use gyrus_runtime::{
+    Event,
+    agents::{AgentRecord, AgentStage, Agents},
+    queue::{AgentUse, Gateway},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::events::{Published, origin_of};
+use crate::{
+    app::App,
+    endpoint::{Endpoint, Form, acts, reads},
+    error::ApiError,
+    extract::{ApiJson, ApiPath},
+    time::now_ms,
+    tokens::Identity,
+};
+
+/// Maximum number of waiting events that are shown.
+const SHOWN: usize = 100;
+
+/// Length of a day in milliseconds. Days are those of UTC.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        reads("/api/agents", get(list))
+            .named("listAgents", "List agents by name")
+            .json::<Vec<AgentView>>(200, "The agents."),
+        reads("/api/agents/{agent}", get(show))
+            .named("showAgent", "Show an agent and the events that wait for it")
+            .json::<AgentDetail>(200, "The agent."),
+        acts("/api/agents/{agent}/pause", post(pause))
+            .named("pauseAgent", "Let the events of an agent wait")
+            .body::<PauseAgent>()
+            .answer(204, "It is paused.", Form::Empty),
+        acts("/api/agents/{agent}/resume", post(resume))
+            .named("resumeAgent", "Go on with an agent")
+            .answer(204, "It handles events again.", Form::Empty),
+        acts("/api/agents/{agent}/skip", post(skip))
+            .named(
+                "skipEvent",
+                "Give up the first event that waits for an agent",
+            )
+            .answer(204, "The event is given up.", Form::Empty),
+        acts("/api/agents/{agent}/inbox", post(send))
+            .named("sendToAgent", "Publish an event to an agent's inbox")
+            .body::<SendToAgent>()
+            .json::<Published>(202, "The event; it is on disk."),
+    ]
+}
+
+/// An agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentView {
+    /// Its name.
+    name: String,
+    /// The stage of its life: `active`, `paused`, `quarantined` or `retired`; `absent` if this
+    /// server does not have it, because its file is missing or invalid.
+    stage: &'static str,
+    /// The reason for that stage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// Number of events that wait, the one in progress included.
+    waiting: usize,
+    /// The last run that it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_run: Option<String>,
+    /// The result of its last action, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_summary: Option<String>,
+    /// Number of events that were handled.
+    handled: u64,
+    /// Number of failures of its behaviour.
+    failures: u64,
+    /// Number of events that were dropped or skipped.
+    dropped: u64,
+    /// Number of runs that were asked for today (UTC).
+    runs_today: u64,
+    /// Tokens of these runs.
+    tokens_today: u64,
+    /// Cost of these runs in millionths of a US dollar.
+    cost_microdollars_today: u64,
+}
+
+/// An agent in detail.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AgentDetail {
+    /// The agent.
+    #[serde(flatten)]
+    agent: AgentView,
+    /// Patterns of the topics that it receives beside its inbox.
+    subscriptions: Vec<String>,
+    /// Maximum number of events that wait.
+    mailbox: usize,
+    /// The first events that wait, at most 100, the one in progress first.
+    events: Vec<WaitingEvent>,
+}
+
+/// An event in a mailbox.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WaitingEvent {
+    /// Its position on the bus.
+    position: u64,
+    /// Its topic.
+    topic: String,
+    /// The name of its publisher.
+    from: String,
+    /// The time at which it was made, in UTC milliseconds.
+    at_ms: i64,
+}
+
+impl AgentView {
+    fn new(name: &str, record: &AgentRecord, lives: bool, used: AgentUse) -> Self {
+        let (stage, why) = match &record.stage {
+            Some(AgentStage::Retired { by }) => ("retired", Some(format!("by {}", by.id))),
+            Some(AgentStage::Paused { by, why }) if lives => {
+                let why = why.clone().unwrap_or_else(|| format!("by {}", by.id));
+                ("paused", Some(why))
+            }
+            Some(AgentStage::Quarantined { why }) if lives => ("quarantined", Some(why.clone())),
+            _ if !lives => ("absent", Some("its file is missing or invalid".to_owned())),
+            Some(AgentStage::Active) | None => ("active", None),
+            Some(AgentStage::Paused { .. } | AgentStage::Quarantined { .. }) => ("paused", None),
+        };
+        Self {
+            name: name.to_owned(),
+            stage,
+            why,
+            waiting: record.mailbox.len(),
+            last_run: record.last_run.map(|run| run.to_string()),
+            last_summary: record.last_summary.clone(),
+            handled: record.figures.handled,
+            failures: record.figures.failures,
+            dropped: record.figures.dropped,
+            runs_today: used.runs,
+            tokens_today: used.tokens,
+            cost_microdollars_today: used.cost_microdollars,
+        }
+    }
+}
+
+/// Calls `look` with the record of an agent and whether the agent lives in this server.
+fn look<T>(
+    app: &App,
+    name: &str,
+    look: impl FnOnce(&AgentRecord, bool) -> T,
+) -> Result<T, ApiError> {
+    if app.agents.names().iter().any(|known| known == name) {
+        return Ok(app.agents.look(name, |record| look(record, true))?);
+    }
+    let missing = || ApiError::not_found(format!("there is no agent `{name}`"));
+    let is_known = Agents::known(&app.store)?.iter().any(|known| known == name);
+    let record = if is_known {
+        Agents::read(&app.store, name)?
+    } else {
+        None
+    };
+    Ok(look(&record.ok_or_else(missing)?, false))
+}
+
+fn today(app: &App, name: &str) -> AgentUse {
+    let now = now_ms();
+    app.gateway.used_since(name, now - now.rem_euclid(DAY_MS))
+}
+
+/// Returns the agents of a store as they are on disk, while no server has them.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
+    let queue = Gateway::read(store)?;
+    let now = now_ms();
+    let today = now - now.rem_euclid(DAY_MS);
+    let mut views = Vec::new();
+    for name in Agents::known(store)? {
+        if let Some(record) = Agents::read(store, &name)? {
+            let used = AgentUse::of(store, &queue.runs_since(&name, today));
+            views.push(AgentView::new(&name, &record, true, used));
+        }
+    }
+    Ok(views)
+}
+
+async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<AgentView>>, ApiError> {
+    let listing = move || -> Result<_, ApiError> {
+        let mut views = Vec::new();
+        for name in Agents::known(&app.store)? {
+            let used = today(&app, &name);
+            let view = look(&app, &name, |record, lives| {
+                AgentView::new(&name, record, lives, used)
+            });
+            views.push(view?);
+        }
+        Ok(Json(views))
+    };
+    super::runs::blocking(listing).await
+}
+
+async fn show(
+    State(app): State<Arc<App>>,
+    ApiPath(name): ApiPath<String>,
+) -> Result<Json<AgentDetail>, ApiError> {
+    let showing = move || {
+        let used = today(&app, &name);
+        look(&app, &name, |record, lives| {
+            let config = record.config.as_ref();
+            let subscriptions = config.map(|config| config.subscriptions.iter());
+            let events = record.mailbox.iter().take(SHOWN);
+            Json(AgentDetail {
+                agent: AgentView::new(&name, record, lives, used),
+                subscriptions: subscriptions
+                    .into_iter()
+                    .flatten()
+                    .map(ToString::to_string)
+                    .collect(),
+                mailbox: config.map_or(0, |config| config.mailbox),
+                events: events
+                    .map(|(position, event)| WaitingEvent {
+                        position: position.0,
+                        topic: event.topic.to_string(),
+                        from: event.from.clone(),
+                        at_ms: event.at_ms,
+                    })
+                    .collect(),
+            })
+        })
+    };
+    super::runs::blocking(showing).await
+}
+
+/// The pausing of an agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseAgent {
+    /// The reason.
+    #[serde(default)]
+    #[schemars(length(max = 500))]
+    why: Option<String>,
+}
+
+async fn pause(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiPath(name): ApiPath<String>,
+    ApiJson(given): ApiJson<PauseAgent>,
+) -> Result<StatusCode, ApiError> {
+    let why = given.why.map(|why| gyrus_text::clip(&why, 500));
+    app.agents.pause(&name, identity.principal, why).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn resume(
+    State(app): State<Arc<App>>,
+    ApiPath(name): ApiPath<String>,
+) -> Result<StatusCode, ApiError> {
+    app.agents.resume(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn skip(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiPath(name): ApiPath<String>,
+) -> Result<StatusCode, ApiError> {
+    app.agents.skip(&name, identity.principal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Something to tell an agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SendToAgent {
+    /// The text.
+    #[schemars(length(min = 1))]
+    text: String,
+}
+
+async fn send(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiPath(name): ApiPath<String>,
+    ApiJson(given): ApiJson<SendToAgent>,
+) -> Result<(StatusCode, Json<Published>), ApiError> {
+    // An event for an agent that nobody has would be lost.
+    app.agents.look(&name, |_| ())?;
+    let topic = format!("agent.{name}.inbox").parse();
+    let topic: gyrus_runtime::Topic = topic
+        .map_err(|error: gyrus_runtime::TopicError| ApiError::bad_request(error.to_string()))?;
+    let payload = Value::String(given.text);
+    let origin = origin_of(&identity, &topic, &payload);
+    let event = Event::new(topic, &*identity.principal.id, origin, payload);
+    let published = super::events::publish_on(&app, event).await?;
+    Ok((StatusCode::ACCEPTED, Json(published)))
+}

@@ -1,0 +1,191 @@
+//! The event bus: publishing, listing and following durable events.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+    routing::{get, post},
+};
+use gyrus_contract::Origin;
+use gyrus_runtime::{Event, EventId, EventPosition, Topic, TopicPattern};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    endpoint::{Endpoint, Form, acts, reads},
+    error::ApiError,
+    extract::{ApiJson, ApiQuery},
+    sse::{self, PlacedEvent},
+    tokens::{Identity, TokenScope},
+};
+
+/// Number of events in a list if nothing else is asked for, and at most. An event has at most
+/// 256 KiB, so a list has at most 25 MiB.
+const LISTED: usize = 50;
+const MAX_LISTED: usize = 100;
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        acts("/api/events", post(publish))
+            .named("publishEvent", "Publish a durable event")
+            .body::<PublishEvent>()
+            .json::<Published>(202, "The event; it is on disk."),
+        reads("/api/events", get(list))
+            .named("listEvents", "List durable events from a position on")
+            .query::<EventsQuery>()
+            .json::<EventList>(200, "The events."),
+        reads("/api/events/stream", get(follow))
+            .named(
+                "followEvents",
+                "Follow durable events as they reach the disk",
+            )
+            .query::<FollowQuery>()
+            .answer(
+                200,
+                "The events, each with its position as its id.",
+                Form::Events,
+            ),
+    ]
+}
+
+/// An event to publish.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PublishEvent {
+    /// The topic: words joined by dots.
+    #[schemars(length(min = 1))]
+    topic: String,
+    /// The data, at most 256 KiB of JSON. It is untrusted, except a text from someone who may answer
+    /// in a person's name.
+    payload: Value,
+    /// The id, a UUID of version 7: an event that is published again under its id is stored once.
+    #[serde(default)]
+    #[schemars(length(max = 36))]
+    id: Option<String>,
+    /// Ties the events of one conversation together.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200))]
+    correlation: Option<String>,
+}
+
+/// An event that was published.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Published {
+    /// Its id.
+    id: String,
+    /// Its position on the bus.
+    position: u64,
+}
+
+/// Returns the origin of a payload: a person's, if it is a text from someone who may answer in a
+/// person's name.
+pub(super) fn origin_of(identity: &Identity, topic: &Topic, payload: &Value) -> Origin {
+    if payload.is_string() && identity.may(TokenScope::Approve) {
+        Origin::Person
+    } else {
+        Origin::Event {
+            topic: topic.to_string(),
+        }
+    }
+}
+
+/// Publishes an event durably.
+pub(super) async fn publish_on(app: &App, event: Event) -> Result<Published, ApiError> {
+    let id = event.id.to_string();
+    let position = app.agents.bus().publish_durable(event).await?.0;
+    Ok(Published { id, position })
+}
+
+async fn publish(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    ApiJson(given): ApiJson<PublishEvent>,
+) -> Result<(StatusCode, Json<Published>), ApiError> {
+    let invalid = |error: &dyn std::error::Error| ApiError::bad_request(error.to_string());
+    let topic: Topic = given.topic.parse().map_err(|error| invalid(&error))?;
+    let origin = origin_of(&identity, &topic, &given.payload);
+    let mut event = Event::new(topic, &*identity.principal.id, origin, given.payload);
+    if let Some(id) = given.id {
+        event.id = id.parse::<EventId>().map_err(|error| invalid(&error))?;
+    }
+    event.correlation = given.correlation;
+    let published = publish_on(&app, event).await?;
+    Ok((StatusCode::ACCEPTED, Json(published)))
+}
+
+/// A selection of events.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Only those behind this position.
+    #[serde(default)]
+    after: u64,
+    /// Only those whose topic matches this pattern.
+    topic: Option<String>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<usize>,
+}
+
+/// Durable events, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EventList {
+    /// The events, each with its `position`.
+    #[schemars(with = "Vec<Value>")]
+    events: Vec<PlacedEvent>,
+    /// The position up to which was looked: ask on with `after`.
+    passed: u64,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<EventsQuery>,
+) -> Result<Json<EventList>, ApiError> {
+    let pattern = pattern(query.topic)?;
+    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let after = EventPosition(query.after);
+    let (events, passed) = app.agents.bus().read(after, &[pattern], limit).await?;
+    let placed = |(position, event): (EventPosition, Arc<Event>)| PlacedEvent {
+        position: position.0,
+        event,
+    };
+    Ok(Json(EventList {
+        events: events.into_iter().map(placed).collect(),
+        passed: passed.0,
+    }))
+}
+
+/// A selection of events to follow.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FollowQuery {
+    /// The position behind which the stream begins; without it, and without `Last-Event-ID`, it
+    /// begins with the next event.
+    after: Option<u64>,
+    /// Only events whose topic matches this pattern.
+    topic: Option<String>,
+}
+
+async fn follow(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<FollowQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let pattern = pattern(query.topic)?;
+    let after = match (sse::last_event_id(&headers)?, query.after) {
+        (Some(last), _) | (None, Some(last)) => EventPosition(last),
+        (None, None) => app.agents.bus().last_position()?,
+    };
+    sse::events(&app, pattern, after)
+}
+
+fn pattern(given: Option<String>) -> Result<TopicPattern, ApiError> {
+    let pattern = given.as_deref().unwrap_or("**").parse();
+    pattern.map_err(|error: gyrus_runtime::TopicError| ApiError::bad_request(error.to_string()))
+}
