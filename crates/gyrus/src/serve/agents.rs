@@ -2,22 +2,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, io,
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::{StreamExt as _, stream};
 use gyrus::runtime::Home;
 use gyrus_contract::{Origin, Principal, Text};
-use gyrus_journal::os::watch;
+use gyrus_journal::os::watch::{self, Watch};
 use gyrus_kernel::{Ending, RunState, log_name, summary};
 use gyrus_runtime::{
     Event, EventBus, HistoryLimits,
     agents::{
-        AgentAction, AgentBehavior, AgentError, AgentRun, AgentRunEnd, AgentRuns, AgentStage,
-        AgentState, AgentWork, Agents, BehaviorError,
+        AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
+        AgentWork, Agents, BehaviorError,
     },
     queue::{AgentUse, ContextText, Gateway, NewCommand, QueueError, Stage, Work},
 };
@@ -32,6 +33,9 @@ use crate::{
 
 /// Length of a day in milliseconds. Days are those of UTC.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Number of agents that are created at once: they wait for the disk together.
+const CREATED_AT_ONCE: usize = 64;
 
 /// The settings of an agent, which its file may change at any time.
 type Settings = Arc<Mutex<Arc<AgentFile>>>;
@@ -65,29 +69,29 @@ pub(super) async fn begin(
         living: BTreeMap::new(),
         invalid: BTreeMap::new(),
     };
+    let watch = watch_files(home);
     // All of them live before the first event is delivered.
     files.load().await;
     agents.begin().await?;
-    let following = tokio::spawn(files.follow()).abort_handle();
+    let following = tokio::spawn(files.follow(watch)).abort_handle();
     Ok((agents, following))
 }
 
 impl FileAgents {
     /// Follows the files for as long as the server lives.
-    async fn follow(mut self) {
+    async fn follow(mut self, mut watch: io::Result<Watch>) {
         loop {
-            let folder = agent_files::folder(&self.home);
-            // Before the look, so that what comes after it is not missed.
-            let watch = fs::create_dir_all(&folder).and_then(|()| watch::watch(&folder));
-            self.load().await;
             match watch {
                 Ok(mut watch) => watch.changed().await,
                 Err(error) => {
+                    let folder = agent_files::folder(&self.home);
                     let folder = folder.display();
-                    say(&format!("changes in {folder} are not followed: {error}\n"));
-                    return;
+                    return say(&format!("changes in {folder} are not followed: {error}\n"));
                 }
             }
+            // Before the look, so that what comes after it is not missed.
+            watch = watch_files(&self.home);
+            self.load().await;
         }
     }
 
@@ -100,14 +104,15 @@ impl FileAgents {
             Ok(Err(error)) => return say(&format!("the agent files cannot be read: {error}\n")),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
-        let mut named = BTreeSet::new();
+        let (mut named, mut new) = (BTreeSet::new(), Vec::new());
         let mut invalid = BTreeMap::new();
         for Reading { path, agent } in readings {
             match agent {
                 Ok(file) => {
                     let name = file.config.name.clone();
-                    if let Err(error) = self.take(file).await {
-                        say(&format!("{}: {error}\n", path.display()));
+                    match self.living.get(&name) {
+                        Some(settings) => self.change(settings, file).await,
+                        None => new.push(file),
                     }
                     named.insert(name);
                 }
@@ -125,6 +130,9 @@ impl FileAgents {
             }
         }
         self.invalid = invalid;
+        let creating = stream::iter(new).map(|file| self.create(file));
+        let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
+        self.living.extend(created.into_iter().flatten());
         for name in self.living.keys() {
             if !named.contains(name) {
                 self.removed(name).await;
@@ -132,33 +140,46 @@ impl FileAgents {
         }
     }
 
-    /// Creates an agent, or changes its settings.
-    async fn take(&mut self, file: AgentFile) -> Result<(), AgentError> {
+    /// Creates an agent, or says why it cannot be.
+    async fn create(&self, file: AgentFile) -> Option<(String, Settings)> {
         let config = file.config.clone();
         let name = config.name.clone();
-        match self.living.get(&name) {
-            Some(settings) => {
-                *settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
-                self.agents.configure(config).await?;
-            }
-            None => {
-                let settings: Settings = Arc::new(Mutex::new(Arc::new(file)));
-                let behavior = Box::new(FileAgent(Arc::clone(&settings)));
-                let runs = Arc::new(QueuedRuns {
-                    gateway: self.gateway.clone(),
-                    settings: Arc::clone(&settings),
-                });
-                self.agents.create_agent(config, behavior, runs).await?;
-                self.living.insert(name.clone(), settings);
-            }
+        let settings: Settings = Arc::new(Mutex::new(Arc::new(file)));
+        let behavior = Box::new(FileAgent(Arc::clone(&settings)));
+        let runs = Arc::new(QueuedRuns {
+            gateway: self.gateway.clone(),
+            settings: Arc::clone(&settings),
+        });
+        let created = self.agents.create_agent(config, behavior, runs).await;
+        if let Err(error) = created {
+            say(&format!("agent {name}: {error}\n"));
+            return None;
         }
-        let is_back = self.agents.look(&name, |record| {
+        self.is_back(&name).await;
+        Some((name, settings))
+    }
+
+    /// Changes the settings of an agent.
+    async fn change(&self, settings: &Settings, file: AgentFile) {
+        let config = file.config.clone();
+        let name = config.name.clone();
+        *settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+        if let Err(error) = self.agents.configure(config).await {
+            say(&format!("agent {name}: {error}\n"));
+        }
+        self.is_back(&name).await;
+    }
+
+    /// Goes on with an agent that was paused because its file was removed.
+    async fn is_back(&self, name: &str) {
+        let was_removed = self.agents.look(name, |record| {
             matches!(&record.stage, Some(AgentStage::Paused { by, .. }) if *by == keeper())
-        })?;
-        if is_back {
-            self.agents.resume(&name).await?;
+        });
+        if matches!(was_removed, Ok(true))
+            && let Err(error) = self.agents.resume(name).await
+        {
+            say(&format!("agent {name}: {error}\n"));
         }
-        Ok(())
     }
 
     /// Pauses an agent whose file is gone.
@@ -173,6 +194,13 @@ impl FileAgents {
             Err(error) => say(&format!("agent {name}: {error}\n")),
         }
     }
+}
+
+/// Watches the folder of the files, which is created if there is none.
+fn watch_files(home: &Home) -> io::Result<Watch> {
+    let folder = agent_files::folder(home);
+    fs::create_dir_all(&folder)?;
+    watch::watch(&folder)
 }
 
 /// Whoever pauses agents whose files are removed.
