@@ -47,6 +47,8 @@ struct FileAgents {
     gateway: Gateway,
     agents: Agents,
     living: BTreeMap<String, Settings>,
+    /// The agent that each file described when it was valid last.
+    described: BTreeMap<PathBuf, String>,
     /// The mistakes that were said of each invalid file, so that it is said once.
     invalid: BTreeMap<PathBuf, Vec<Mistake>>,
 }
@@ -67,6 +69,7 @@ pub(super) async fn begin(
         gateway: gateway.clone(),
         agents: agents.clone(),
         living: BTreeMap::new(),
+        described: BTreeMap::new(),
         invalid: BTreeMap::new(),
     };
     let watch = watch_files(home);
@@ -114,12 +117,12 @@ impl FileAgents {
                         Some(settings) => self.change(settings, file).await,
                         None => new.push(file),
                     }
+                    self.described.insert(path, name.clone());
                     named.insert(name);
                 }
                 Err(mistakes) => {
                     // It may be half written, so the agent stays as it was.
-                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                    named.insert(stem.into_owned());
+                    named.extend(self.described.get(&path).cloned());
                     if self.invalid.get(&path) != Some(&mistakes) {
                         for mistake in &mistakes {
                             say(&format!("{}, {mistake}\n", path.display()));

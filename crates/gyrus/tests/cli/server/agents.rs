@@ -123,6 +123,24 @@ fn a_file_that_changes_or_goes_changes_its_agent() {
 
     let file = world.path("home").join("agents/scribe.md");
     let text = fs::read_to_string(&file).unwrap();
+    // A mistake changes nothing, also where the file has another name.
+    let other = file.with_file_name("other.md");
+    fs::rename(&file, &other).unwrap();
+    let named = text.replace("workdir:", "name: scribe\nworkdir:");
+    fs::write(&other, named.replace("news.**", "news.*")).unwrap();
+    wait(&server, "scribe", |agent| {
+        agent["subscriptions"] == json!(["news.*"])
+    });
+    fs::write(&other, "---\n---\n").unwrap();
+    // The files are read together, so the mistake is seen when this agent is there.
+    write_agent(&world, "second", "");
+    wait(&server, "second", |agent| agent["stage"] == "active");
+    wait(&server, "scribe", |agent| agent["stage"] == "active");
+    fs::rename(&other, &file).unwrap();
+    fs::write(&file, &text).unwrap();
+    wait(&server, "scribe", |agent| {
+        agent["subscriptions"] == json!(["news.**"])
+    });
     fs::remove_file(&file).unwrap();
     let paused = wait(&server, "scribe", |agent| agent["stage"] == "paused");
     assert_eq!(paused["why"], "its file was removed");
@@ -138,7 +156,10 @@ fn a_file_that_changes_or_goes_changes_its_agent() {
         .gyrus(&["agents", "pause", "scribe", "--why", "enough"])
         .exits(0);
     server.kill();
-    let listed = world.gyrus(&["agents", "--json"]).exits(0).out;
+    let listed = world
+        .gyrus(&["agents", "--json", "--filter", "enough"])
+        .exits(0)
+        .out;
     let agent: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(
         (&agent["stage"], &agent["why"]),
