@@ -77,6 +77,8 @@ pub trait Program: Send + Sync + 'static {
 pub struct Options {
     /// Values of `Host` that it answers to, with port: `127.0.0.1:7717`.
     pub hosts: BTreeSet<String>,
+    /// Name of its cookie. Browsers keep one of each name for all ports of a host.
+    pub cookie: String,
 }
 
 /// Counters, for `/metrics`.

@@ -194,7 +194,7 @@ fn identify(app: &App, request: &Request) -> Option<Identity> {
         let secret = given.to_str().ok()?.strip_prefix("Bearer ")?;
         return app.tokens.identify(secret.trim(), false);
     }
-    if let Some(secret) = cookie(headers) {
+    if let Some(secret) = cookie(headers, &app.options.cookie) {
         return app.tokens.identify(secret, true);
     }
     match request.extensions().get() {
@@ -203,17 +203,14 @@ fn identify(app: &App, request: &Request) -> Option<Identity> {
     }
 }
 
-/// The name of the cookie.
-pub(crate) const COOKIE_NAME: &str = "gyrus";
-
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'h>(headers: &'h HeaderMap, own: &str) -> Option<&'h str> {
     let cookies = headers.get_all(COOKIE).iter();
     let mut pairs = cookies
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'));
     pairs.find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE_NAME).then_some(value)
+        (name == own).then_some(value)
     })
 }
 

@@ -8,9 +8,7 @@ pub(crate) mod listen;
 pub(crate) mod words;
 mod workers;
 
-use std::{
-    collections::BTreeSet, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration,
-};
+use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::DEFAULT_AGENT;
@@ -135,14 +133,13 @@ impl Serve {
             processes,
         };
         let code = tokens.code(TokenScope::all())?;
-        let hosts = hosts(address);
         let app = App::new(
             gateway.clone(),
             agents,
             tokens,
             home.latch(),
             Arc::new(around),
-            Options { hosts },
+            options(address),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -234,12 +231,16 @@ fn taken(error: QueueError) -> Failure {
     Failure::from(error).hint(hint)
 }
 
-/// Returns the values of `Host` by which a browser on this machine means the server.
-fn hosts(address: SocketAddr) -> BTreeSet<String> {
+/// Returns the settings of a server at this address. A browser on this machine may mean it by
+/// several names.
+fn options(address: SocketAddr) -> Options {
     let port = address.port();
-    ["127.0.0.1", "localhost", "[::1]"]
-        .map(|host| format!("{host}:{port}"))
-        .into()
+    Options {
+        hosts: ["127.0.0.1", "localhost", "[::1]"]
+            .map(|host| format!("{host}:{port}"))
+            .into(),
+        cookie: format!("gyrus-{port}"),
+    }
 }
 
 /// Puts runs into the queue that no process holds and that did not end, and returns their number:

@@ -30,7 +30,6 @@ use crate::{
     endpoint::{Endpoint, Form, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
-    guard::COOKIE_NAME,
     tokens::{AccessTokens, Identity, Token, TokenScope},
 };
 
@@ -292,8 +291,8 @@ pub(crate) async fn login(
         return Err(ApiError::new(StatusCode::FORBIDDEN, error)
             .hint("for another address: gyrus serve open"));
     };
-    let cookie =
-        format!("{COOKIE_NAME}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
+    let name = &app.options.cookie;
+    let cookie = format!("{name}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
     let mut headers = HeaderMap::new();
     let value = cookie
         .parse()
