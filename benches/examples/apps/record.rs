@@ -14,7 +14,7 @@ const REST_MS: (u32, u32) = (800, 5_000);
 /// Time between two looks, as a model takes at least for its answer.
 const MODEL_MS: u32 = 1_000;
 
-/// What is done, and how its target was found.
+/// The kind of an input, and the way in which its target was found.
 pub(crate) struct Input<'a> {
     pub(crate) what: String,
     pub(crate) tool: &'a str,
@@ -38,7 +38,7 @@ pub(crate) struct Count {
     too_early: usize,
 }
 
-/// What the recorder tells.
+/// A report of the recorder.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Told {
@@ -56,7 +56,7 @@ struct Told {
     first: Vec<String>,
 }
 
-/// What the recorder says of an input.
+/// The recorder's judgement of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
     Changed,
@@ -187,7 +187,7 @@ impl Count {
     }
 }
 
-/// What the recorder tells once the page rests.
+/// The recorder's report once the page rests.
 async fn told(hands: &Hands) -> Told {
     let (quiet, limit) = REST_MS;
     // A document that went away takes its recorder with it.

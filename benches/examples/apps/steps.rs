@@ -115,7 +115,7 @@ async fn click(browser: &Browser, selector: &str, button: &str) -> anyhow::Resul
     Ok(())
 }
 
-/// What a server answers to a request for a path.
+/// Returns a server's answer to a request for a path.
 pub(crate) async fn get(origin: &str, path: &str) -> anyhow::Result<String> {
     let mut command = Command::new("curl");
     command.args(["--silent", "--max-time", "5"]);

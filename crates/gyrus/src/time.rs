@@ -1,12 +1,8 @@
 //! The wall clock, and durations in files.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// The wall clock in UTC milliseconds.
-pub(crate) fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
-}
+pub(crate) use gyrus_kernel::now_ms;
 
 /// Returns roughly how long ago a time was, in words.
 pub(crate) fn ago(at_ms: i64) -> String {

@@ -56,6 +56,7 @@ pub mod undo;
 pub mod sim;
 
 pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
+pub use clock::now_ms;
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
 pub use controls::Controls;
 pub use driver::{Finished, Ready};

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::goal;
 
-/// The name of the loop. It is no strategy of thinking, so no person chooses it.
+/// The name of the loop. It is not a strategy of thinking, so nobody chooses it by `--loop`.
 pub const CALLS: &str = "calls";
 
 /// Maximum number of characters of a result that are kept.

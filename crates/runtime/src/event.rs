@@ -1,8 +1,9 @@
 //! Events: small facts that agents, triggers and surfaces tell each other.
 
-use std::{fmt, io, str::FromStr, time};
+use std::{fmt, io, str::FromStr};
 
 use gyrus_contract::{Origin, time_ordered_uuid};
+use gyrus_kernel::now_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -204,12 +205,6 @@ impl io::Write for Size {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Returns the present time, in milliseconds since 1970, UTC.
-pub(crate) fn now_ms() -> i64 {
-    let since = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ mod openapi;
 mod overview;
 mod pages;
 mod sse;
-mod time;
 mod tokens;
 
 pub use api::{AgentView, agents_on_disk};

@@ -11,7 +11,7 @@ use gyrus_runtime::ledger::{Fold, Ledger, LedgerError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::time::now_ms;
+use gyrus_kernel::now_ms;
 
 /// The ledger of the tokens.
 const ID: &str = "main";

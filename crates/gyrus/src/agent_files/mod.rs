@@ -1,7 +1,7 @@
 //! Agents as files: `agents/NAME.md` in the configuration folder, with settings in YAML between
 //! `---` lines and the instructions below them.
 //!
-//! Every mistake of a file is found at once, each with its line. A file with mistakes is no agent,
+//! Every mistake of a file is found at once, each with its line. A file with mistakes describes no agent,
 //! and keeps no other file from being one.
 
 mod mistake;

@@ -6,7 +6,6 @@ use std::{
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -375,8 +374,7 @@ impl QueuedRuns {
     async fn not_before(&self, file: &AgentFile) -> Option<i64> {
         let budget = file.budget;
         let (gateway, name) = (self.gateway.clone(), file.config.name.clone());
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+        let now = gyrus_kernel::now_ms();
         let today = now - now.rem_euclid(DAY_MS);
         let reading = tokio::task::spawn_blocking(move || gateway.used_since(&name, today));
         let used = match reading.await {

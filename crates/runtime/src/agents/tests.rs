@@ -161,13 +161,6 @@ async fn state_and_mailbox_outlive_the_process_and_nothing_is_handled_twice() {
     until(&agents, "counter", |record| record.figures.handled == 7).await;
     let count = agents.look("counter", |record| record.state.get::<u64>("count"));
     assert_eq!(count.unwrap(), Some(7));
-    let request = Event::new(
-        "work.ask".parse().unwrap(),
-        "test",
-        Origin::Person,
-        json!("how many"),
-    );
-    drop(request);
     drop(bus);
 }
 

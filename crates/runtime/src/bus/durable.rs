@@ -6,6 +6,7 @@ use std::{
 };
 
 use gyrus_journal::Store;
+use gyrus_kernel::now_ms;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -18,10 +19,7 @@ use super::{
     },
     position::{EventPosition, StartAt},
 };
-use crate::{
-    event::{Event, now_ms},
-    topic::TopicPattern,
-};
+use crate::{event::Event, topic::TopicPattern};
 
 /// Maximum number of durable subscribers, connected or not.
 pub const DURABLE_SUBSCRIBERS: usize = 1_000;

@@ -8,14 +8,13 @@ use gyrus_kernel::{
     Ending, RunState,
     approvals::{self, OpenQuestion},
     latch::Latch,
-    log_name, summary,
+    log_name, now_ms, summary,
 };
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     AtOnce, Gateway, QueueError,
     command::{Command, Stage},
-    now_ms,
 };
 
 /// Number of times that a run's process is started anew after it died, while the run makes no

@@ -12,11 +12,11 @@ mod state;
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
+use gyrus_kernel::now_ms;
 use tokio::sync::watch;
 
 pub use self::{
@@ -293,12 +293,4 @@ impl Gateway {
 
 fn is_full(queue: &Queue) -> bool {
     queue.open() >= MAX_OPEN || queue.bytes() >= MAX_OPEN_BYTES
-}
-
-/// Returns the wall clock in UTC milliseconds.
-fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -24,9 +24,9 @@ use crate::{
     endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
-    time::now_ms,
     tokens::Identity,
 };
+use gyrus_kernel::now_ms;
 
 /// Maximum number of waiting events that are shown.
 const SHOWN: usize = 100;

@@ -21,9 +21,9 @@ use crate::{
     endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath, ApiQuery, RunPath},
-    time::now_ms,
     tokens::Identity,
 };
+use gyrus_kernel::now_ms;
 
 /// Number of commands in a list if nothing else is asked for, and at most.
 const LISTED: usize = 100;

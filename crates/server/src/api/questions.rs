@@ -23,9 +23,9 @@ use crate::{
     endpoint::{Endpoint, Form, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath, RunPath},
-    time::now_ms,
     tokens::Identity,
 };
+use gyrus_kernel::now_ms;
 
 /// The longest words of an answer in bytes.
 const MAX_WORDS: usize = 256 << 10;

@@ -5,7 +5,8 @@ use gyrus_surfaces::page::visible_html;
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
-use crate::{app::App, error::ErrorBody, time::now_ms};
+use crate::{app::App, error::ErrorBody};
+use gyrus_kernel::now_ms;
 
 /// The place of a page in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

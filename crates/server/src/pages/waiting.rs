@@ -29,9 +29,9 @@ use crate::{
     app::App,
     error::ApiError,
     extract::{ApiForm, ApiPath, RunPath},
-    time::now_ms,
     tokens::Identity,
 };
+use gyrus_kernel::now_ms;
 
 pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
     blocking(move || {

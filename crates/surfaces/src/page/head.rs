@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::{
     excerpt::{Excerpt, Kind, brief, briefs},
-    moment::{Start, date_and_time, duration, now_ms},
+    moment::{Start, date_and_time, duration},
     plot,
     survey::{Fork, Standing, Survey},
 };
@@ -252,7 +252,7 @@ fn facts(survey: &Survey, forks: &[Fork]) -> Vec<(&'static str, String)> {
         format!(
             "{}, {}",
             date_and_time(at_ms),
-            gyrus_text::ago(at_ms, now_ms())
+            gyrus_text::ago(at_ms, gyrus_kernel::now_ms())
         )
     };
     facts.insert(0, ("started", when(survey.began_ms)));

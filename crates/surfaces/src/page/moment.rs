@@ -1,7 +1,5 @@
 //! Times on the page: how long after the run's start, with the moment itself behind it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use maud::{Markup, html};
 
 /// The time relative to which times are shown.
@@ -28,14 +26,6 @@ impl Start {
             span.hour { (hour(at_ms)) }
         }
     }
-}
-
-/// Returns the wall clock in UTC milliseconds.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 /// Returns a time in UTC milliseconds as `2026-03-01 12:00:00 UTC`.

@@ -164,6 +164,6 @@ fn pages_work_without_scripts_and_refuse_forms_of_others() {
     let document = server.get("/openapi.json").is(200).body;
     assert!(
         !document.contains("/waiting"),
-        "pages are no part of the API"
+        "pages stand in the document of the API"
     );
 }

@@ -102,7 +102,7 @@ fn a_browser_is_let_in_once_and_only_from_the_server_s_own_pages() {
     // A form of another page can send no JSON.
     let head = format!("cookie: {cookie}\r\ncontent-type: text/plain\r\n");
     server.send("POST", "/api/runs", &head, &body).is(415);
-    // A cookie is no token, and a token no cookie.
+    // A cookie does not count as a token, and a token not as a cookie.
     let (name, secret) = cookie.split_once('=').unwrap();
     assert_eq!(
         server.send("GET", "/api/runs", &bearer(secret), "").status,

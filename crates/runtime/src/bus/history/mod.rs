@@ -18,6 +18,7 @@ use std::{
 };
 
 use gyrus_journal::{Error, NewEntry, Store, Take, Writer};
+use gyrus_kernel::now_ms;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, watch};
 
@@ -29,7 +30,7 @@ use self::{
 };
 use crate::{
     bus::{error::BusError, position::EventPosition},
-    event::{Event, now_ms},
+    event::Event,
 };
 
 pub(super) use control::{ControlState, Progress, Record as ControlRecord, SubscriberState};
