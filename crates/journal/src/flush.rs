@@ -172,6 +172,7 @@ impl Shared {
         Ok(Turn::Lead(Lead {
             shared: Some(Arc::clone(self)),
             began: false,
+            durable,
         }))
     }
 
@@ -223,6 +224,8 @@ pub(crate) struct Lead {
     /// The writer's state; `None` only while it is dropped.
     shared: Option<Arc<Shared>>,
     began: bool,
+    /// The number of the last entry that it put on disk.
+    durable: u64,
 }
 
 impl Lead {
@@ -242,11 +245,7 @@ impl Lead {
             Ok(durable) => {
                 state.blobs_durable = state.blobs_durable.max(target.blobs);
                 self.began = false;
-                // Announced when the next may lead, in `drop`.
-                shared.durable.send_if_modified(|seq| {
-                    *seq = durable;
-                    false
-                });
+                self.durable = durable;
             }
             Err(error) => state.failed = Some(failure(error, *shared.durable.borrow())),
         }
@@ -288,11 +287,12 @@ impl Drop for Lead {
         }
         drop(state);
         let (flushed, durable) = (Arc::clone(&shared.flushed), shared.durable.clone());
-        // Dropped first: a task that is notified may drop the last writer and need the log's lock
-        // to be free.
+        // Dropped first: whoever hears of it may drop the last writer and need the log's lock to be
+        // free.
         drop(shared);
+        // Announced even if nothing was put on disk: waiting tasks must check for a failure. Whoever
+        // led next may have announced more already.
+        durable.send_modify(|seq| *seq = self.durable.max(*seq));
         flushed.notify_all();
-        // Announced even if nothing was put on disk: waiting tasks must check for a failure.
-        durable.send_modify(|_| ());
     }
 }

@@ -111,6 +111,11 @@ impl Seal {
     }
 }
 
+/// Whether a log has a seal, be it whole or damaged.
+pub(crate) fn exists(files: &Files) -> bool {
+    files.disk.metadata(&path(files)).is_ok()
+}
+
 /// Returns the path of a log's seal.
 pub(crate) fn path(files: &Files) -> PathBuf {
     files.folder.join("sealed")

@@ -22,7 +22,7 @@ use crate::{
     lock,
     os::{disk::OsDisk, mounts},
     scan::{Scan, Walk},
-    seal::Seal,
+    seal::{self, Seal},
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
     take,
 };
@@ -116,8 +116,29 @@ impl Store {
         self.files(name).has_segment(1).unwrap_or(false)
     }
 
+    /// Waits until the log exists. Its kind must have logs already.
+    pub async fn created(&self, name: &LogName) -> Result<(), Error> {
+        let folder = self.home.root.join(name.kind());
+        let watched = self.home.disk.watch(&folder);
+        let mut changes = watched.map_err(Error::io("watch", &folder))?;
+        while !self.exists(name) {
+            changes.changed().await;
+        }
+        Ok(())
+    }
+
     /// Returns the logs of a kind, sorted.
     pub fn names(&self, kind: &str) -> Result<Vec<LogName>, Error> {
+        self.names_where(kind, |_| true)
+    }
+
+    /// Returns the logs of a kind whose ids are wanted, sorted. Those that are not cost nothing
+    /// beside the listing.
+    pub fn names_where(
+        &self,
+        kind: &str,
+        mut is_wanted: impl FnMut(&str) -> bool,
+    ) -> Result<Vec<LogName>, Error> {
         let folder = self.home.root.join(kind);
         let entries = match self.home.disk.list(&folder) {
             Ok(entries) => entries,
@@ -126,6 +147,7 @@ impl Store {
         };
         let mut names: Vec<LogName> = entries
             .iter()
+            .filter(|id| is_wanted(id))
             .filter_map(|id| LogName::new(kind, id).ok())
             .filter(|name| self.exists(name))
             .collect();
@@ -170,6 +192,11 @@ impl Store {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a log has a seal, which is put on it when it is complete. It is not checked.
+    pub fn is_sealed(&self, name: &LogName) -> bool {
+        seal::exists(&self.files(name))
     }
 
     /// Returns the holder of a log, if there is one.

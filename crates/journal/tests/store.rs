@@ -576,6 +576,8 @@ async fn entries_that_nobody_waits_for_are_flushed_and_followed() {
         .await
         .expect("it is woken");
     assert_eq!(next.unwrap().seq, 4);
+    // The follower may have put it on disk itself, before the writer's own flush ended.
+    writer.barrier().await.unwrap();
     drop(writer);
     store.remove(&name).unwrap();
     let gone = tokio::time::timeout(LONG, follower.next())
