@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context, ensure};
 
-use crate::{error::CannotStart, repository};
+use crate::{programs::run_in, repository};
 
 const PYTHON: [&str; 7] = [
     "django==5.2.*",
@@ -109,17 +109,4 @@ fn install(into: &Path, pages: &Path) -> anyhow::Result<()> {
         "--log-level=error",
     ]);
     run_in(&npm, bundle.env("NODE_PATH", npm.join("node_modules")))
-}
-
-fn run_in(folder: &Path, command: &mut Command) -> anyhow::Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let status = command.current_dir(folder).status();
-    let status = status.map_err(|error| {
-        CannotStart(format!("`{program}` is needed and cannot be run: {error}"))
-    })?;
-    ensure!(
-        status.success(),
-        "`{program}` ended with {status} while applications were installed"
-    );
-    Ok(())
 }

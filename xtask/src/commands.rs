@@ -4,7 +4,9 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{apps, error::CannotStart, eval, everyday, fuzz, oracle, repository, test, tidy};
+use crate::{
+    apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, repository, test, tidy,
+};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -14,7 +16,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         takes: "",
@@ -50,6 +52,12 @@ const COMMANDS: [Command; 9] = [
         takes: "[tasks] [NAME …]",
         about: "install real applications, and measure how complete our view of them is, or do tasks on them; in release",
         run: apps::run,
+    },
+    Command {
+        name: "clients",
+        takes: "",
+        about: "try the HTTP API by clients from generators, and by schemathesis",
+        run: |arguments| no_arguments(arguments).and_then(|()| clients::run()),
     },
     Command {
         name: "eval",

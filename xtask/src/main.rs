@@ -16,6 +16,7 @@ mod oracle;
 mod everyday;
 mod eval;
 mod apps;
+mod clients;
 mod fuzz;
 mod programs;
 mod licences;

@@ -1,6 +1,6 @@
 //! Programs that the tests need and a bare Debian may lack.
 
-use std::{env, fs, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context, bail, ensure};
 
@@ -102,6 +102,17 @@ fn is_root() -> anyhow::Result<bool> {
         .output()
         .context("cannot run `id`")?;
     Ok(output.stdout.trim_ascii() == b"0")
+}
+
+/// Runs a program in a folder, and fails unless it succeeds.
+pub(crate) fn run_in(folder: &Path, command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.current_dir(folder).status();
+    let status = status.map_err(|error| {
+        CannotStart(format!("`{program}` is needed and cannot be run: {error}"))
+    })?;
+    ensure!(status.success(), "`{program}` ended with {status}");
+    Ok(())
 }
 
 #[cfg(test)]

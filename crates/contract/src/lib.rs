@@ -31,6 +31,7 @@ mod gate;
 mod inbox;
 mod outcome;
 mod budget;
+mod intent;
 mod thought;
 mod memory_buffer;
 
@@ -56,6 +57,7 @@ pub use gate::{
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
+pub use intent::Intent;
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{

@@ -15,7 +15,7 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, time::milliseconds};
+use crate::{failure::Failure, keys::Source, telemetry::TelemetrySection, time::milliseconds};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -47,6 +47,10 @@ pub(crate) struct Config {
     pub(crate) approvals: ApprovalsSection,
     /// For runs that a judge decides about.
     pub(crate) engineer: EngineerSection,
+    /// Destination of traces, metrics and logs.
+    pub(crate) telemetry: TelemetrySection,
+    /// Addresses and commands that a server tells of events, by name.
+    pub(crate) hooks: BTreeMap<String, HookSection>,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
@@ -66,6 +70,20 @@ impl ApprovalsSection {
     pub(crate) fn expires(&self) -> Duration {
         self.expires.map_or(QUESTIONS_LAST, Duration::from_millis)
     }
+}
+
+/// A section `[hooks.NAME]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HookSection {
+    /// Patterns of the topics that it is told of.
+    pub(crate) events: Vec<String>,
+    /// The address to which each event is posted.
+    pub(crate) url: Option<String>,
+    /// The variable with the secret by which the deliveries to `url` are signed.
+    pub(crate) secret: Option<String>,
+    /// A command line that gets each event on its standard input.
+    pub(crate) command: Option<String>,
 }
 
 /// The section `[engineer]`.

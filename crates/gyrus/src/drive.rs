@@ -1,16 +1,11 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{
-    io::IsTerminal,
-    path::{Path, PathBuf},
-    process,
-    sync::Arc,
-};
+use std::{io::IsTerminal, path::Path, process, sync::Arc};
 
 use gyrus::runtime::{Home, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Controls, Ending, Finished, Ready, approvals, family, log_name};
+use gyrus_kernel::{Controls, Ending, Finished, Ready, RunStarted, approvals, family, log_name};
 use gyrus_screen::Browser;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
@@ -25,11 +20,12 @@ use crate::{
     flags::OutputFlags,
     state_folder,
     takeover::{self, Behind, Door},
+    telemetry,
 };
 use gyrus_surfaces::{
     console::Painter,
     console::{Console, put},
-    notify::{Notifier, NotifyCommand},
+    notify::Notifier,
     output,
     projection::Tone,
     terminal,
@@ -69,6 +65,8 @@ pub(crate) struct Drive<'a> {
     pub(crate) replies: LiveReplies,
     /// The run's browser, which a person can take over.
     pub(crate) screen: Option<Arc<Browser>>,
+    /// The id that ties the run to what caused it.
+    pub(crate) correlation: Option<String>,
 }
 
 impl Drive<'_> {
@@ -95,6 +93,13 @@ impl Drive<'_> {
             move || sweep(&home)
         });
         let _interrupting = interrupt_on_signal(ready.controls())?;
+        let correlation = self.correlation.as_deref();
+        let export = telemetry::start(
+            &self.gyrus.config()?.telemetry,
+            &self.store,
+            run,
+            correlation,
+        );
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
@@ -116,6 +121,7 @@ impl Drive<'_> {
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
         let code = ended(&store, done, json, ephemeral, &painter)?;
+        telemetry::finish(export).await;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
         match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
@@ -160,16 +166,7 @@ impl Drive<'_> {
         }
         let open = approvals::open(&self.store, run)?;
         let command = self.gyrus.config()?.approvals.notify;
-        let command = command.map(|line| NotifyCommand {
-            line,
-            folder: self
-                .gyrus
-                .environment
-                .home
-                .clone()
-                .unwrap_or_else(|| PathBuf::from("/")),
-            environment: env::all(),
-        });
+        let command = command.map(|line| self.gyrus.persons_command(line));
         let notifier = Notifier::new(command, self.on_ask);
         let person = if self.output.json() {
             Person::Program
@@ -223,17 +220,29 @@ fn header(ready: &Ready, painter: &Painter) -> String {
         started.workspace.display()
     );
     let mut lines = vec![text];
-    if let Some(because) = started.loop_config["because"].as_str() {
-        lines.push(format!(
-            "thinks as `{}`, because {because} (--loop auto)",
-            started.cognitive_loop
-        ));
-    }
+    lines.extend(loop_choice(started));
     let painted = lines.iter().map(|line| {
         let line = clip(line, painter.columns);
         format!("{}\n", painter.paint(Tone::Aside, &line))
     });
     painted.collect()
+}
+
+/// Returns why the run has its loop, if nobody named it.
+fn loop_choice(started: &RunStarted) -> Option<String> {
+    let (config, name) = (&started.loop_config, &started.cognitive_loop);
+    let because = config["because"].as_str()?;
+    let Some(intent) = config["intent"].as_str() else {
+        return Some(format!(
+            "thinks as `{name}`, because {because} (--loop auto)"
+        ));
+    };
+    let steps = started.settings.limits.steps;
+    let steps = steps.map(|steps| format!(", at most {}", counted(steps, "step")));
+    Some(format!(
+        "{intent}: {because}; loop `{name}`{}; change with --loop, --max-steps",
+        steps.unwrap_or_default()
+    ))
 }
 
 /// Says how the run ended: the answer to standard output, the rest to standard error.

@@ -14,6 +14,8 @@ pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on
 /// disk.
 pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
+/// For tests of schedules, in debug builds: the clock of triggers is ahead by so many milliseconds.
+pub(crate) const GYRUS_CLOCK_AHEAD_MS: &str = "GYRUS_CLOCK_AHEAD_MS";
 /// The person's home folder: where state and configuration are by default, and no workspace.
 pub(crate) const HOME: &str = "HOME";
 /// Folder in which programs keep state, instead of `~/.local/state`.
@@ -42,6 +44,7 @@ pub(crate) struct Environment {
     pub(crate) model: Option<String>,
     pub(crate) token: Option<String>,
     pub(crate) crash_after: Option<String>,
+    pub(crate) clock_ahead_ms: i64,
     pub(crate) user: Option<String>,
     /// A command line that lets the person change the file named after it.
     pub(crate) editor: Option<String>,
@@ -70,6 +73,12 @@ impl Environment {
             model: text(GYRUS_MODEL),
             token: text(GYRUS_TOKEN),
             crash_after: text(GYRUS_CRASH_AFTER),
+            clock_ahead_ms: if cfg!(debug_assertions) {
+                let ahead = text(GYRUS_CLOCK_AHEAD_MS);
+                ahead.and_then(|ahead| ahead.parse().ok()).unwrap_or(0)
+            } else {
+                0
+            },
             user: text(USER),
             editor: text(VISUAL).or_else(|| text(EDITOR)),
             plain: set(NO_COLOR).is_some() || set(TERM).is_some_and(|term| term == "dumb"),
@@ -82,7 +91,8 @@ fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// A variable that a provider's entry in the catalogue names: a key, or an address.
+/// A variable that a provider's entry in the catalogue names (a key, or an address), or that
+/// OpenTelemetry defines for every program.
 pub(crate) fn variable(name: &str) -> Option<String> {
     set(name).and_then(|value| value.into_string().ok())
 }

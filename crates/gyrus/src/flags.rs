@@ -30,8 +30,8 @@ pub(crate) struct RunFlags {
     ///
     /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review
     /// plan or --on-failure asks for one; engineer, if --judge names a judge; changeset, if --review
-    /// context, --review proposal or --verify asks for one; else react, which has all tools and
-    /// sends work on pages to a child run.
+    /// context, --review proposal or --verify asks for one; single-shot, if the goal says all that
+    /// its answer needs; else react, which has all tools and sends work on pages to a child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
     /// Agent whose trust it works under: one of your policy (default: `default`)
@@ -263,6 +263,11 @@ enum StrengthWord {
 }
 
 impl VerificationFlags {
+    /// Whether anything is to be verified.
+    pub(crate) fn is_given(&self) -> bool {
+        self.require.is_some() || !self.check.is_empty()
+    }
+
     /// Adds it to how the loop thinks; `on_screen` if the run works on one, `has_screen` if it has
     /// one at all.
     pub(crate) fn apply(

@@ -10,6 +10,7 @@ use gyrus_screen::Browser;
 
 use crate::{
     browser, config::Config, failure::Failure, mcp, model_choice::Ready, past_runs::ReadJournal,
+    telemetry,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
@@ -70,16 +71,19 @@ pub(crate) fn kernel(
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
     tools.extend(run_context.served.iter().cloned());
     tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    let config = Config::read(&home.config)?;
+    let mut secrets = models.secrets;
+    secrets.extend(telemetry::secrets(&config.telemetry));
     let parts = Parts {
         router: models.router,
         assessor: models.assessor,
-        secrets: models.secrets,
+        secrets,
         gate: Arc::new(gate),
         screen: run_context.screen,
         tools,
     };
     let mut organs = runtime::organs(home, parts)?;
     organs.live = Some(live);
-    organs.questions_last = Config::read(&home.config)?.approvals.expires();
+    organs.questions_last = config.approvals.expires();
     Ok(Kernel::new(store, organs))
 }

@@ -31,6 +31,7 @@ mod guidelines;
 mod config;
 mod env;
 mod state_folder;
+mod telemetry;
 mod program;
 mod exit;
 mod failure;

@@ -7,13 +7,15 @@
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::StoredPictures;
-use gyrus_contract::{Model, ModelError, Router};
+use gyrus_contract::{Intent, Model, ModelError, Router};
 use gyrus_journal::Store;
-use gyrus_kernel::{Pins, SingleModel, redact::Secret};
+use gyrus_kernel::{Pins, SingleModel, StandingRun, redact::Secret};
 use gyrus_models::{
     Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, RoutingPolicy,
-    ScriptError, ScriptedModel, connect_all,
+    ScriptError, ScriptedModel, Tier, connect_all,
 };
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{Gyrus, config::Config, failure::Failure, keys::Keys};
 
@@ -36,6 +38,8 @@ enum Name {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelChoice {
     names: Vec<Name>,
+    /// The strength for the steps of the run, among the models of a provider.
+    steps: Tier,
 }
 
 /// Models that are ready to be asked.
@@ -77,7 +81,10 @@ impl ModelChoice {
             return Err(Failure::usage("a script plays alone: it knows every reply")
                 .hint("give one --model script:FILE, or models without a script"));
         }
-        Ok(Self { names })
+        Ok(Self {
+            names,
+            steps: Tier::Medium,
+        })
     }
 
     /// Returns the models that the person named: by flags, by the environment, by the
@@ -100,6 +107,18 @@ impl ModelChoice {
         }
     }
 
+    /// Makes the steps of a run as strong as its goal needs, where its loop was chosen by that.
+    #[must_use]
+    pub(crate) fn for_goal(mut self, loop_config: &Value) -> Self {
+        let intent = Intent::deserialize(&loop_config["intent"]).ok();
+        self.steps = match intent {
+            Some(Intent::Simple) => Tier::Small,
+            Some(Intent::MultiStep) | None => Tier::Medium,
+            Some(Intent::Complex) => Tier::Large,
+        };
+        self
+    }
+
     /// The names, as they can be given again.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(Name::to_string)
@@ -119,12 +138,13 @@ impl ModelChoice {
         Self::parse(names.split(BETWEEN))
     }
 
-    /// Returns the models to continue with: those that are named, else those of before.
-    pub(crate) fn again(given: &[String], pins: &Pins) -> Result<Self, Failure> {
-        match given {
-            [] => Self::pinned(pins),
+    /// Returns the models to go on with a run: those that are named, else those of before.
+    pub(crate) fn again(given: &[String], before: &StandingRun) -> Result<Self, Failure> {
+        let choice = match given {
+            [] => Self::pinned(&before.pins),
             given => Self::parse(given.iter().map(String::as_str)),
-        }
+        };
+        Ok(choice?.for_goal(&before.started.loop_config))
     }
 
     /// Makes them ready to be asked, and whoever is to take a second look at calls; pictures come
@@ -180,7 +200,7 @@ impl ModelChoice {
             .hint("name one that is, like --model ollama, or choose another policy"));
         }
         Ok(Ready {
-            router: Arc::new(ModelRouter::new(candidates, policy)),
+            router: Arc::new(ModelRouter::new(candidates, policy).with_steps(self.steps)),
             assessor: None,
             secrets: keys.secrets(),
         })

@@ -11,8 +11,13 @@ use gyrus_loops::Strategy;
 use serde_json::json;
 
 use crate::{
-    Gyrus, browser::BrowserOptions, config::Config, failure::Failure, flags::RunFlags, guidelines,
-    which_loop,
+    Gyrus,
+    browser::BrowserOptions,
+    config::Config,
+    failure::Failure,
+    flags::RunFlags,
+    guidelines,
+    which_loop::{self, LoopSubject},
 };
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
@@ -34,7 +39,7 @@ impl RunOptions<'_> {
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let before = self.before()?;
-        let config_of_loop = which_loop::choose(flags, config, before.as_ref())?;
+        let config_of_loop = which_loop::choose(flags, config, &self.subject(before.as_ref()))?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.of_session(before.as_ref())?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;
@@ -102,6 +107,15 @@ impl RunOptions<'_> {
 }
 
 impl RunOptions<'_> {
+    /// Returns the work that a loop is chosen for.
+    fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
+        LoopSubject {
+            goal: &self.goal.text,
+            has_context: !self.context.is_empty(),
+            before,
+        }
+    }
+
     /// Returns the start of the run before it in its session.
     fn before(&self) -> Result<Option<RunStarted>, Failure> {
         let Some(run) = self.continues else {

@@ -1,9 +1,17 @@
 //! The environment, and the folders and files that follow from it.
 
+use std::path::PathBuf;
+
 use gyrus::runtime::Home;
 use gyrus_journal::Store;
+use gyrus_surfaces::notify::NotifyCommand;
 
-use crate::{config::Config, env::Environment, failure::Failure, state_folder};
+use crate::{
+    config::Config,
+    env::{self, Environment},
+    failure::Failure,
+    state_folder,
+};
 
 /// The surroundings that every command starts from.
 #[derive(Clone)]
@@ -21,6 +29,16 @@ impl Gyrus {
     /// The journals.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         Ok(self.home()?.store()?)
+    }
+
+    /// Returns a command line of the person, to be run in their home folder.
+    pub(crate) fn persons_command(&self, line: String) -> NotifyCommand {
+        let folder = self.environment.home.clone();
+        NotifyCommand {
+            line,
+            folder: folder.unwrap_or_else(|| PathBuf::from("/")),
+            environment: env::all(),
+        }
     }
 
     /// The configuration file.

@@ -330,6 +330,13 @@ fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure
     read
 }
 
+/// Stores a secret that is no provider's key.
+pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<PathBuf, Failure> {
+    let path = write_key(home, variable, secret)?;
+    remember(home, variable, &Source::File(path.clone()))?;
+    Ok(path)
+}
+
 /// Keeps a key in a file of its own beside the configuration.
 fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
     let folder = home.config.with_file_name("keys");

@@ -1,12 +1,33 @@
 //! Chooses the loop of a run: the one that the person names, or by rules that they can read.
 
+use gyrus_contract::{Intent, Limits};
 use gyrus_kernel::RunStarted;
 use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_runtime::intent::{ClassifiedGoal, classify};
 
 use crate::{config::Config, failure::Failure, flags::RunFlags};
 
 /// The name that leaves the choice to the rules, which is the default.
 const AUTO: &str = "auto";
+
+/// Work that a loop is chosen for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LoopSubject<'a> {
+    /// The goal's words, which may be untrusted: they choose among sizes, and nothing else.
+    pub(crate) goal: &'a str,
+    /// Whether more came with the goal.
+    pub(crate) has_context: bool,
+    /// The run before it in its session.
+    pub(crate) before: Option<&'a RunStarted>,
+}
+
+/// The choice of the rules.
+struct ByRule {
+    strategy: Strategy,
+    because: String,
+    /// The size of the goal, if nothing else decided.
+    intent: Option<Intent>,
+}
 
 /// A loop that has flags of its own, and the first of them that was given.
 struct Asked {
@@ -62,19 +83,21 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
 }
 
 /// Returns the loop that the flags name, else the configuration, else the rules, which look at the
-/// run `before` it in its session too. What the rules choose says why.
+/// run before it in its session and at the size of the goal too. What the rules choose says why.
 pub(crate) fn choose(
     flags: &RunFlags,
     config: &Config,
-    before: Option<&RunStarted>,
+    subject: &LoopSubject<'_>,
 ) -> Result<CognitiveConfig, Failure> {
     flags.review.check()?;
     let named = flags.cognitive_loop.as_deref();
     let named = named.or(config.cognitive_loop.as_deref()).unwrap_or(AUTO);
     let asked = asked(flags);
-    let before = before.filter(|_| !flags.screen.is_none());
-    let (strategy, because) = match named {
-        AUTO => by_rule(&asked, before)?,
+    let (strategy, rule) = match named {
+        AUTO => {
+            let rule = by_rule(&asked, flags, subject)?;
+            (rule.strategy, Some(rule))
+        }
         name => (by_name(name)?, None),
     };
     let name = strategy.loop_name();
@@ -86,8 +109,15 @@ pub(crate) fn choose(
         }
     }
     let mut chosen = CognitiveConfig::of(strategy);
-    if let Some(because) = because {
-        chosen = chosen.with_reason(because);
+    if let Some(rule) = rule {
+        chosen = chosen.with_reason(rule.because);
+        if let Some(intent) = rule.intent {
+            chosen = chosen.with_intent(intent);
+            let given = [flags.limits.limits(), config.limits.limits()];
+            if given == [Limits::default(); 2] {
+                chosen = chosen.with_max_iterations(most_steps(intent));
+            }
+        }
     }
     if strategy == Strategy::Engineer {
         let judge = flags.judging.judge.clone().ok_or_else(|| {
@@ -104,23 +134,27 @@ pub(crate) fn choose(
 /// refused.
 fn by_rule(
     asked: &[Asked],
-    before: Option<&RunStarted>,
-) -> Result<(Strategy, Option<String>), Failure> {
+    flags: &RunFlags,
+    subject: &LoopSubject<'_>,
+) -> Result<ByRule, Failure> {
     let given = |one: &Asked| one.flag.map(|flag| format!("{flag} {}", one.does));
     let mut wanted = asked
         .iter()
         .filter(|one| one.chooses)
         .filter_map(|one| Some((one.strategy, given(one)?)));
+    let rule = |strategy, because| ByRule {
+        strategy,
+        because,
+        intent: None,
+    };
+    let before = subject.before.filter(|_| !flags.screen.is_none());
     match (wanted.next(), wanted.next()) {
         (None, _) if before.is_some_and(worked_on_the_screen) => {
-            let because = "the run before it worked on the page itself";
-            Ok((Strategy::Reactive, Some(because.to_owned())))
+            let because = "the run before it worked on the page itself".to_owned();
+            Ok(rule(Strategy::Reactive, because))
         }
-        (None, _) => {
-            let because = "no page, plan, judge or changeset is asked for";
-            Ok((Strategy::React, Some(because.to_owned())))
-        }
-        (Some((strategy, why)), None) => Ok((strategy, Some(why))),
+        (None, _) => Ok(by_size(flags, subject)),
+        (Some((strategy, why)), None) => Ok(rule(strategy, why)),
         (Some((first, does)), Some((second, does_too))) => {
             let (first, second) = (first.loop_name(), second.loop_name());
             Err(
@@ -129,6 +163,38 @@ fn by_rule(
                 )),
             )
         }
+    }
+}
+
+/// Returns the loop for the size of the goal: one answer without tools only where the goal says all
+/// that is needed and nothing is to be looked at, else the loop with all tools.
+fn by_size(flags: &RunFlags, subject: &LoopSubject<'_>) -> ByRule {
+    let ClassifiedGoal {
+        intent,
+        because,
+        needs_no_tools,
+        ..
+    } = classify(subject.goal);
+    let is_alone = subject.before.is_none() && !subject.has_context;
+    let strategy = if needs_no_tools && is_alone && !flags.verification.is_given() {
+        Strategy::SingleShot
+    } else {
+        Strategy::React
+    };
+    ByRule {
+        strategy,
+        because,
+        intent: Some(intent),
+    }
+}
+
+/// Returns the limit on steps where a person sets no limit of any kind. It is an end that can be
+/// resumed, and far above what such goals take.
+fn most_steps(intent: Intent) -> u64 {
+    match intent {
+        Intent::Simple => 25,
+        Intent::MultiStep => 200,
+        Intent::Complex => 500,
     }
 }
 

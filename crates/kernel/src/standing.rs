@@ -28,15 +28,16 @@ impl RunState {
     /// There is no such run, or its journal cannot be read.
     pub fn of(store: &Store, run: RunId) -> Result<Self, gyrus_journal::Error> {
         let name = log_name(run);
-        if let Some(holder) = store.holder(&name)? {
-            return Ok(RunState::Running(holder));
-        }
+        // Before the look at its end, which may come in between.
+        let holder = store.holder(&name)?;
         let last = store.reader(&name)?.entries_back()?.next().transpose()?;
-        Ok(match last.map(|entry| parse(&entry)) {
-            Some(Ok(Entry::RunEnded(ended))) => RunState::Over(ended.ending),
-            Some(Ok(Entry::RunParked(parked))) => RunState::Parked(parked.ending),
-            Some(_) => RunState::CutOff,
-            None => RunState::NeverBegan,
+        Ok(match (last.map(|entry| parse(&entry)), holder) {
+            // The process that drove it lives a moment longer than the run.
+            (Some(Ok(Entry::RunEnded(ended))), _) => RunState::Over(ended.ending),
+            (_, Some(holder)) => RunState::Running(holder),
+            (Some(Ok(Entry::RunParked(parked))), None) => RunState::Parked(parked.ending),
+            (Some(_), None) => RunState::CutOff,
+            (None, None) => RunState::NeverBegan,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::Strength;
+use gyrus_contract::{Intent, Strength};
 use serde::{Deserialize, Serialize};
 
 use crate::{Check, Judge};
@@ -105,6 +105,8 @@ pub struct CognitiveConfig {
     verify: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     because: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    intent: Option<Intent>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -149,6 +151,7 @@ impl CognitiveConfig {
             docs: None,
             verify: None,
             because: None,
+            intent: None,
         }
     }
 
@@ -282,6 +285,13 @@ impl CognitiveConfig {
         self
     }
 
+    /// Sets the size of the goal, where a run's loop was chosen by it.
+    #[must_use]
+    pub fn with_intent(mut self, intent: Intent) -> Self {
+        self.intent = Some(intent);
+        self
+    }
+
     /// Returns the strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -365,6 +375,11 @@ impl CognitiveConfig {
     /// Returns the reason for this strategy, if the person did not choose it.
     pub fn because(&self) -> Option<&str> {
         self.because.as_deref()
+    }
+
+    /// Returns the size of the goal, if the loop was chosen by it.
+    pub fn intent(&self) -> Option<Intent> {
+        self.intent
     }
 
     /// Whether claims are verified.

@@ -6,8 +6,10 @@
 //! crate says how.
 
 pub mod agents;
+pub mod intent;
 pub mod ledger;
 pub mod queue;
+pub mod triggers;
 mod topic;
 mod event;
 mod bus;

@@ -17,13 +17,19 @@ use gyrus_kernel::{
 use gyrus_runtime::{
     agents::Agents,
     queue::{Gateway, RunRequest},
+    triggers::Triggers,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::{error::ApiError, heads::Heads, overview::Overviews, tokens::AccessTokens};
+use crate::{
+    error::ApiError,
+    heads::{FoundRuns, Heads},
+    overview::Overviews,
+    tokens::AccessTokens,
+};
 
 /// A piece of what a command of the command line does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -73,12 +79,14 @@ pub trait Program: Send + Sync + 'static {
 }
 
 /// Settings of a server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Values of `Host` that it answers to, with port: `127.0.0.1:7717`.
     pub hosts: BTreeSet<String>,
     /// Name of its cookie. Browsers keep one of each name for all ports of a host.
     pub cookie: String,
+    /// The emergency stop that it shows, sets and lifts.
+    pub latch: Latch,
 }
 
 /// Counters, for `/metrics`.
@@ -103,8 +111,8 @@ pub struct App {
     pub(crate) store: Store,
     pub(crate) gateway: Gateway,
     pub(crate) agents: Agents,
+    pub(crate) triggers: Triggers,
     pub(crate) tokens: AccessTokens,
-    pub(crate) latch: Latch,
     pub(crate) program: Arc<dyn Program>,
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
@@ -117,25 +125,26 @@ pub struct App {
 }
 
 impl App {
-    /// Puts a server's state together, and begins to follow the runs of the store.
+    /// Puts a server's state together, and begins to follow the runs of the store as they were
+    /// found.
     pub fn new(
         gateway: Gateway,
-        agents: Agents,
+        found: FoundRuns,
+        triggers: Triggers,
         tokens: AccessTokens,
-        latch: Latch,
         program: Arc<dyn Program>,
         options: Options,
         stopping: watch::Receiver<bool>,
     ) -> Arc<Self> {
         let store = gateway.store().clone();
         Arc::new(Self {
-            heads: Heads::follow(&store),
+            heads: Heads::follow(&store, found),
             overviews: Overviews::default(),
             store,
             gateway,
-            agents,
+            agents: triggers.agents().clone(),
+            triggers,
             tokens,
-            latch,
             program,
             counters: Counters::default(),
             options,

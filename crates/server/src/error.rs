@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gyrus_kernel::{FindRunError, StandingError, approvals::ApprovalError};
-use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError};
+use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError, triggers::TriggerError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,8 +85,9 @@ impl From<FindRunError> for ApiError {
         let text = error.to_string();
         match error {
             FindRunError::Journal(_) => Self::internal(text),
-            FindRunError::TooShort { .. } => Self::bad_request(text),
-            FindRunError::NoRuns | FindRunError::NotFound { .. } => Self::not_found(text),
+            FindRunError::NoRuns
+            | FindRunError::NotFound { .. }
+            | FindRunError::TooShort { .. } => Self::not_found(text),
             FindRunError::Ambiguous { .. } => Self::conflict(text),
         }
     }
@@ -135,7 +136,7 @@ impl From<QueueError> for ApiError {
             QueueError::Begun { .. } => Self::conflict(text),
             QueueError::Journal(error) => error.into(),
             QueueError::Approval(error) => error.into(),
-            QueueError::Ledger(_) => Self::internal(text),
+            QueueError::Bus(_) | QueueError::Ledger(_) => Self::internal(text),
         }
     }
 }
@@ -150,6 +151,21 @@ impl From<AgentError> for ApiError {
             AgentError::TooMany => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
             AgentError::Bus(error) => error.into(),
             AgentError::Ledger(_) => Self::internal(text),
+        }
+    }
+}
+
+impl From<TriggerError> for ApiError {
+    fn from(error: TriggerError) -> Self {
+        let text = error.to_string();
+        match error {
+            TriggerError::NotFound { .. } => Self::not_found(text),
+            TriggerError::Refused(_) => Self::new(StatusCode::UNAUTHORIZED, text),
+            TriggerError::NotJson(_) => Self::bad_request(text),
+            TriggerError::NoSecret => Self::new(StatusCode::SERVICE_UNAVAILABLE, text),
+            TriggerError::TooMany => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
+            TriggerError::Bus(error) => error.into(),
+            TriggerError::Ledger(_) => Self::internal(text),
         }
     }
 }

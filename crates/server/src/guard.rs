@@ -14,8 +14,9 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE, HOST,
-            ORIGIN, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+            COOKIE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
+            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
         },
     },
     middleware::{self, Next},
@@ -74,12 +75,18 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
 async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     Counters::add(&app.counters.requests);
     let refusal = strange(&app, &request);
+    let has_body = !matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = match refusal {
         Some(error) => error.into_response(),
         None => next.run(request).await,
     };
     if response.status().is_client_error() {
         Counters::add(&app.counters.refused);
+        if has_body {
+            // Its body may not have been read, so that nothing else can follow on the connection.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
     }
     let headers = response.headers_mut();
     for (name, value) in [
@@ -99,6 +106,10 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
 
 /// Returns the error of a request that is not for this server, or not from a page of it.
 fn strange(app: &App, request: &Request) -> Option<ApiError> {
+    // A delivery is signed, and comes by whatever name the sender knows.
+    if request.uri().path().starts_with("/hooks/") {
+        return too_long(request.headers());
+    }
     let is_local = matches!(request.extensions().get(), Some(Peer::Local { .. }));
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -107,9 +118,8 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
     if !is_local && (!knows || headers.get_all(HOST).iter().count() != 1) {
         let given = host.unwrap_or_default();
         return Some(
-            ApiError::new(StatusCode::FORBIDDEN, format!("invalid host `{given}`")).hint(
-                "use the address that `gyrus serve` printed; to add a name: gyrus serve --host NAME",
-            ),
+            ApiError::new(StatusCode::FORBIDDEN, format!("invalid host `{given}`"))
+                .hint("use the address that `gyrus serve` printed"),
         );
     }
     let foreign = |error: &str| Some(ApiError::new(StatusCode::FORBIDDEN, error));
@@ -122,13 +132,8 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
             return foreign("the request comes from a page of another origin");
         }
     }
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok());
-    let length: Option<u64> = length.and_then(|length| length.parse().ok());
-    if length.is_some_and(|length| length > MAX_BODY as u64) {
-        let error = format!("the body is longer than {MAX_BODY} bytes");
-        return Some(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
+    if let Some(error) = too_long(headers) {
+        return Some(error);
     }
     let site = headers
         .get("sec-fetch-site")
@@ -138,6 +143,17 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
         return foreign("the request comes from a page of another site");
     }
     None
+}
+
+/// Returns the error of a body that is said to be too long.
+fn too_long(headers: &HeaderMap) -> Option<ApiError> {
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
+    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    length.filter(|length| *length > MAX_BODY as u64)?;
+    let error = format!("the body is longer than {MAX_BODY} bytes");
+    Some(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error))
 }
 
 /// The needs of an endpoint.
@@ -161,6 +177,10 @@ async fn authorised(State(need): State<Arc<Need>>, request: Request, next: Next)
 
 async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
     let Some(scope) = need.scope else {
+        // Whoever sends something without a token shares one rate.
+        if *request.method() == Method::POST && !need.rates.admits(&everybody()) {
+            return too_many();
+        }
         return next.run(request).await;
     };
     let Some(identity) = identify(&need.app, &request) else {
@@ -181,11 +201,25 @@ async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
         return ApiError::new(StatusCode::FORBIDDEN, error).into_response();
     }
     if !need.rates.admits(&identity.principal) {
-        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests");
-        return error.hint("wait a second").into_response();
+        return too_many();
     }
     request.extensions_mut().insert(identity);
     next.run(request).await
+}
+
+fn too_many() -> Response {
+    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests");
+    let mut response = error.hint("wait a second").into_response();
+    let second = HeaderValue::from_static("1");
+    response.headers_mut().insert(RETRY_AFTER, second);
+    response
+}
+
+fn everybody() -> Principal {
+    Principal {
+        surface: "everybody".to_owned(),
+        id: "everybody".to_owned(),
+    }
 }
 
 fn identify(app: &App, request: &Request) -> Option<Identity> {

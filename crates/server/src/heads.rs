@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use gyrus_contract::RunId;
@@ -11,10 +12,19 @@ use gyrus_journal::{Reader, Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, RunState, approvals, log_name};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::{sync::watch as channel, task::AbortHandle};
+use tokio::{
+    sync::{Semaphore, watch as channel},
+    task::AbortHandle,
+};
 
-/// Maximum number of runs that are followed at once: the newest that are not over.
+/// Maximum number of runs that are followed at once: the newest of those that are not over.
 const MAX_FOLLOWED: usize = 2_000;
+
+/// Number of runs that are looked at in one moment. Each takes a thread while it is read.
+const LOOKS_AT_ONCE: usize = 4;
+
+/// Shortest time between two listings of all runs: many may begin in one moment.
+const LIST_EVERY: Duration = Duration::from_millis(50);
 
 /// The state of a run, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
@@ -61,22 +71,51 @@ impl Drop for Abort {
     }
 }
 
+/// The positions, each with the version at which it changed last.
+#[derive(Default)]
+struct Positions {
+    by_run: BTreeMap<RunId, (u64, Head)>,
+    by_version: BTreeMap<u64, RunId>,
+}
+
+impl Positions {
+    fn set(&mut self, version: u64, head: Head) {
+        let run = head.run;
+        if let Some((before, _)) = self.by_run.insert(run, (version, head)) {
+            self.by_version.remove(&before);
+        }
+        self.by_version.insert(version, run);
+    }
+
+    /// Forgets runs that were removed.
+    fn retain(&mut self, is_there: impl Fn(&RunId) -> bool) {
+        self.by_run.retain(|run, _| is_there(run));
+        self.by_version.retain(|_, run| is_there(run));
+    }
+}
+
 struct Shared {
     store: Store,
-    /// With the version at which each changed last.
-    heads: Mutex<BTreeMap<RunId, (u64, Head)>>,
+    heads: Mutex<Positions>,
     version: channel::Sender<u64>,
+    looks: Semaphore,
 }
 
 impl Heads {
-    /// Begins to follow the runs of a store.
-    pub(crate) fn follow(store: &Store) -> Self {
+    /// Begins to follow the runs of a store, as they were found.
+    pub(crate) fn follow(store: &Store, found: FoundRuns) -> Self {
         let shared = Arc::new(Shared {
             store: store.clone(),
             heads: Mutex::default(),
             version: channel::Sender::new(0),
+            looks: Semaphore::new(LOOKS_AT_ONCE),
         });
-        let following = tokio::spawn(follow_all(Arc::clone(&shared)));
+        let mut over = found.roots;
+        for (head, _) in found.unfinished {
+            over.remove(&head.run);
+            shared.set(head);
+        }
+        let following = tokio::spawn(follow_all(Arc::clone(&shared), over));
         Self {
             shared,
             _following: Arc::new(Abort(following.abort_handle())),
@@ -91,19 +130,25 @@ impl Heads {
     /// Returns the positions that changed after a version.
     pub(crate) fn since(&self, version: u64) -> Vec<Head> {
         let heads = self.shared.heads();
-        let changed = heads.values().filter(|(at, _)| *at > version);
+        let changed = heads.by_version.range(version.saturating_add(1)..);
+        let changed = changed.filter_map(|(_, run)| heads.by_run.get(run));
         changed.map(|(_, head)| head.clone()).collect()
     }
 
     /// Returns the position of a run, if it is followed.
     pub(crate) fn of(&self, run: RunId) -> Option<Head> {
-        self.shared.heads().get(&run).map(|(_, head)| head.clone())
+        self.shared
+            .heads()
+            .by_run
+            .get(&run)
+            .map(|(_, head)| head.clone())
     }
 
     /// Returns the runs that are not over.
     pub(crate) fn live(&self) -> Vec<RunId> {
         let heads = self.shared.heads();
         let live = heads
+            .by_run
             .values()
             .filter(|(_, head)| head.state != RunWord::Over);
         live.map(|(_, head)| head.run).collect()
@@ -112,18 +157,19 @@ impl Heads {
     /// Returns the number of questions that wait for a person.
     pub(crate) fn questions(&self) -> usize {
         let heads = self.shared.heads();
-        heads.values().map(|(_, head)| head.questions).sum()
+        heads.by_run.values().map(|(_, head)| head.questions).sum()
     }
 }
 
 impl Shared {
-    fn heads(&self) -> MutexGuard<'_, BTreeMap<RunId, (u64, Head)>> {
+    fn heads(&self) -> MutexGuard<'_, Positions> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(&self, head: Head) {
         let mut heads = self.heads();
         if heads
+            .by_run
             .get(&head.run)
             .is_some_and(|(_, known)| *known == head)
         {
@@ -131,37 +177,58 @@ impl Shared {
         }
         self.version.send_modify(|version| {
             *version += 1;
-            heads.insert(head.run, (*version, head));
+            heads.set(*version, head);
         });
     }
 }
 
-/// Follows every run as it appears.
-async fn follow_all(shared: Arc<Shared>) {
-    let mut known: BTreeSet<RunId> = BTreeSet::new();
+/// Follows every run that is not known to be over, as it appears.
+async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
+    let mut known = over;
     let mut following = tokio::task::JoinSet::new();
-    // The folder appears with the first run.
     let folder = shared.store.root().join(RUNS);
     loop {
         // Before the look, so that what comes after it is not missed.
         let watch = watch::watch(&folder).or_else(|_| watch::watch(shared.store.root()));
         let Ok(mut watch) = watch else { return };
-        let listing = Arc::clone(&shared);
-        let listed = tokio::task::spawn_blocking(move || gyrus_kernel::runs(&listing.store)).await;
-        let runs = listed.ok().and_then(Result::ok).unwrap_or_default();
-        let roots: BTreeSet<RunId> = runs.into_iter().filter(|run| run.is_root()).collect();
-        {
-            let mut heads = shared.heads();
-            heads.retain(|run, _| roots.contains(run));
-        }
-        known.retain(|run| roots.contains(run));
-        for run in roots.iter().rev().take(MAX_FOLLOWED) {
-            if known.insert(*run) {
-                following.spawn(follow_one(Arc::clone(&shared), *run));
+        let store = shared.store.clone();
+        let listed = tokio::task::spawn_blocking(move || list(&store, known)).await;
+        let new;
+        (known, new) = match listed {
+            Ok(listed) => listed,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        shared
+            .heads()
+            .retain(|run| known.contains(run) || new.contains(run));
+        while following.try_join_next().is_some() {}
+        for run in new.into_iter().rev() {
+            // One that finds no place now is seen again as soon as something begins.
+            if following.len() < MAX_FOLLOWED && known.insert(run) {
+                following.spawn(follow_one(Arc::clone(&shared), run));
             }
         }
-        while following.try_join_next().is_some() {}
+        let listed_at = tokio::time::Instant::now();
         watch.changed().await;
+        tokio::time::sleep_until(listed_at + LIST_EVERY).await;
+    }
+}
+
+/// Returns those of the known runs that are still there, and the runs that are new.
+fn list(store: &Store, known: BTreeSet<RunId>) -> (BTreeSet<RunId>, BTreeSet<RunId>) {
+    let mut kept = BTreeSet::new();
+    let is_new = |id: &str| {
+        let run = id.parse().ok().filter(|run: &RunId| run.is_root());
+        run.is_some_and(|run| !known.contains(&run) || !kept.insert(run))
+    };
+    match store.names_where(RUNS, is_new) {
+        Ok(new) => {
+            let new = new.iter().filter_map(|name| name.id().parse().ok());
+            let new = new.collect();
+            (kept, new)
+        }
+        // The folder appears with the first run.
+        Err(_) => (known, BTreeSet::new()),
     }
 }
 
@@ -187,7 +254,11 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
             },
         };
         let Ok(entry) = entry else { return };
-        let known = shared.heads().get(&run).map(|(_, head)| head.clone());
+        let known = shared
+            .heads()
+            .by_run
+            .get(&run)
+            .map(|(_, head)| head.clone());
         let at = |state, questions| Head {
             run,
             seq: entry.seq,
@@ -236,32 +307,82 @@ async fn look(
     run: RunId,
     reader: &Reader,
 ) -> Result<Option<u64>, gyrus_journal::Error> {
+    let _place = shared.looks.acquire().await;
     let (looking, reader) = (Arc::clone(shared), reader.clone());
-    let looked = tokio::task::spawn_blocking(move || {
-        let state = RunState::of(&looking.store, run)?;
-        let open = match state {
-            RunState::Over(_) | RunState::NeverBegan => Vec::new(),
-            _ => approvals::open(&looking.store, run).unwrap_or_default(),
-        };
-        let unanswered = open.iter().filter(|open| {
-            let answer = approvals::waiting_answer(&looking.store, open);
-            !open.is_over() && matches!(answer, Ok(None))
-        });
-        Ok(Head {
-            run,
-            seq: reader.end()?,
-            questions: unanswered.count(),
-            state: word(&state, open.len()),
-        })
-    });
-    let head: Result<Head, gyrus_journal::Error> = match looked.await {
-        Ok(head) => head,
+    let looked = tokio::task::spawn_blocking(move || head(&looking.store, run, &reader));
+    let (head, _) = match looked.await {
+        Ok(head) => head?,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    let head = head?;
     let (seq, is_over) = (head.seq, head.state == RunWord::Over);
     shared.set(head);
     Ok((!is_over).then_some(seq))
+}
+
+/// Reads the position of a run, and its state.
+fn head(
+    store: &Store,
+    run: RunId,
+    reader: &Reader,
+) -> Result<(Head, RunState), gyrus_journal::Error> {
+    let state = RunState::of(store, run)?;
+    let open = match state {
+        RunState::Over(_) | RunState::NeverBegan => Vec::new(),
+        _ => approvals::open(store, run).unwrap_or_default(),
+    };
+    let unanswered = open.iter().filter(|open| {
+        let answer = approvals::waiting_answer(store, open);
+        !open.is_over() && matches!(answer, Ok(None))
+    });
+    let head = Head {
+        run,
+        seq: reader.end()?,
+        questions: unanswered.count(),
+        state: word(&state, open.len()),
+    };
+    Ok((head, state))
+}
+
+/// The runs of a store that people started, as a server finds them at its start.
+#[derive(Debug, Default)]
+pub struct FoundRuns {
+    roots: BTreeSet<RunId>,
+    unfinished: Vec<(Head, RunState)>,
+}
+
+impl FoundRuns {
+    /// Looks at all runs of a store. One that cannot be read counts as over.
+    ///
+    /// # Errors
+    /// The store cannot be listed.
+    pub fn look(store: &Store) -> Result<Self, gyrus_journal::Error> {
+        let mut found = Self::default();
+        for run in gyrus_kernel::runs(store)? {
+            if !run.is_root() {
+                continue;
+            }
+            found.roots.insert(run);
+            // Without reading each of many thousands.
+            if store.is_sealed(&log_name(run)) {
+                continue;
+            }
+            let head = store
+                .reader(&log_name(run))
+                .and_then(|reader| head(store, run, &reader));
+            if let Ok((head, state)) = head
+                && head.state != RunWord::Over
+            {
+                found.unfinished.push((head, state));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the runs that are not over, each with its state.
+    pub fn unfinished(&self) -> impl Iterator<Item = (RunId, &RunState)> {
+        let unfinished = self.unfinished.iter();
+        unfinished.map(|(head, state)| (head.run, state))
+    }
 }
 
 /// Returns the state of a run in a word.

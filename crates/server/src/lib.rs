@@ -9,6 +9,7 @@
 //! to the server), `app` (what the handlers share), `pages` (the
 //! dashboard, over the same functions).
 
+mod announced;
 mod api;
 mod app;
 mod connection;
@@ -23,11 +24,12 @@ mod pages;
 mod sse;
 mod tokens;
 
+pub use announced::announce_questions;
 pub use api::{AgentView, agents_on_disk};
 pub use app::{App, CommandPiece, CommandPieces, Options, Program};
 pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};
-pub use heads::{Head, Heads, RunWord};
+pub use heads::{FoundRuns, Head, Heads, RunWord};
 pub use overview::RunOverview;
 pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 

@@ -1,6 +1,10 @@
 //! The OpenAPI document, from the table of endpoints.
 
-use schemars::{SchemaGenerator, generate::SchemaSettings};
+use schemars::{
+    Schema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, ReplaceBoolSchemas},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -28,8 +32,13 @@ const ERRORS: [(u16, &str); 11] = [
 
 /// Returns the document of these endpoints. `options` is the schema of a run's options.
 pub(crate) fn document(endpoints: &[Endpoint], options: &Value) -> Value {
+    // Generators of clients expect an object where a schema may also be `true`.
+    let mut objects = ReplaceBoolSchemas::default();
+    objects.skip_additional_properties = true;
     let settings = SchemaSettings::draft2020_12()
-        .with(|settings| settings.definitions_path = "/components/schemas".into());
+        .with(|settings| settings.definitions_path = "/components/schemas".into())
+        .with_transform(objects)
+        .with_transform(RecursiveTransform(words_as_enum));
     let mut generator = settings.into_generator();
     let error = generator.subschema_for::<ErrorBody>();
     let mut paths = Map::new();
@@ -55,6 +64,30 @@ pub(crate) fn document(endpoints: &[Endpoint], options: &Value) -> Value {
         },
         "security": [{"token": []}],
     })
+}
+
+/// Writes a choice among words, each of which has a description of its own, as one enumeration:
+/// generators of clients make a type of each word otherwise.
+fn words_as_enum(schema: &mut Schema) {
+    let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else {
+        return;
+    };
+    let words: Option<Vec<&str>> = choices.iter().map(|one| one["const"].as_str()).collect();
+    let Some(words) = words else { return };
+    let described = choices.iter().zip(&words).filter_map(|(one, word)| {
+        let description = one["description"].as_str()?;
+        Some(format!("- `{word}`: {description}"))
+    });
+    let own = schema.get("description").and_then(Value::as_str);
+    let lines: Vec<String> = own
+        .map(str::to_owned)
+        .into_iter()
+        .chain(described)
+        .collect();
+    let whole = json!({"type": "string", "enum": words, "description": lines.join("\n")});
+    if let Ok(whole) = Schema::try_from(whole) {
+        *schema = whole;
+    }
 }
 
 fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value) -> Value {
@@ -85,6 +118,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value
     }
     let mut operation = json!({
         "operationId": endpoint.id,
+        "tags": [tag(endpoint.path)],
         "summary": endpoint.summary,
         "parameters": parameters,
         "responses": responses,
@@ -101,9 +135,19 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value
     operation
 }
 
+/// Returns the group of an endpoint: what stands behind `/api/`.
+fn tag(path: &str) -> &str {
+    let named = path.strip_prefix("/api/").unwrap_or("server");
+    named.split('/').next().unwrap_or(named)
+}
+
 fn response(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
     let content = match answer.form {
-        Form::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
+        Form::Json(schema) => {
+            // Also of a type that admits everything, an object.
+            let schema = schema(generator).as_object().cloned().unwrap_or_default();
+            json!({"application/json": {"schema": schema}})
+        }
         Form::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
         Form::Other(media) => json!({media: {"schema": {"type": "string"}}}),
         Form::Empty => return json!({"description": answer.words}),

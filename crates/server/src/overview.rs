@@ -121,14 +121,6 @@ fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyru
         _ => None,
     };
     let (seq, last_ms, last) = last_told(&reader)?;
-    let state = match (
-        state,
-        reader.entry(seq)?.map(|last| gyrus_kernel::parse(&last)),
-    ) {
-        // The process that drove it lives a moment longer than the run.
-        (_, Some(Ok(Entry::RunEnded(ended)))) => RunState::Over(ended.ending),
-        (state, _) => state,
-    };
     let (outcome, ending) = match &state {
         RunState::Over(ending) | RunState::Parked(ending) => {
             (outcome(ending), Some(gist(&summary(ending))))

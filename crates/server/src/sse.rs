@@ -9,10 +9,10 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Follower};
-use gyrus_kernel::log_name;
+use gyrus_kernel::{RunState, log_name};
 use gyrus_runtime::{self as runtime, EventPosition, TopicPattern};
 use gyrus_surfaces::json;
 use serde::Serialize;
@@ -94,15 +94,55 @@ pub(crate) fn heads(app: &Arc<App>) -> Result<Response, ApiError> {
 }
 
 /// Streams the entries of a run after a number, as they reach the disk. The stream ends with the
-/// run.
+/// run, or with the command that was to start it.
 pub(crate) fn entries(app: &Arc<App>, run: RunId, after: u64) -> Result<Response, ApiError> {
     let place = Place::take(app)?;
+    if app.store.exists(&log_name(run)) {
+        return Ok(respond(following(place, run, after)?));
+    }
+    let later = async move {
+        let place = begun(place, run).await?;
+        // What cannot be read now is asked for again by whoever follows.
+        following(place, run, after).ok()
+    };
+    let later = stream::once(later).filter_map(std::future::ready);
+    Ok(respond(Box::pin(later.flatten())))
+}
+
+/// Waits until a run has begun; `None` if it will not.
+async fn begun(place: Place, run: RunId) -> Option<Place> {
+    let app = Arc::clone(&place.0);
+    let mut runs = app.heads.changes();
+    let mut commands = app.gateway.changes();
+    let mut stopping = app.stopping.clone();
+    while !app.store.exists(&log_name(run)) {
+        if !app.gateway.with(|queue| queue.is_open(run)) {
+            return None;
+        }
+        tokio::select! {
+            changed = runs.changed() => changed.ok()?,
+            changed = commands.changed() => changed.ok()?,
+            _ = stopping.wait_for(|stop| *stop) => return None,
+        }
+    }
+    Some(place)
+}
+
+fn following(
+    place: Place,
+    run: RunId,
+    after: u64,
+) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send, ApiError> {
+    let app = Arc::clone(&place.0);
     let reader = app.store.reader(&log_name(run))?;
     let follower = reader.follow(after.saturating_add(1))?;
-    let is_over = app
-        .heads
-        .of(run)
-        .is_none_or(|head| head.state == RunWord::Over);
+    let is_over = match app.heads.of(run) {
+        Some(head) => head.state == RunWord::Over,
+        None => matches!(
+            RunState::of(&app.store, run)?,
+            RunState::Over(_) | RunState::NeverBegan
+        ),
+    };
     let end = if is_over { Some(reader.end()?) } else { None };
     let first = Following {
         place,
@@ -112,15 +152,12 @@ pub(crate) fn entries(app: &Arc<App>, run: RunId, after: u64) -> Result<Response
         last: after,
         stopping: app.stopping.clone(),
     };
-    Ok(respond(stream::unfold(
-        Some(first),
-        |following| async move {
-            let mut following = following?;
-            let event = following.next().await?;
-            let is_last = following.end.is_some_and(|end| following.last >= end);
-            Some((Ok(event), (!is_last).then_some(following)))
-        },
-    )))
+    Ok(stream::unfold(Some(first), |following| async move {
+        let mut following = following?;
+        let event = following.next().await?;
+        let is_last = following.end.is_some_and(|end| following.last >= end);
+        Some((Ok(event), (!is_last).then_some(following)))
+    }))
 }
 
 struct Following {

@@ -33,6 +33,42 @@ pub struct NotifyCommand {
     pub environment: BTreeMap<String, String>,
 }
 
+impl NotifyCommand {
+    /// Runs the command with a line on its standard input, for at most 10 seconds.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not succeed; the sentence goes on after its name.
+    pub async fn run(self, line: String) -> Result<(), String> {
+        let not_run = |error: &dyn std::fmt::Display| format!("was not run: {error}");
+        let shell = Programs::of_this_process().find("sh");
+        let shell = shell.map_err(|error| not_run(&error))?;
+        let mut environment = self.environment;
+        environment.insert("PATH".to_owned(), Programs::of_this_process().path());
+        let command = CommandSpec {
+            program: shell.path.display().to_string(),
+            arguments: vec!["-c".to_owned(), self.line],
+            folder: self.folder,
+            environment,
+            stdin: format!("{line}\n"),
+            time_limit_ms: TIME_LIMIT_MS,
+            head_bytes: OUTPUT,
+            tail_bytes: 0,
+        };
+        let keeper = tokio::task::spawn_blocking(Keeper::start).await;
+        let keeper = keeper
+            .map_err(|error| not_run(&error))?
+            .map_err(|error| not_run(&error))?;
+        let outcome = keeper.run(command).await.map_err(|error| not_run(&error))?;
+        let first = outcome.output.head.lines().next().unwrap_or_default();
+        match outcome.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::Code(code) => Err(format!("failed with code {code}: {first}")),
+            Exit::Signal(signal) => Err(format!("was ended by signal {signal}")),
+            Exit::TimedOut => Err(format!("took longer than {} s", TIME_LIMIT_MS / 1_000)),
+        }
+    }
+}
+
 /// Runs the person's command, if there is one.
 pub struct Notifier {
     command: Option<NotifyCommand>,
@@ -117,46 +153,12 @@ impl Notifier {
         else {
             return;
         };
-        let said = |why: String| {
-            // There may be nobody left to tell.
-            let _ = put(&format!(
-                "warning: the command of `notify` in [approvals] {why}\n"
-            ));
-        };
-        let shell = match Programs::of_this_process().find("sh") {
-            Ok(shell) => shell.path,
-            Err(error) => return said(format!("was not run: {}", error)),
-        };
-        let mut environment = command.environment;
-        environment.insert("PATH".to_owned(), Programs::of_this_process().path());
-        let command = CommandSpec {
-            program: shell.display().to_string(),
-            arguments: vec!["-c".to_owned(), command.line],
-            folder: command.folder,
-            environment,
-            stdin: format!("{json}\n"),
-            time_limit_ms: TIME_LIMIT_MS,
-            head_bytes: OUTPUT,
-            tail_bytes: 0,
-        };
-        let keeper = match Keeper::start() {
-            Ok(keeper) => keeper,
-            Err(error) => return said(format!("was not run: {error}")),
-        };
         self.running.spawn(async move {
-            match keeper.run(command).await {
-                Err(error) => said(format!("was not run: {error}")),
-                Ok(outcome) => {
-                    let first = outcome.output.head.lines().next().unwrap_or_default();
-                    match outcome.exit {
-                        Exit::Code(0) => {}
-                        Exit::Code(code) => said(format!("failed with code {code}: {first}")),
-                        Exit::Signal(signal) => said(format!("was ended by signal {signal}")),
-                        Exit::TimedOut => {
-                            said(format!("took longer than {} s", TIME_LIMIT_MS / 1_000));
-                        }
-                    }
-                }
+            if let Err(why) = command.run(json).await {
+                // There may be nobody left to tell.
+                let _ = put(&format!(
+                    "warning: the command of `notify` in [approvals] {why}\n"
+                ));
             }
         });
     }

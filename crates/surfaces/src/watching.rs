@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Reader, Store, os::watch};
+use gyrus_journal::{Entry, Reader, Store};
 use gyrus_kernel::{approvals::OpenQuestion, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -278,7 +278,8 @@ async fn send_entries(
     from: u64,
     sender: &mpsc::Sender<Event>,
 ) -> Result<(), SurfaceError> {
-    wait_for(store, run).await?;
+    // A child's journal appears a moment after its parent says that there will be one.
+    store.created(&log_name(run)).await?;
     let mut follower = store.reader(&log_name(run))?.follow(from)?;
     loop {
         let entry = follower.next().await?;
@@ -286,15 +287,4 @@ async fn send_entries(
             return Ok(());
         }
     }
-}
-
-/// A child's journal appreplies a moment after its parent says that there will be one.
-async fn wait_for(store: &Store, run: RunId) -> Result<(), SurfaceError> {
-    let name = log_name(run);
-    let folder = store.folder(&name);
-    let mut changes = watch::watch(folder.parent().unwrap_or(&folder))?;
-    while !store.exists(&name) {
-        changes.changed().await;
-    }
-    Ok(())
 }

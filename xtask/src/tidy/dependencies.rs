@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
@@ -49,6 +49,16 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         ],
     ),
     ("gyrus-surfaces", ABOVE_RUNTIME),
+    (
+        "gyrus-telemetry",
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-net",
+            "gyrus-journal",
+            "gyrus-kernel",
+        ],
+    ),
     (
         "gyrus-server",
         &[

@@ -6,14 +6,19 @@ use gyrus_contract::Text;
 use gyrus_runtime::{
     agents::AgentConfig,
     queue::{OptionValue, RunRequest},
+    triggers::{DayBudget, HookSecret, TriggerConfig, TriggerSource},
 };
 
-/// Limits of what the runs of an agent may use on one day (UTC).
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct DayBudget {
-    pub(crate) runs: Option<u64>,
-    pub(crate) tokens: Option<u64>,
-    pub(crate) cost_microdollars: Option<u64>,
+/// Secrets of webhooks by their variables, or the reasons why they cannot be used.
+pub(crate) type HookSecrets = BTreeMap<String, Result<HookSecret, String>>;
+
+/// A trigger as its file describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FileTrigger {
+    /// The trigger; a webhook is without its secret.
+    pub(crate) config: TriggerConfig,
+    /// The variable with the secret of a webhook.
+    pub(crate) secret: Option<String>,
 }
 
 /// An agent as its file describes it.
@@ -27,6 +32,8 @@ pub(crate) struct AgentFile {
     pub(crate) options: BTreeMap<String, OptionValue>,
     /// Limits of a day.
     pub(crate) budget: DayBudget,
+    /// Triggers, which wake it beside events.
+    pub(crate) triggers: Vec<FileTrigger>,
     /// Name, subscriptions and mailbox.
     pub(crate) config: AgentConfig,
 }
@@ -41,5 +48,19 @@ impl AgentFile {
             context: Vec::new(),
             continues: None,
         }
+    }
+
+    /// Returns the triggers, with the secrets of webhooks.
+    pub(crate) fn triggers(&self, secrets: &HookSecrets) -> Vec<TriggerConfig> {
+        let with_secret = |trigger: &FileTrigger| {
+            let mut config = trigger.config.clone();
+            if let (Some(variable), TriggerSource::Webhook { secret }) =
+                (&trigger.secret, &mut config.source)
+            {
+                *secret = secrets.get(variable).and_then(|secret| secret.clone().ok());
+            }
+            config
+        };
+        self.triggers.iter().map(with_secret).collect()
     }
 }

@@ -9,10 +9,11 @@ use gyrus_runtime::{
     TopicPattern,
     agents::{AgentConfig, Agents, MailboxOverflow},
     queue::OptionValue,
+    triggers::DayBudget,
 };
 
 use super::{
-    agent_file::{AgentFile, DayBudget},
+    agent_file::AgentFile,
     mistake::Mistake,
     yaml::{Node, Yaml},
 };
@@ -21,7 +22,7 @@ use super::{
 const MAX_MAILBOX: u64 = 65_536;
 
 /// The keys of a file.
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "name",
     "goal",
     "workdir",
@@ -30,6 +31,7 @@ const KEYS: [&str; 8] = [
     "budget",
     "mailbox",
     "overflow",
+    "triggers",
 ];
 
 /// The keys of a budget.
@@ -77,7 +79,9 @@ impl Fields {
         self.mailbox(&mut config);
         let budget = self.budget();
         let (options, options_lines) = self.options();
-        let (line, workdir) = self.workdir(person)?;
+        let workdir = self.workdir(person);
+        let triggers = self.triggers(workdir.as_ref().map(|(_, path)| &**path), person);
+        let (line, workdir) = workdir?;
         let lines = Lines {
             workdir: line,
             options: options_lines,
@@ -87,6 +91,7 @@ impl Fields {
             workdir,
             options,
             budget,
+            triggers,
             config,
         };
         Some((agent, lines))
@@ -250,7 +255,7 @@ impl Fields {
         (options, lines)
     }
 
-    fn get(&self, key: &str) -> Option<(usize, Node)> {
+    pub(super) fn get(&self, key: &str) -> Option<(usize, Node)> {
         let mut fields = self.fields.iter();
         let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
         Some((*line, node.clone()))
@@ -276,7 +281,7 @@ impl Fields {
         Some((line, number?))
     }
 
-    fn map(&mut self, node: Node, what: &str) -> Vec<(usize, String, Node)> {
+    pub(super) fn map(&mut self, node: Node, what: &str) -> Vec<(usize, String, Node)> {
         match node.value {
             Yaml::Map(fields) => fields,
             // A key without a value.
@@ -292,7 +297,7 @@ impl Fields {
     }
 
     /// Notes every key that is not known.
-    fn only(&mut self, fields: &[(usize, String, Node)], known: &[&str]) {
+    pub(super) fn only(&mut self, fields: &[(usize, String, Node)], known: &[&str]) {
         for (line, key, _) in fields {
             if known.contains(&key.as_str()) {
                 continue;
@@ -306,7 +311,7 @@ impl Fields {
         }
     }
 
-    fn mistake(&mut self, line: usize, message: String) {
+    pub(super) fn mistake(&mut self, line: usize, message: String) {
         self.mistakes.push(Mistake::new(line, message));
     }
 }

@@ -8,9 +8,10 @@ mod mistake;
 mod agent_file;
 mod yaml;
 mod fields;
+mod triggers;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -18,11 +19,18 @@ use std::{
 
 use gyrus::runtime::{self, Home};
 use gyrus_contract::{Origin, Text};
-use gyrus_runtime::queue::RunRequest;
+use gyrus_runtime::{
+    queue::RunRequest,
+    triggers::{HookSecret, TriggerSource},
+};
 
 use self::fields::{Fields, Lines};
-pub(crate) use self::{agent_file::AgentFile, mistake::Mistake};
-use crate::{Gyrus, serve::words};
+pub(crate) use self::{
+    agent_file::{AgentFile, HookSecrets},
+    mistake::Mistake,
+    triggers::is_variable,
+};
+use crate::{Gyrus, keys::Keys, serve::words};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE: u64 = 256 << 10;
@@ -119,6 +127,57 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
     } else {
         Err(mistakes)
     }
+}
+
+/// Looks up the secrets of all webhooks.
+pub(crate) fn secrets(gyrus: &Gyrus, readings: &[Reading]) -> HookSecrets {
+    let files = readings
+        .iter()
+        .filter_map(|reading| reading.agent.as_ref().ok());
+    let variables: BTreeSet<&String> = files
+        .flat_map(|file| &file.triggers)
+        .filter_map(|trigger| trigger.secret.as_ref())
+        .collect();
+    if variables.is_empty() {
+        return HookSecrets::new();
+    }
+    let config = gyrus.config();
+    let secret = |variable: &str| {
+        let config = config.as_ref().map_err(|failure| failure.message.clone())?;
+        let keys = Keys::new(&config.keys);
+        let Some(text) = keys.get(variable) else {
+            let failure = keys.failure().map(|failure| failure.message);
+            return Err(failure.unwrap_or_else(|| "it is not set".to_owned()));
+        };
+        HookSecret::new(&text).map_err(|error| error.to_string())
+    };
+    variables
+        .into_iter()
+        .map(|variable| (variable.clone(), secret(variable)))
+        .collect()
+}
+
+/// Returns what triggers lack here. A server may have been started where it is there.
+pub(crate) fn remarks(gyrus: &Gyrus, readings: &[Reading]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for (variable, secret) in secrets(gyrus, readings) {
+        if let Err(error) = secret {
+            remarks.push(format!(
+                "the secret {variable} of a webhook cannot be used here: {error}; store one: gyrus \
+                 agents secret {variable}"
+            ));
+        }
+    }
+    let files = readings
+        .iter()
+        .filter_map(|reading| reading.agent.as_ref().ok());
+    let mut triggers = files.flat_map(|file| &file.triggers);
+    if triggers.any(|trigger| trigger.config.source == TriggerSource::Clipboard)
+        && let Err(error) = gyrus_tools::Clipboard::new().reading(Path::new("/"))
+    {
+        remarks.push(format!("the clipboard cannot be read here: {error}"));
+    }
+    remarks
 }
 
 /// Checks what `gyrus run` would check.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use gyrus_runtime::triggers::HookSecret;
 use gyrus_server::agents_on_disk;
 use gyrus_surfaces::{console::put, output};
 use gyrus_text::{counted, one_line};
@@ -17,6 +18,7 @@ use crate::{
     failure::Failure,
     inside_run,
     serve::{client::Server, listen},
+    setup,
 };
 
 /// List the agents that live in the server, pause them, and tell them something
@@ -49,7 +51,7 @@ enum AgentsCommand {
         #[arg(long, value_name = "WORDS")]
         why: Option<String>,
     },
-    /// Go on with an agent that is paused or quarantined
+    /// Go on with an agent that is paused or quarantined, and with its paused triggers
     Resume {
         /// The agent
         name: String,
@@ -65,6 +67,20 @@ enum AgentsCommand {
         name: String,
         /// Text to tell it
         text: String,
+    },
+    /// Fire a trigger of an agent by hand, whatever its conditions, pauses and budgets say
+    Fire {
+        /// The agent
+        name: String,
+        /// The trigger
+        trigger: String,
+    },
+    /// Make and store a secret for webhooks, and print it once
+    ///
+    /// The sender gets it too. A server takes it when an agent file changes, or when it starts.
+    Secret {
+        /// Name that agent files give in `webhook`, like BUILD_HOOK
+        variable: String,
     },
     /// Say what is wrong with agent files
     Check {
@@ -84,6 +100,8 @@ impl Agents {
                 tell(gyrus, &name, "pause", &json!({"why": why}))
             }
             Some(AgentsCommand::Resume { name }) => tell(gyrus, &name, "resume", &json!({})),
+            Some(AgentsCommand::Fire { name, trigger }) => fire(gyrus, &name, &trigger),
+            Some(AgentsCommand::Secret { variable }) => secret(gyrus, &variable),
             Some(AgentsCommand::Skip { name }) => tell(gyrus, &name, "skip", &json!({})),
             Some(AgentsCommand::Send { name, text }) => {
                 tell(gyrus, &name, "inbox", &json!({"text": text}))
@@ -136,6 +154,9 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
         if agent["last_summary"].is_string() {
             writeln!(out, "  last: {}", text("last_summary"))?;
         }
+        for trigger in agent["triggers"].as_array().into_iter().flatten() {
+            writeln!(out, "  {}", trigger_line(trigger))?;
+        }
     }
     if agents.is_empty() && !flags.json {
         let folder = agent_files::folder(&gyrus.home()?);
@@ -153,6 +174,72 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
         let files = counted(invalid, "agent file");
         put(&format!("{files} cannot be used: gyrus agents check\n"))?;
     }
+    Ok(Code::Reached)
+}
+
+/// Returns how a trigger stands, in one line.
+fn trigger_line(trigger: &Value) -> String {
+    let text = |key: &str| {
+        trigger[key]
+            .as_str()
+            .map(|text| one_line(text).into_owned())
+    };
+    let number = |key: &str| {
+        trigger[key]
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+    };
+    let name = text("name").unwrap_or_default();
+    let kind = text("kind")
+        .map(|kind| format!(" ({kind})"))
+        .unwrap_or_default();
+    let wakes = counted(number("wakes_today").unwrap_or(0), "wake");
+    let mut line = format!("trigger {name}{kind}: {wakes} today");
+    if let Some(next) = trigger["next_ms"].as_i64() {
+        line.push_str(&format!("; next {}", gyrus_text::utc(next)));
+    }
+    if let Some(last) = trigger["last_ms"].as_i64() {
+        let result = text("last_result").unwrap_or_else(|| "no end yet".to_owned());
+        line.push_str(&format!("; last {}, {result}", gyrus_text::utc(last)));
+    }
+    let held: Vec<String> = trigger["held"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(why, count)| format!("{count} {}", why.replace('_', " ")))
+        .collect();
+    if !held.is_empty() {
+        line.push_str(&format!("; held back: {}", held.join(", ")));
+    }
+    for (key, word) in [("paused", "paused"), ("problem", "cannot fire")] {
+        if let Some(why) = text(key) {
+            line.push_str(&format!("; {word}: {why}"));
+        }
+    }
+    line
+}
+
+fn fire(gyrus: &Gyrus, name: &str, trigger: &str) -> Result<Code, Failure> {
+    if gyrus_runtime::agents::Agents::check_name(trigger).is_err() {
+        let error = format!("the agent `{name}` has no trigger `{trigger}`");
+        return Err(Failure::usage(error).hint("see the list: gyrus agents"));
+    }
+    tell(gyrus, name, &format!("triggers/{trigger}/fire"), &json!({}))
+}
+
+fn secret(gyrus: &Gyrus, variable: &str) -> Result<Code, Failure> {
+    inside_run::refuse("make secrets")?;
+    if !agent_files::is_variable(variable) {
+        let error = format!("invalid name `{variable}` of a secret");
+        return Err(Failure::usage(error).hint("write it like BUILD_HOOK"));
+    }
+    let secret = HookSecret::random().map_err(Failure::failed)?;
+    let path = setup::store_secret(&gyrus.home()?, variable, &secret)?;
+    writeln!(output::standard(), "{secret}")?;
+    put(&format!(
+        "it is not shown again; it is in {}\n",
+        path.display()
+    ))?;
     Ok(Code::Reached)
 }
 
@@ -211,5 +298,8 @@ fn check(gyrus: &Gyrus, file: Option<PathBuf>) -> Result<Code, Failure> {
         return Err(Failure::usage(format!("{mistakes} in agent files")));
     }
     put(&format!("{} fine\n", counted(readings.len(), "agent file")))?;
+    for remark in agent_files::remarks(gyrus, &readings) {
+        put(&format!("{}\n", one_line(&remark)))?;
+    }
     Ok(Code::Reached)
 }

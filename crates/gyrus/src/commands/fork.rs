@@ -61,7 +61,7 @@ impl Fork {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
-        let model = ModelChoice::again(&self.changes.model, &before.pins)?;
+        let model = ModelChoice::again(&self.changes.model, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -102,9 +102,8 @@ impl Fork {
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
-            let from = run.short();
-            put(&format!("forked from run {from} after step {}\n", self.at))?;
-            put(&said(&forked.files))?;
+            let (from, at, files) = (run.short(), self.at, said(&forked.files));
+            put(&format!("forked from run {from} after step {at}\n{files}"))?;
             let drive = Drive {
                 gyrus,
                 store,
@@ -114,6 +113,7 @@ impl Fork {
                 ephemeral: false,
                 replies,
                 screen,
+                correlation: None,
             };
             let code = drive.drive_and_leave(forked.ready).await;
             connected.leave().await;

@@ -21,6 +21,7 @@ pub(crate) mod show;
 mod listing;
 mod follow;
 mod trace;
+mod telemetry;
 mod trust;
 mod replay;
 mod record;
@@ -82,6 +83,7 @@ commands! {
     Show(show::Show),
     Follow(follow::Follow),
     Trace(trace::Trace),
+    Telemetry(telemetry::Telemetry),
     Replay(replay::Replay),
     Record(record::Record),
     Fork(fork::Fork),

@@ -34,6 +34,9 @@ pub(crate) struct Resume {
     changes: ChangeFlags,
     #[command(flatten)]
     output: OutputFlags,
+    /// The id that ties the run to what caused it.
+    #[arg(skip)]
+    pub(crate) correlation: Option<String>,
 }
 
 impl Resume {
@@ -45,7 +48,7 @@ impl Resume {
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
-        let model = ModelChoice::again(&self.changes.model, &before.pins)?;
+        let model = ModelChoice::again(&self.changes.model, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -94,6 +97,7 @@ impl Resume {
                 ephemeral: false,
                 replies,
                 screen,
+                correlation: self.correlation.clone(),
             };
             let code = drive.drive_and_leave(ready).await;
             connected.leave().await;

@@ -70,6 +70,8 @@ pub(crate) struct Order {
     pub(crate) context: Vec<ContextText>,
     /// The run before it in its session.
     pub(crate) continues: Option<RunId>,
+    /// The id that ties it to what caused it.
+    pub(crate) correlation: Option<String>,
 }
 
 /// Parts that a run is created with.
@@ -116,7 +118,8 @@ impl Run {
         if let Some(order) = &self.order {
             new.id = order.run;
         }
-        let choice = setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?;
+        let choice = setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?
+            .for_goal(&new.loop_config);
         new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
@@ -198,6 +201,10 @@ impl Run {
             ephemeral: self.ephemeral,
             replies,
             screen,
+            correlation: self
+                .order
+                .as_ref()
+                .and_then(|order| order.correlation.clone()),
         };
         let code = drive.drive_and_leave(ready).await;
         connected.leave().await;

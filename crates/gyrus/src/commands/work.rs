@@ -42,7 +42,9 @@ impl Work {
             let run = command.run.to_string();
             let words = Words::try_parse_from(["gyrus", &run, "--json", on_ask]);
             let words = words.map_err(|error| Failure::usage(error.to_string()))?;
-            return words.resume.execute(gyrus);
+            let mut resume = words.resume;
+            resume.correlation = command.correlation;
+            return resume.execute(gyrus);
         }
         let QueuedWork::Start(request) = command.work else {
             let name = command.run.short();
@@ -56,6 +58,7 @@ impl Work {
             goal: request.goal,
             context: request.context,
             continues: request.continues,
+            correlation: command.correlation,
         });
         run.execute(gyrus)
     }

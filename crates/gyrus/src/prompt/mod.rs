@@ -33,7 +33,8 @@ use crate::{
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions},
-    setup, stopped, which_loop,
+    setup, stopped,
+    which_loop::{self, LoopSubject},
 };
 use gyrus_surfaces::{
     console::{Painter, put},
@@ -159,7 +160,9 @@ impl Prompt<'_> {
             }
             Some(Word::Loop(name)) => {
                 let before = self.flags.cognitive_loop.replace(name);
-                if let Err(failure) = which_loop::choose(&self.flags, &self.config, None) {
+                if let Err(failure) =
+                    which_loop::choose(&self.flags, &self.config, &LoopSubject::default())
+                {
                     self.flags.cognitive_loop = before;
                     return Err(failure);
                 }
@@ -199,7 +202,7 @@ impl Prompt<'_> {
             at_terminal: true,
         }
         .new_run()?;
-        let choice = self.model_choice()?;
+        let choice = self.model_choice()?.for_goal(&new.loop_config);
         new.pins = choice.pins();
         let on_ask = new.on_ask;
         let (kernel, replies) = self.kernel(&choice, (&new.agent, &new.cognitive_loop), None)?;
@@ -239,8 +242,8 @@ impl Prompt<'_> {
             None => self.last()?,
         };
         let before = StandingRun::read(&self.store, run)?;
-        let choice = self.model_choice()?;
         let started = &before.started;
+        let choice = self.model_choice()?.for_goal(&started.loop_config);
         let thinks = (&*started.agent, &*started.cognitive_loop);
         let (kernel, replies) = self.kernel(&choice, thinks, Some(run))?;
         let changes = ResumeChanges {
@@ -331,6 +334,7 @@ impl Prompt<'_> {
             ephemeral: false,
             replies,
             screen: self.screen.clone(),
+            correlation: None,
         };
         let code = self.runtime.block_on(drive.drive(ready))?;
         if matches!(

@@ -94,11 +94,7 @@ impl AgentRuns for RunsHere {
                 .await
             {
                 Ok(end) => end,
-                Err(error) => AgentRunEnd {
-                    reached: false,
-                    summary: error.to_string(),
-                    answer: None,
-                },
+                Err(error) => AgentRunEnd::new(error.to_string(), None),
             }
         })
     }
@@ -180,11 +176,7 @@ impl AgentRuntime {
             Ending::Reached { claim, .. } => Some(claim.answer.clone()),
             _ => None,
         };
-        Ok(AgentRunEnd {
-            reached: answer.is_some(),
-            summary: summary(&finished.ending),
-            answer,
-        })
+        Ok(AgentRunEnd::new(summary(&finished.ending), answer))
     }
 
     fn new_run(

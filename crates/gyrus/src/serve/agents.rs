@@ -19,14 +19,16 @@ use gyrus_runtime::{
         AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
         AgentWork, Agents, BehaviorError,
     },
-    queue::{AgentUse, ContextText, Gateway, NewCommand, QueueError, Stage, Work},
+    queue::{ContextText, Gateway, NewCommand, QueueError, Stage, Work},
+    triggers::{SystemClock, Triggers},
 };
 use gyrus_surfaces::console::put;
 use tokio::task::AbortHandle;
 
+use super::desktop_clipboard::DesktopClipboard;
 use crate::{
     Gyrus,
-    agent_files::{self, AgentFile, Mistake, Reading},
+    agent_files::{self, AgentFile, HookSecrets, Mistake, Reading},
     failure::Failure,
 };
 
@@ -35,6 +37,9 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Number of agents that are created at once: they wait for the disk together.
 const CREATED_AT_ONCE: usize = 64;
+
+/// The end of the goal of a run that a trigger woke.
+const TRIGGERED: &str = include_str!("triggered.md");
 
 /// The settings of an agent, which its file may change at any time.
 type Settings = Arc<Mutex<Arc<AgentFile>>>;
@@ -45,7 +50,9 @@ struct FileAgents {
     home: Home,
     gateway: Gateway,
     agents: Agents,
+    triggers: Triggers,
     living: BTreeMap<String, Settings>,
+    secrets: HookSecrets,
     /// The agent that each file described when it was valid last.
     described: BTreeMap<PathBuf, String>,
     /// The mistakes that were said of each invalid file, so that it is said once.
@@ -58,16 +65,21 @@ pub(super) async fn begin(
     gyrus: &Gyrus,
     home: &Home,
     gateway: &Gateway,
-) -> Result<(Agents, AbortHandle), Failure> {
+) -> Result<(Triggers, AbortHandle), Failure> {
     let store = gateway.store();
     let bus = EventBus::open(store, HistoryLimits::default())?;
     let agents = Agents::open(store, bus);
+    let clock = Arc::new(SystemClock::new(gyrus.environment.clock_ahead_ms));
+    let clipboard = Arc::new(DesktopClipboard);
+    let triggers = Triggers::open(&agents, gateway, clock, clipboard)?;
     let mut files = FileAgents {
         gyrus: gyrus.clone(),
         home: home.clone(),
         gateway: gateway.clone(),
         agents: agents.clone(),
+        triggers: triggers.clone(),
         living: BTreeMap::new(),
+        secrets: HookSecrets::new(),
         described: BTreeMap::new(),
         invalid: BTreeMap::new(),
     };
@@ -75,8 +87,9 @@ pub(super) async fn begin(
     // All of them live before the first event is delivered.
     files.load().await;
     agents.begin().await?;
+    triggers.begin().await?;
     let following = tokio::spawn(files.follow(watch)).abort_handle();
-    Ok((agents, following))
+    Ok((triggers, following))
 }
 
 impl FileAgents {
@@ -100,12 +113,17 @@ impl FileAgents {
     /// Reads all files, and changes the agents accordingly.
     async fn load(&mut self) {
         let (gyrus, home) = (self.gyrus.clone(), self.home.clone());
-        let reading = tokio::task::spawn_blocking(move || agent_files::read_all(&gyrus, &home));
-        let readings = match reading.await {
-            Ok(Ok(readings)) => readings,
+        let reading = tokio::task::spawn_blocking(move || {
+            let readings = agent_files::read_all(&gyrus, &home)?;
+            let secrets = agent_files::secrets(&gyrus, &readings);
+            Ok::<_, io::Error>((readings, secrets))
+        });
+        let (readings, secrets) = match reading.await {
+            Ok(Ok(read)) => read,
             Ok(Err(error)) => return say(&format!("the agent files cannot be read: {error}\n")),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
+        self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
         let mut invalid = BTreeMap::new();
         for Reading { path, agent } in readings {
@@ -135,11 +153,33 @@ impl FileAgents {
         let creating = stream::iter(new).map(|file| self.create(file));
         let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
         self.living.extend(created.into_iter().flatten());
-        for name in self.living.keys() {
+        for (name, settings) in &self.living {
             if !named.contains(name) {
+                self.triggers.silence(name);
                 self.removed(name).await;
+                continue;
+            }
+            let file = current(settings);
+            let triggers = file.triggers(&self.secrets);
+            if let Err(error) = self.triggers.set(name, file.budget, &triggers).await {
+                say(&format!("agent {name}: {error}\n"));
             }
         }
+    }
+
+    /// Keeps the secrets of webhooks, and says which of them cannot be used.
+    fn take_secrets(&mut self, secrets: HookSecrets) {
+        for (variable, secret) in &secrets {
+            if let Err(error) = secret
+                && self.secrets.get(variable) != Some(secret)
+            {
+                let hint = format!("store one: gyrus agents secret {variable}");
+                say(&format!(
+                    "the secret {variable} of a webhook cannot be used: {error}; {hint}\n"
+                ));
+            }
+        }
+        self.secrets.extend(secrets);
     }
 
     /// Creates an agent, or says why it cannot be.
@@ -238,10 +278,15 @@ impl AgentBehavior for FileAgent {
         let said = match event.payload.as_str() {
             Some(said) if event.origin == Origin::Person && event.topic.as_str() == inbox => said,
             _ => {
-                let name = format!("event {}", event.topic);
+                let (mut goal, mut name) =
+                    (file.instructions.clone(), format!("event {}", event.topic));
+                if let Some(trigger) = event.from.strip_prefix("trigger ") {
+                    name = format!("trigger {trigger}");
+                    goal = format!("{goal}\n\n{}", TRIGGERED.trim());
+                }
                 let text = Text::new(event.payload.to_string(), event.origin);
                 return Ok(vec![AgentAction::Run {
-                    goal: Text::new(&*file.instructions, Origin::Configuration),
+                    goal: Text::new(goal, Origin::Configuration),
                     context: vec![ContextText { name, text }],
                 }]);
             }
@@ -273,11 +318,7 @@ impl AgentRuns for QueuedRuns {
 }
 
 fn failed(summary: String) -> AgentRunEnd {
-    AgentRunEnd {
-        reached: false,
-        summary,
-        answer: None,
-    }
+    AgentRunEnd::new(summary, None)
 }
 
 impl QueuedRuns {
@@ -334,11 +375,7 @@ impl QueuedRuns {
             Ending::Reached { claim, .. } => Some(claim.answer.clone()),
             _ => None,
         };
-        Ok(Some(AgentRunEnd {
-            reached: answer.is_some(),
-            summary: summary(&ending),
-            answer,
-        }))
+        Ok(Some(AgentRunEnd::new(summary(&ending), answer)))
     }
 
     async fn submit(&self, run: AgentRun) -> Result<(), QueueError> {
@@ -381,15 +418,7 @@ impl QueuedRuns {
             Ok(used) => used,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
-        let AgentUse {
-            runs,
-            tokens,
-            cost_microdollars,
-        } = used;
-        let is_over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        let is_used_up = is_over(budget.runs, runs)
-            || is_over(budget.tokens, tokens)
-            || is_over(budget.cost_microdollars, cost_microdollars);
+        let is_used_up = budget.is_used_up(used);
         is_used_up.then(|| today.saturating_add(DAY_MS))
     }
 }

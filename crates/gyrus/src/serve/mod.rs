@@ -4,6 +4,8 @@ mod agents;
 mod around;
 pub(crate) mod client;
 mod connect;
+mod hooks;
+mod desktop_clipboard;
 pub(crate) mod listen;
 pub(crate) mod words;
 mod workers;
@@ -12,13 +14,15 @@ use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::DEFAULT_AGENT;
-use gyrus_kernel::{RunState, StandingRun, log_name};
+use gyrus_journal::Store;
+use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
     queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work},
+    triggers::TriggerError,
 };
-use gyrus_server::{AccessTokens, App, Options, TokenError, TokenScope};
+use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
 use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
 use tokio::{
@@ -59,6 +63,9 @@ pub(crate) struct Serve {
     /// Maximum number of runs at once
     #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
     at_once: NonZeroUsize,
+    /// Maximum number of runs of one agent at once; as many as in all if it is not given
+    #[arg(long, value_name = "N")]
+    per_agent: Option<NonZeroUsize>,
     /// Leave runs alone that other processes left unfinished
     #[arg(long)]
     no_resume: bool,
@@ -106,28 +113,25 @@ impl Serve {
         let home = gyrus.home()?;
         home.create_state()?;
         let store = home.store()?;
+        let hooks = hooks::configured(gyrus)?;
         let gateway = Gateway::open(&store).map_err(taken)?;
-        let tokens = AccessTokens::open(&store)?;
-        if let Some(secret) = &self.token {
-            tokens
-                .set("command-line", TokenScope::all(), secret)
-                .await?;
-        }
+        let tokens = self.tokens(&store).await?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
         let (address, listeners) = listen::listen(&home, self.port, person).await?;
+        let found = FoundRuns::look(&store)?;
         let taken_up = if self.no_resume {
             0
         } else {
-            take_up(&gateway, gyrus).await?
+            take_up(&gateway, gyrus, &found).await?
         };
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(&home.state)?);
-        let at_once = AtOnce {
-            in_all: self.at_once.get(),
-            per_agent: self.at_once.get(),
-        };
-        let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, home.latch());
-        let (agents, following) = agents::begin(gyrus, &home, &gateway).await?;
+        let (at_once, latch) = (self.at_once(), home.latch());
+        let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
+        let (triggers, following) = agents::begin(gyrus, &home, &gateway).await?;
+        let bus = triggers.agents().bus();
+        gateway.announce_on(bus.clone());
+        let _hooks = hooks::begin(hooks, bus).await?;
         let around = Around {
             gyrus: gyrus.clone(),
             processes,
@@ -135,16 +139,17 @@ impl Serve {
         let code = tokens.code(TokenScope::all())?;
         let app = App::new(
             gateway.clone(),
-            agents,
+            found,
+            triggers,
             tokens,
-            home.latch(),
             Arc::new(around),
-            options(address),
+            options(address, home.latch()),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
         put(&said(taken_up))?;
+        tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
         let router = gyrus_server::router(app);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
         let dispatching = dispatcher.run(stopping);
@@ -169,6 +174,24 @@ impl Serve {
         }
         listen::remove_socket(&home);
         ended.map(|()| Code::Reached)
+    }
+
+    /// Returns the tokens of the store, and the one that was given among them.
+    async fn tokens(&self, store: &Store) -> Result<AccessTokens, Failure> {
+        let tokens = AccessTokens::open(store)?;
+        if let Some(secret) = &self.token {
+            tokens
+                .set("command-line", TokenScope::all(), secret)
+                .await?;
+        }
+        Ok(tokens)
+    }
+
+    fn at_once(&self) -> AtOnce {
+        AtOnce {
+            in_all: self.at_once.get(),
+            per_agent: self.per_agent.unwrap_or(self.at_once).get(),
+        }
     }
 }
 
@@ -233,33 +256,27 @@ fn taken(error: QueueError) -> Failure {
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr) -> Options {
+fn options(address: SocketAddr, latch: Latch) -> Options {
     let port = address.port();
     Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
         cookie: format!("gyrus-{port}"),
+        latch,
     }
 }
 
 /// Puts runs into the queue that no process holds and that did not end, and returns their number:
 /// their processes died.
-async fn take_up(gateway: &Gateway, gyrus: &Gyrus) -> Result<usize, Failure> {
+async fn take_up(gateway: &Gateway, gyrus: &Gyrus, found: &FoundRuns) -> Result<usize, Failure> {
     let store = gateway.store().clone();
     let mut count = 0;
-    for run in gyrus_kernel::runs(&store)? {
-        let is_open = gateway.with(|queue| {
-            let standing = queue.of_run(run);
-            standing.is_some_and(|standing| !standing.stage.is_over())
-        });
-        if !run.is_root() || is_open || !store.exists(&log_name(run)) {
+    for (run, state) in found.unfinished() {
+        let is_open = gateway.with(|queue| queue.is_open(run));
+        if is_open || !matches!(state, RunState::CutOff) {
             continue;
         }
-        // A run that cannot be read is nothing to go on with.
-        let Ok(RunState::CutOff) = RunState::of(&store, run) else {
-            continue;
-        };
         let agent = StandingRun::read(&store, run).map_or_else(
             |_| DEFAULT_AGENT.to_owned(),
             |standing| standing.started.agent,
@@ -342,6 +359,12 @@ impl From<QueueError> for Failure {
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         Self::failed("the agents cannot be used").because(&error)
+    }
+}
+
+impl From<TriggerError> for Failure {
+    fn from(error: TriggerError) -> Self {
+        Self::failed("the triggers cannot be used").because(&error)
     }
 }
 

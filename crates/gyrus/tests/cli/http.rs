@@ -15,6 +15,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Message {
     /// Its first line.
     first: String,
+    /// The lines after it.
+    pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -23,7 +25,7 @@ impl Message {
         let mut reader = BufReader::new(stream);
         let mut first = String::new();
         reader.read_line(&mut first)?;
-        let mut length = 0;
+        let (mut head, mut length) = (String::new(), 0);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line)? == 0 || line == "\r\n" {
@@ -32,10 +34,11 @@ impl Message {
             if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().map_err(io::Error::other)?;
             }
+            head.push_str(&line);
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        Ok(Self { first, body })
+        Ok(Self { first, head, body })
     }
 
     /// `GET` or `POST`, of a request.

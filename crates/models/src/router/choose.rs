@@ -16,7 +16,8 @@ use crate::Tier;
 /// Tokens reserved for a reply where no smaller limit is known.
 const REPLY_TOKENS: u64 = 4_096;
 
-/// Returns the index of the model to ask, and the reason in a few words.
+/// Returns the index of the model to ask, and the reason in a few words. `steps` is the strength for
+/// the steps of a run.
 ///
 /// # Errors
 /// When no model can answer: the last error of this question with the reasons why each was
@@ -25,9 +26,10 @@ pub(super) fn choose(
     candidates: &[Candidate],
     standings: &[Standing],
     policy: RoutingPolicy,
+    steps: Tier,
     wanted: &Wanted<'_>,
 ) -> Result<(usize, String), ModelError> {
-    let tier = tier_for(wanted.purpose);
+    let tier = tier_for(wanted.purpose, steps);
     let unfit: Vec<Option<Unfit>> = candidates
         .iter()
         .map(|candidate| why_not(candidate, candidates, policy, wanted))
@@ -48,7 +50,10 @@ pub(super) fn choose(
             )
         });
     match best {
-        Some(index) => Ok((index, why(index, candidates, standings, policy, wanted))),
+        Some(index) => Ok((
+            index,
+            why(index, candidates, standings, policy, tier, wanted),
+        )),
         None => Err(nobody(candidates, &unfit, wanted)),
     }
 }
@@ -58,9 +63,10 @@ pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> boo
     policy != RoutingPolicy::LocalOnly || candidate.is_local
 }
 
-fn tier_for(purpose: Purpose) -> Tier {
+/// Returns the strength for a question; `steps` is that for the steps of a run.
+fn tier_for(purpose: Purpose, steps: Tier) -> Tier {
     match purpose {
-        Purpose::Agent => Tier::Medium,
+        Purpose::Agent => steps,
         Purpose::Plan => Tier::Large,
         Purpose::Reflect | Purpose::Verify | Purpose::Safety | Purpose::Summarise => Tier::Small,
     }
@@ -184,13 +190,13 @@ fn why(
     candidates: &[Candidate],
     standings: &[Standing],
     policy: RoutingPolicy,
+    tier: Tier,
     wanted: &Wanted<'_>,
 ) -> String {
     if candidates.len() == 1 {
         return String::new();
     }
     let chosen = &candidates[index];
-    let tier = tier_for(wanted.purpose);
     let mut words = vec![if chosen.tier == tier {
         format!("{} tier", tier.word())
     } else {

@@ -61,6 +61,7 @@ pub struct ModelRouter {
     name: String,
     candidates: Vec<Candidate>,
     policy: RoutingPolicy,
+    steps: Tier,
     health: Arc<Mutex<Vec<Health>>>,
     clock: Clock,
 }
@@ -69,6 +70,13 @@ impl ModelRouter {
     /// Creates a router over `candidates`, best first. Of two with the same name the first counts.
     pub fn new(candidates: Vec<Candidate>, policy: RoutingPolicy) -> Self {
         Self::with_clock(candidates, policy, Arc::new(Instant::now))
+    }
+
+    /// Sets the strength for the steps of a run, which is medium otherwise.
+    #[must_use]
+    pub fn with_steps(mut self, steps: Tier) -> Self {
+        self.steps = steps;
+        self
     }
 
     fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: Clock) -> Self {
@@ -85,6 +93,7 @@ impl ModelRouter {
             name: names.join(", "),
             candidates: unique,
             policy,
+            steps: Tier::Medium,
             health: Arc::new(Mutex::new(healths)),
             clock,
         }
@@ -100,7 +109,13 @@ impl Router for ModelRouter {
         let now = (self.clock)();
         let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let standings: Vec<_> = healths.iter().map(|health| health.at(now)).collect();
-        let (index, why) = choose(&self.candidates, &standings, self.policy, wanted)?;
+        let (index, why) = choose(
+            &self.candidates,
+            &standings,
+            self.policy,
+            self.steps,
+            wanted,
+        )?;
         healths[index].chosen(now);
         Ok(Choice {
             model: Arc::new(Timed {

@@ -197,7 +197,7 @@ fn the_choice_is_a_table() {
         .iter()
         .map(|(case, policy, wanted)| {
             let standings = vec![Default::default(); candidates().len()];
-            let choice = choose(&candidates(), &standings, *policy, wanted);
+            let choice = choose(&candidates(), &standings, *policy, Tier::Medium, wanted);
             format!("{case} -> {}", shown(choice))
         })
         .collect();
@@ -381,9 +381,15 @@ async fn a_schema_is_a_preference() {
     };
     let choose = |candidates: &[Candidate]| {
         let standings = vec![Default::default(); candidates.len()];
-        choose(candidates, &standings, RoutingPolicy::Order, &bound)
-            .unwrap()
-            .0
+        choose(
+            candidates,
+            &standings,
+            RoutingPolicy::Order,
+            Tier::Medium,
+            &bound,
+        )
+        .unwrap()
+        .0
     };
     let unbound = |mut candidate: Candidate| {
         candidate.facts.schema = Some(false);
@@ -427,4 +433,21 @@ fn whether_anybody_sees_pictures_is_known() {
     assert!(sees(candidates(), RoutingPolicy::Order));
     // The local one does not accept pictures, and no other may be asked.
     assert!(!sees(candidates(), RoutingPolicy::LocalOnly));
+}
+
+#[test]
+fn the_steps_of_a_run_are_as_strong_as_its_goal_needs() {
+    for (steps, expected) in [
+        (Tier::Small, "b/small"),
+        (Tier::Medium, "a/medium"),
+        (Tier::Large, "a/large"),
+    ] {
+        let candidates = candidates().into_iter().filter(|one| !one.is_local);
+        let router = ModelRouter::new(candidates.collect(), RoutingPolicy::Order).with_steps(steps);
+        let chosen = |purpose| router.choose(&wanted(purpose)).unwrap();
+        assert_eq!(chosen(Purpose::Agent).model.name(), expected);
+        assert_eq!(chosen(Purpose::Plan).model.name(), "a/large");
+        assert_eq!(chosen(Purpose::Reflect).model.name(), "b/small");
+        assert_eq!(chosen(Purpose::Agent).why, format!("{} tier", steps.word()));
+    }
 }

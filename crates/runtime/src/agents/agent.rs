@@ -259,11 +259,14 @@ impl Agent {
         end: &AgentRunEnd,
         step: &Step<'_>,
     ) -> Result<(), AgentError> {
-        let payload = json!({
+        let mut payload = json!({
             "reached": end.reached,
             "summary": end.summary,
             "answer": end.answer,
         });
+        if end.nothing_to_do {
+            payload["nothing_to_do"] = json!(true);
+        }
         let topic: Topic = format!("agent.{}.{word}", self.name)
             .parse()
             .expect("names of agents are words of a topic");

@@ -30,7 +30,7 @@ pub use self::{
     behavior::{AgentAction, AgentBehavior, AgentState, BehaviorError, MAX_ACTIONS, MAX_STATE},
     error::{AgentError, MAX_AGENTS},
     record::{AgentConfig, AgentFact, AgentFigures, AgentRecord, AgentStage, MailboxOverflow},
-    runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork},
+    runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork, NOTHING_TO_DO},
 };
 use crate::{DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern, ledger::Ledger};
 

@@ -6,6 +6,9 @@ use gyrus_contract::{RunId, Text, ToolCall};
 
 use crate::queue::ContextText;
 
+/// The first line of an answer by which a run says that there was nothing to do.
+pub const NOTHING_TO_DO: &str = "Nothing to do";
+
 /// The work of a run for an agent.
 #[derive(Debug, Clone)]
 pub enum AgentWork {
@@ -44,6 +47,25 @@ pub struct AgentRunEnd {
     pub summary: String,
     /// The answer, if there is one. It may hold what a page or a file said.
     pub answer: Option<String>,
+    /// Whether the answer says that there was nothing to do.
+    pub nothing_to_do: bool,
+}
+
+impl AgentRunEnd {
+    /// Returns the end of a run whose goal was reached if there is an answer. An answer whose first
+    /// line is [`NOTHING_TO_DO`] says so.
+    pub fn new(summary: String, answer: Option<String>) -> Self {
+        let first = answer
+            .as_deref()
+            .and_then(|answer| answer.trim().lines().next());
+        let first = first.unwrap_or_default().trim().trim_end_matches('.');
+        Self {
+            reached: answer.is_some(),
+            nothing_to_do: first.eq_ignore_ascii_case(NOTHING_TO_DO),
+            summary,
+            answer,
+        }
+    }
 }
 
 /// Drives the runs of agents.

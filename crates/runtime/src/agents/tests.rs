@@ -77,6 +77,7 @@ impl AgentRuns for Reached {
                 reached: true,
                 summary: "claimed: done".to_owned(),
                 answer: Some("done".to_owned()),
+                nothing_to_do: false,
             }
         })
     }

@@ -106,7 +106,7 @@ impl Dispatcher {
 
     /// Takes up what was under way when the process before this one ended.
     async fn take_up(&mut self) -> Result<(), QueueError> {
-        let open: Vec<(Command, Stage)> = self.gateway.with(|queue| {
+        let open: Vec<(Arc<Command>, Stage)> = self.gateway.with(|queue| {
             let standing = queue.all().into_iter();
             let open = standing.filter(|one| !one.stage.is_over());
             open.map(|one| (one.command.clone(), one.stage.clone()))
@@ -158,7 +158,7 @@ impl Dispatcher {
     }
 
     /// Watches a process that was started by the one before this.
-    fn adopt(&mut self, command: Command, holder: &Holder) {
+    fn adopt(&mut self, command: Arc<Command>, holder: &Holder) {
         let ended = self.workers.ended(holder);
         let worker: Worker = Box::pin(async move {
             ended.await;
@@ -173,7 +173,7 @@ impl Dispatcher {
             .spawn(watching.follow_to_the_end(command, worker));
     }
 
-    fn wake_later(&mut self, command: Command, until_ms: Option<i64>) {
+    fn wake_later(&mut self, command: Arc<Command>, until_ms: Option<i64>) {
         self.tasks
             .spawn(wake(self.gateway.clone(), command, until_ms));
     }
@@ -190,7 +190,7 @@ impl Watching {
     /// Waits until a command's process ends, and starts it anew if it died.
     async fn follow_to_the_end(
         self,
-        command: Command,
+        command: Arc<Command>,
         mut worker: Worker,
     ) -> Result<(), QueueError> {
         let mut deaths = 0;
@@ -246,7 +246,7 @@ impl Watching {
 
     async fn parked(
         &self,
-        command: Command,
+        command: Arc<Command>,
         end: &WorkerEnd,
         ending: Ending,
     ) -> Result<(), QueueError> {
@@ -283,7 +283,11 @@ fn failure(end: &WorkerEnd) -> String {
 
 /// Waits until a parked run can go on: it has the answer or the signal that it waits for, its
 /// question has expired, or its time has come. Other messages wait with it.
-async fn wake(gateway: Gateway, command: Command, until_ms: Option<i64>) -> Result<(), QueueError> {
+async fn wake(
+    gateway: Gateway,
+    command: Arc<Command>,
+    until_ms: Option<i64>,
+) -> Result<(), QueueError> {
     let store = gateway.store().clone();
     let open = approvals::open(&store, command.run).unwrap_or_default();
     let expires = open.iter().map(|open| open.valid.until_ms).min();

@@ -5,13 +5,14 @@
 //! their own, which outlive this one; a queue that is opened again finds them at work, and goes on
 //! with those that died.
 
+mod announced;
 mod command;
 mod dispatch;
 mod state;
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use gyrus_contract::{Principal, RunId};
@@ -24,7 +25,10 @@ pub use self::{
     dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
 };
-use crate::ledger::{Ledger, LedgerError};
+use crate::{
+    BusError, EventBus,
+    ledger::{Ledger, LedgerError},
+};
 
 /// The ledger of the queue.
 const ID: &str = "main";
@@ -50,6 +54,9 @@ pub enum QueueError {
     /// The question of a run cannot be read.
     #[error(transparent)]
     Approval(#[from] gyrus_kernel::approvals::ApprovalError),
+    /// The end of a command cannot be published.
+    #[error(transparent)]
+    Bus(#[from] BusError),
     /// It is full.
     #[error("too many commands wait already; take some back, or wait until they are done")]
     Full,
@@ -136,6 +143,8 @@ struct Shared {
     store: Store,
     ledger: Mutex<Ledger<Queue>>,
     changes: watch::Sender<u64>,
+    /// The bus that hears of ends.
+    bus: OnceLock<EventBus>,
 }
 
 impl Gateway {
@@ -149,6 +158,7 @@ impl Gateway {
                 store: store.clone(),
                 ledger: Mutex::new(Ledger::open(store, ID)?),
                 changes: watch::Sender::new(0),
+                bus: OnceLock::new(),
             }),
         })
     }
@@ -195,8 +205,8 @@ impl Gateway {
                 Some(known) => known.clone(),
                 None if is_full(ledger.state()) => return Err(QueueError::Full),
                 None => {
-                    let submitted = QueueFact::Submitted(Box::new(command.clone()));
-                    ledger.append(vec![submitted])?;
+                    let command = Arc::new(command);
+                    ledger.append(vec![QueueFact::Submitted(Arc::clone(&command))])?;
                     QueuedCommand {
                         command,
                         stage: Stage::Queued,
@@ -271,7 +281,18 @@ impl Gateway {
         Ok(())
     }
 
+    /// Publishes the end of each command from now on, as a durable event on `command.ended`.
+    pub fn announce_on(&self, bus: EventBus) {
+        let _ = self.shared.bus.set(bus);
+    }
+
     async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
+        let standing = self.with(|queue| queue.get(id).cloned());
+        if let (Some(bus), Some(standing)) = (self.shared.bus.get(), standing) {
+            // Before it counts as ended: a crash in between publishes it again, under one id.
+            let ended = announced::ended(&standing.command, code, &summary);
+            bus.publish_durable(ended).await?;
+        }
         let ended = Stage::Ended {
             at_ms: now_ms(),
             code,

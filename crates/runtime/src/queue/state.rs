@@ -1,6 +1,9 @@
 //! The queue as the fold of its facts, and whose turn it is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+};
 
 use gyrus_contract::{Principal, RunId};
 use serde::{Deserialize, Serialize};
@@ -17,7 +20,7 @@ const REMEMBERED: usize = 10_000;
 pub enum QueueFact {
     /// A command was accepted.
     #[serde(rename = "command.submitted")]
-    Submitted(Box<Command>),
+    Submitted(Arc<Command>),
     /// A command reached a stage.
     #[serde(rename = "command.reached")]
     Reached {
@@ -33,7 +36,7 @@ pub enum QueueFact {
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedCommand {
     /// The command.
-    pub command: Command,
+    pub command: Arc<Command>,
     /// The stage.
     pub stage: Stage,
 }
@@ -61,6 +64,8 @@ pub struct Queue {
     by_run: HashMap<RunId, String>,
     by_key: HashMap<String, String>,
     lanes: BTreeMap<Lane, BTreeSet<(Place, String)>>,
+    /// Queued commands that have an earliest start, by it.
+    delayed: BTreeSet<(i64, String)>,
     /// Number of running commands of each agent.
     running: BTreeMap<String, usize>,
     busy_profiles: BTreeMap<String, usize>,
@@ -75,7 +80,7 @@ impl Fold for Queue {
 
     fn apply(&mut self, fact: QueueFact) {
         match fact {
-            QueueFact::Submitted(command) => self.submitted(*command),
+            QueueFact::Submitted(command) => self.submitted(command),
             QueueFact::Reached { id, stage } => self.reached(&id, stage),
         }
     }
@@ -85,7 +90,7 @@ impl Fold for Queue {
         standing.sort_by_key(|(accepted, _)| *accepted);
         let mut facts = Vec::new();
         for (_, QueuedCommand { command, stage }) in standing {
-            facts.push(QueueFact::Submitted(Box::new(command.clone())));
+            facts.push(QueueFact::Submitted(Arc::clone(command)));
             if !matches!(
                 stage,
                 Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. }
@@ -119,6 +124,11 @@ impl Queue {
     /// Returns the command of a run: the last, if there were several.
     pub fn of_run(&self, run: RunId) -> Option<&QueuedCommand> {
         self.get(self.by_run.get(&run)?)
+    }
+
+    /// Whether a run has a command that is not over.
+    pub fn is_open(&self, run: RunId) -> bool {
+        self.of_run(run).is_some_and(|one| !one.stage.is_over())
     }
 
     /// Returns the command with a key.
@@ -159,7 +169,7 @@ impl Queue {
     }
 
     /// Returns the command whose turn it is at this time, if one may start.
-    pub fn next(&self, now_ms: i64, at_once: AtOnce) -> Option<&Command> {
+    pub fn next(&self, now_ms: i64, at_once: AtOnce) -> Option<&Arc<Command>> {
         if self.running() >= at_once.in_all {
             return None;
         }
@@ -181,16 +191,15 @@ impl Queue {
 
     /// Returns the time at which the next command becomes due, in UTC milliseconds.
     pub fn next_due(&self, now_ms: i64) -> Option<i64> {
-        let queued = self.lanes.values().flatten();
-        let dues = queued.filter_map(|(_, id)| self.due(id));
-        dues.filter(|due| *due > now_ms).min()
+        let later = (now_ms.saturating_add(1), String::new());
+        self.delayed.range(later..).next().map(|(due, _)| *due)
     }
 
     fn due(&self, id: &str) -> Option<i64> {
         self.get(id)?.command.not_before_ms
     }
 
-    fn submitted(&mut self, command: Command) {
+    fn submitted(&mut self, command: Arc<Command>) {
         if self.commands.contains_key(&command.id) {
             return;
         }
@@ -222,7 +231,7 @@ impl Queue {
         self.count(&standing, accepted, true);
         if standing.stage.is_over() {
             self.bytes -= standing.command.bytes().min(self.bytes);
-            standing.command.forget_work();
+            Arc::make_mut(&mut standing.command).forget_work();
             self.over.push_back(id.to_owned());
         }
         self.commands.insert(id.to_owned(), (accepted, standing));
@@ -239,6 +248,14 @@ impl Queue {
                 let lane = (command.agent.clone(), profile(command));
                 let place = (-i16::from(command.priority), accepted);
                 let entry = (place, command.id.clone());
+                if let Some(due) = command.not_before_ms {
+                    let delayed = (due, command.id.clone());
+                    if is_there {
+                        self.delayed.insert(delayed);
+                    } else {
+                        self.delayed.remove(&delayed);
+                    }
+                }
                 let waiting = self.lanes.entry(lane.clone()).or_default();
                 if is_there {
                     waiting.insert(entry);

@@ -13,12 +13,16 @@ use gyrus_runtime::{
     Event,
     agents::{AgentRecord, AgentStage, Agents},
     queue::{AgentUse, Gateway},
+    triggers::{TriggerStatus, Triggers},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::events::{Published, origin_of};
+use super::{
+    events::{Published, origin_of},
+    triggers::TriggerView,
+};
 use crate::{
     app::App,
     endpoint::{Endpoint, Form, acts, reads},
@@ -48,7 +52,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .body::<PauseAgent>()
             .answer(204, "It is paused.", Form::Empty),
         acts("/api/agents/{agent}/resume", post(resume))
-            .named("resumeAgent", "Go on with an agent")
+            .named("resumeAgent", "Go on with an agent and its triggers")
             .answer(204, "It handles events again.", Form::Empty),
         acts("/api/agents/{agent}/skip", post(skip))
             .named(
@@ -94,6 +98,8 @@ pub struct AgentView {
     tokens_today: u64,
     /// Cost of these runs in millionths of a US dollar.
     cost_microdollars_today: u64,
+    /// Triggers, which wake it beside events.
+    triggers: Vec<TriggerView>,
 }
 
 /// An agent in detail.
@@ -124,7 +130,13 @@ pub(crate) struct WaitingEvent {
 }
 
 impl AgentView {
-    fn new(name: &str, record: &AgentRecord, lives: bool, used: AgentUse) -> Self {
+    fn new(
+        name: &str,
+        record: &AgentRecord,
+        lives: bool,
+        used: AgentUse,
+        triggers: Vec<TriggerStatus>,
+    ) -> Self {
         let (stage, why) = match &record.stage {
             Some(AgentStage::Retired { by }) => ("retired", Some(format!("by {}", by.id))),
             Some(AgentStage::Paused { by, why }) if lives => {
@@ -149,6 +161,7 @@ impl AgentView {
             runs_today: used.runs,
             tokens_today: used.tokens,
             cost_microdollars_today: used.cost_microdollars,
+            triggers: TriggerView::all(triggers),
         }
     }
 }
@@ -189,7 +202,8 @@ pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
     for name in Agents::known(store)? {
         if let Some(record) = Agents::read(store, &name)? {
             let used = AgentUse::of(store, &queue.runs_since(&name, today));
-            views.push(AgentView::new(&name, &record, true, used));
+            let triggers = Triggers::read(store, &name)?;
+            views.push(AgentView::new(&name, &record, true, used, triggers));
         }
     }
     Ok(views)
@@ -200,8 +214,9 @@ async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<AgentView>>, ApiEr
         let mut views = Vec::new();
         for name in Agents::known(&app.store)? {
             let used = today(&app, &name);
+            let triggers = app.triggers.of_agent(&name);
             let view = look(&app, &name, |record, lives| {
-                AgentView::new(&name, record, lives, used)
+                AgentView::new(&name, record, lives, used, triggers)
             });
             views.push(view?);
         }
@@ -216,12 +231,13 @@ async fn show(
 ) -> Result<Json<AgentDetail>, ApiError> {
     let showing = move || {
         let used = today(&app, &name);
+        let triggers = app.triggers.of_agent(&name);
         look(&app, &name, |record, lives| {
             let config = record.config.as_ref();
             let subscriptions = config.map(|config| config.subscriptions.iter());
             let events = record.mailbox.iter().take(SHOWN);
             Json(AgentDetail {
-                agent: AgentView::new(&name, record, lives, used),
+                agent: AgentView::new(&name, record, lives, used, triggers),
                 subscriptions: subscriptions
                     .into_iter()
                     .flatten()
@@ -246,9 +262,8 @@ async fn show(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseAgent {
-    /// The reason.
+    /// The reason, of which 500 characters are kept.
     #[serde(default)]
-    #[schemars(length(max = 500))]
     why: Option<String>,
 }
 
@@ -268,6 +283,7 @@ async fn resume(
     ApiPath(name): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
     app.agents.resume(&name).await?;
+    app.triggers.resume(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -295,6 +311,9 @@ async fn send(
     ApiPath(name): ApiPath<String>,
     ApiJson(given): ApiJson<SendToAgent>,
 ) -> Result<(StatusCode, Json<Published>), ApiError> {
+    if given.text.is_empty() {
+        return Err(ApiError::bad_request("invalid `text`: it is empty"));
+    }
     // An event for an agent that nobody has would be lost.
     app.agents.look(&name, |_| ())?;
     let topic = format!("agent.{name}.inbox").parse();

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
-    extract::{ApiJson, ApiPath, ApiQuery, RunPath},
+    extract::{ApiJson, ApiPath, ApiQuery, ListLimit, RunPath},
     tokens::Identity,
 };
 use gyrus_kernel::now_ms;
@@ -67,6 +67,7 @@ pub(crate) struct StartRun {
     #[schemars(length(min = 1))]
     pub(crate) goal: String,
     /// The folder to work in, absolute, on the server's machine.
+    #[schemars(with = "String", regex(pattern = "^/"))]
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`, by their long names without dashes.
     #[serde(default)]
@@ -272,15 +273,15 @@ pub(crate) struct CommandsQuery {
     #[serde(default)]
     open: bool,
     /// At most so many.
-    #[schemars(range(min = 1, max = 1000))]
-    limit: Option<usize>,
+    #[serde(default)]
+    limit: ListLimit<LISTED, MAX_LISTED>,
 }
 
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<CommandsQuery>,
 ) -> Result<Json<Vec<CommandView>>, ApiError> {
-    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let limit = query.limit.0;
     let list = app.gateway.with(|queue| {
         let all = queue.all().into_iter().rev();
         let fits = all.filter(|one| !query.open || !one.stage.is_over());

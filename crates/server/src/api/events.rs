@@ -19,7 +19,7 @@ use crate::{
     app::App,
     endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
-    extract::{ApiJson, ApiQuery},
+    extract::{ApiJson, ApiQuery, ListLimit},
     sse::{self, PlacedEvent},
     tokens::{Identity, TokenScope},
 };
@@ -125,12 +125,13 @@ async fn publish(
 pub(crate) struct EventsQuery {
     /// Only those behind this position.
     #[serde(default)]
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
     after: u64,
     /// Only those whose topic matches this pattern.
     topic: Option<String>,
     /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<usize>,
+    #[serde(default)]
+    limit: ListLimit<LISTED, MAX_LISTED>,
 }
 
 /// Durable events, oldest first.
@@ -148,7 +149,7 @@ async fn list(
     ApiQuery(query): ApiQuery<EventsQuery>,
 ) -> Result<Json<EventList>, ApiError> {
     let pattern = pattern(query.topic)?;
-    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let limit = query.limit.0;
     let after = EventPosition(query.after);
     let (events, passed) = app.agents.bus().read(after, &[pattern], limit).await?;
     let placed = |(position, event): (EventPosition, Arc<Event>)| PlacedEvent {

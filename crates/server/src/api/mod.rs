@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod questions;
 pub(crate) mod runs;
 mod server;
+mod triggers;
 
 pub use self::agents::{AgentView, agents_on_disk};
 use crate::endpoint::Endpoint;
@@ -15,6 +16,7 @@ use crate::endpoint::Endpoint;
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut all = runs::endpoints();
     all.extend(agents::endpoints());
+    all.extend(triggers::endpoints());
     all.extend(events::endpoints());
     all.extend(commands::endpoints());
     all.extend(control::endpoints());

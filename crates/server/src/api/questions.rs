@@ -160,7 +160,7 @@ pub(crate) fn give(
 ) -> Result<(), ApiError> {
     let id: QuestionId = question
         .parse()
-        .map_err(|_| ApiError::bad_request("invalid question: use an id of the list"))?;
+        .map_err(|_| ApiError::not_found("there is no such question: use an id of the list"))?;
     if answer
         .words
         .as_ref()

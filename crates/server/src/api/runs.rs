@@ -20,7 +20,7 @@ use crate::{
     app::App,
     endpoint::{Endpoint, Form, reads},
     error::ApiError,
-    extract::{ApiPath, ApiQuery, RunPath},
+    extract::{ApiPath, ApiQuery, CommandRunPath, ListLimit, RunPath},
     heads::RunWord,
     overview::RunOverview,
     sse,
@@ -87,10 +87,11 @@ pub(crate) struct RunsQuery {
     /// Only runs with these words in goal, folder, model or ending.
     pub(crate) text: Option<String>,
     /// Only runs that were started before this one.
+    #[schemars(regex(pattern = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
     pub(crate) before: Option<String>,
     /// At most so many.
-    #[schemars(range(min = 1, max = 500))]
-    pub(crate) limit: Option<usize>,
+    #[serde(default)]
+    pub(crate) limit: ListLimit<LISTED, MAX_LISTED>,
 }
 
 /// Runs, newest first.
@@ -119,7 +120,7 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
         })
     });
     let before = before.transpose()?;
-    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let limit = query.limit.0;
     let text = query.text.as_ref().map(|text| text.to_lowercase());
     let mut list = RunList {
         runs: Vec::new(),
@@ -223,10 +224,11 @@ pub(crate) async fn show(
 pub(crate) struct EntriesQuery {
     /// Only entries after this number.
     #[serde(default)]
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
     after: u64,
     /// At most so many.
-    #[schemars(range(min = 1, max = 1000))]
-    limit: Option<usize>,
+    #[serde(default)]
+    limit: ListLimit<ENTRIES, MAX_ENTRIES>,
 }
 
 /// Entries of a run.
@@ -244,7 +246,7 @@ pub(crate) async fn entries(
     ApiQuery(query): ApiQuery<EntriesQuery>,
 ) -> Result<Json<Entries>, ApiError> {
     blocking(move || {
-        let limit = query.limit.unwrap_or(ENTRIES).clamp(1, MAX_ENTRIES);
+        let limit = query.limit.0;
         let reader = app.store.reader(&log_name(run))?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         // Nothing is shown that is not on disk.
@@ -280,12 +282,13 @@ pub(crate) async fn entries(
 pub(crate) struct EventsQuery {
     /// Only entries after this number; `Last-Event-ID` counts before it.
     #[serde(default)]
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
     after: u64,
 }
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    CommandRunPath { run, .. }: CommandRunPath,
     ApiQuery(query): ApiQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -305,7 +308,7 @@ pub(crate) async fn blob(
     let given = path.get("blob").map(String::as_str).unwrap_or_default();
     let id: BlobId = given
         .parse()
-        .map_err(|_| ApiError::bad_request("invalid blob: its name is a hash"))?;
+        .map_err(|_| ApiError::not_found("there is no such blob: its name is a hash"))?;
     blocking(move || {
         let bytes = app.store.reader(&log_name(run))?.blob(&id)?;
         let media = picture(&bytes).unwrap_or("application/octet-stream");

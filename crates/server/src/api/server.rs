@@ -98,7 +98,7 @@ pub(crate) struct Health {
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
     Json(Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        stopped: app.latch.check().is_err(),
+        stopped: app.options.latch.check().is_err(),
     })
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> PlainText {
             "gyrus_stopped",
             "gauge",
             "Whether all runs are stopped.",
-            u64::from(app.latch.check().is_err()),
+            u64::from(app.options.latch.check().is_err()),
         ),
     ] {
         // Writing to a string does not fail.
@@ -225,9 +225,10 @@ pub(crate) async fn tokens(State(app): State<Arc<App>>) -> Result<Json<Vec<Token
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewToken {
     /// Its name.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(regex(pattern = r"^[A-Za-z0-9._-]{1,64}$"))]
     name: String,
     /// The scopes of its holder.
+    #[schemars(with = "Vec<TokenScope>", length(min = 1))]
     scopes: BTreeSet<TokenScope>,
 }
 
@@ -243,6 +244,10 @@ pub(crate) async fn make_token(
     Extension(identity): Extension<Identity>,
     ApiJson(new): ApiJson<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
+    if new.scopes.is_empty() {
+        let error = "invalid `scopes`: a token needs one at least";
+        return Err(ApiError::bad_request(error));
+    }
     // Nobody gives more than they have.
     if let Some(scope) = new.scopes.iter().find(|scope| !identity.may(**scope)) {
         let error = format!("you cannot give what you do not have: {scope:?}");

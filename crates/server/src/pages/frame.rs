@@ -29,7 +29,7 @@ impl Frame<'_> {
     /// Returns a whole page.
     pub(super) fn page(&self, app: &App, main: &Markup) -> Html<String> {
         let questions = app.heads.questions();
-        let latched = app.latch.check().err();
+        let latched = app.options.latch.check().err();
         let link = |place, path: &str, name: &str, count: Option<usize>| {
             html! {
                 a href=(path) aria-current=[(self.place == place).then_some("page")] {

@@ -23,7 +23,7 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiJson, ApiQuery},
+    extract::{ApiForm, ApiJson, ApiQuery, ListLimit},
     heads::RunWord,
     overview::RunOverview,
     tokens::Identity,
@@ -69,7 +69,7 @@ impl Filters {
             agent: given(&self.agent),
             text: given(&self.text),
             before: given(&self.before),
-            limit: None,
+            limit: ListLimit::default(),
         })
     }
 

@@ -4,8 +4,10 @@ mod chromium;
 mod dashboard;
 mod agents;
 mod guard;
+mod hooks;
 mod killed;
 mod runs;
+mod triggers;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -60,9 +62,15 @@ impl<'w> Server<'w> {
     }
 
     pub(crate) fn start_with(world: &'w World, more: &[&str]) -> Self {
+        Self::start_in(world, more, &[])
+    }
+
+    /// Starts one with these variables in its environment.
+    pub(crate) fn start_in(world: &'w World, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let arguments = [&["serve", "--port", "0", "--token", TOKEN], more].concat();
         let mut command = world.command(&arguments);
         let mut child = command
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

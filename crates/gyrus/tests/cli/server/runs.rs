@@ -9,7 +9,7 @@ use super::{Server, TOKEN, bearer};
 use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
 /// Asks once.
-const ASKS: &str = r#"
+pub(super) const ASKS: &str = r#"
 [[reply]]
 text = "May I?"
 calls = [{ tool = "write", arguments = { path = ".envrc", content = "hello\n" } }]
@@ -302,8 +302,8 @@ fn wrong_requests_get_a_reason_and_change_nothing() {
         assert!(answer.body.contains(words), "{words}: {answer:?}");
     }
     for path in [
-        "/api/runs/abc",
         "/api/runs?state=lost",
+        "/api/runs?limit=0",
         "/api/runs?limit=-1",
         "/api/runs?before=x",
         "/api/runs?nothing=1",
@@ -312,6 +312,7 @@ fn wrong_requests_get_a_reason_and_change_nothing() {
         server.get(path).is(400);
     }
     for path in [
+        "/api/runs/abc",
         "/api/runs/last",
         "/api/runs/0000000000",
         "/api/commands/x",

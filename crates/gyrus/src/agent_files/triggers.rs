@@ -1,0 +1,393 @@
+//! The triggers of an agent file, each with the mistakes that it may have.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gyrus_runtime::{
+    agents::Agents,
+    triggers::{
+        Comparison, Condition, FileGlobs, MAX_CONDITIONS, MAX_GLOBS, MAX_TRIGGERS, Missed,
+        PAUSE_AFTER, SETTLE, TriggerConfig, TriggerSource,
+    },
+};
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::{
+    agent_file::FileTrigger,
+    fields::Fields,
+    yaml::{Node, Yaml},
+};
+
+/// The keys that every trigger may have, and the keys of each kind, of which the first names it.
+const COMMON: [&str; 3] = ["when", "wakes", "pause-after"];
+const CRON: [&str; 3] = ["cron", "zone", "missed"];
+const FILES: [&str; 4] = ["files", "match", "settle", "missed"];
+const CLIPBOARD: [&str; 1] = ["clipboard"];
+const WEBHOOK: [&str; 1] = ["webhook"];
+
+/// The keys of a condition beside `path`.
+const COMPARISONS: [&str; 5] = ["equals", "matches", "above", "below", "changed"];
+
+/// Bounds of the time to settle.
+const SETTLES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(60 * 60);
+
+/// The settings of one trigger.
+struct Settings {
+    line: usize,
+    fields: Vec<(usize, String, Node)>,
+}
+
+impl Settings {
+    fn get(&self, key: &str) -> Option<(usize, Node)> {
+        let mut fields = self.fields.iter();
+        let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
+        Some((*line, node.clone()))
+    }
+}
+
+impl Fields {
+    /// Returns the triggers.
+    pub(super) fn triggers(
+        &mut self,
+        workdir: Option<&Path>,
+        person: Option<&Path>,
+    ) -> Vec<FileTrigger> {
+        let Some((line, node)) = self.get("triggers") else {
+            return Vec::new();
+        };
+        let described = self.map(node, "`triggers`");
+        if described.len() > MAX_TRIGGERS {
+            self.mistake(line, format!("there are more than {MAX_TRIGGERS} triggers"));
+            return Vec::new();
+        }
+        let mut triggers = Vec::new();
+        for (line, name, node) in described {
+            if Agents::check_name(&name).is_err() {
+                let reason = "1 to 40 of a-z, 0-9 and single dashes";
+                self.mistake(
+                    line,
+                    format!("invalid name `{name}` of a trigger: {reason}"),
+                );
+            }
+            let fields = self.map(node, &format!("trigger `{name}`"));
+            let settings = Settings { line, fields };
+            triggers.extend(self.trigger(name, &settings, workdir, person));
+        }
+        triggers
+    }
+
+    fn trigger(
+        &mut self,
+        name: String,
+        settings: &Settings,
+        workdir: Option<&Path>,
+        person: Option<&Path>,
+    ) -> Option<FileTrigger> {
+        let kinds: [&[&str]; 4] = [&CRON, &FILES, &CLIPBOARD, &WEBHOOK];
+        let named = kinds
+            .into_iter()
+            .filter(|kind| settings.get(kind[0]).is_some());
+        let named: Vec<&[&str]> = named.collect();
+        let [kind] = named[..] else {
+            let message = "a trigger has one of `cron`, `files`, `clipboard` and `webhook`";
+            self.mistake(settings.line, message.to_owned());
+            return None;
+        };
+        self.only(&settings.fields, &[kind, &COMMON].concat());
+        let secret = (kind == WEBHOOK).then(|| self.secret(settings));
+        let source = match kind[0] {
+            "cron" => self.cron(settings),
+            "files" => self.files(settings, workdir, person),
+            "clipboard" => self.clipboard(settings),
+            _ => Some(TriggerSource::Webhook { secret: None }),
+        };
+        let when = self.conditions(settings);
+        let wakes = self.count(settings, "wakes");
+        let pause_after = self.count(settings, "pause-after");
+        let pause_after = pause_after.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let config = TriggerConfig {
+            when,
+            wakes,
+            pause_after: pause_after.unwrap_or(PAUSE_AFTER),
+            ..TriggerConfig::new(name, source?)
+        };
+        Some(FileTrigger {
+            config,
+            secret: secret.flatten(),
+        })
+    }
+
+    fn cron(&mut self, settings: &Settings) -> Option<TriggerSource> {
+        let (line, text) = self.text_of(settings, "cron")?;
+        let schedule = match text.parse() {
+            Ok(schedule) => Some(schedule),
+            Err(error) => {
+                self.mistake(line, format!("{error}"));
+                None
+            }
+        };
+        let zone = match self.text_of(settings, "zone") {
+            None => TimeZone::UTC,
+            Some((line, name)) => TimeZone::get(&name).unwrap_or_else(|_| {
+                let message = format!("invalid `zone`: there is no time zone `{name}`");
+                let mut mistake = super::Mistake::new(line, message);
+                mistake.hint = Some("write it like Europe/Berlin".to_owned());
+                self.mistakes.push(mistake);
+                TimeZone::UTC
+            }),
+        };
+        let missed = match self.text_of(settings, "missed") {
+            None => Missed::default(),
+            Some((line, word)) => match &*word {
+                "skip" => Missed::Skip,
+                "once" => Missed::Once,
+                "all" => Missed::All,
+                _ => {
+                    let message = "invalid `missed`: it is skip, once or all";
+                    self.mistake(line, message.to_owned());
+                    Missed::default()
+                }
+            },
+        };
+        let schedule = schedule?;
+        Some(TriggerSource::Cron {
+            schedule,
+            zone,
+            missed,
+        })
+    }
+
+    fn files(
+        &mut self,
+        settings: &Settings,
+        workdir: Option<&Path>,
+        person: Option<&Path>,
+    ) -> Option<TriggerSource> {
+        let (_, given) = self.text_of(settings, "files")?;
+        let folder = match (given.strip_prefix("~/"), person) {
+            (Some(rest), Some(person)) => person.join(rest),
+            // An absolute path stays as it is.
+            _ => workdir?.join(&given),
+        };
+        let globs = self.globs(settings);
+        let settle = match self.text_of(settings, "settle") {
+            None => SETTLE,
+            Some((line, text)) => match gyrus_text::parse_duration(&text) {
+                Ok(settle) if SETTLES.contains(&settle) => settle,
+                Ok(_) => {
+                    self.mistake(line, "invalid `settle`: it is 100ms to 1h".to_owned());
+                    SETTLE
+                }
+                Err(error) => {
+                    self.mistake(line, format!("invalid `settle`: {error}"));
+                    SETTLE
+                }
+            },
+        };
+        let missed = match self.text_of(settings, "missed") {
+            None => false,
+            Some((line, word)) => {
+                if !matches!(&*word, "skip" | "once") {
+                    let message = "invalid `missed`: for files it is skip or once";
+                    self.mistake(line, message.to_owned());
+                }
+                word == "once"
+            }
+        };
+        // Without `.` and `..`, so that names are those that a person sees.
+        let folder: PathBuf = folder.components().collect();
+        Some(TriggerSource::Files {
+            folder,
+            globs,
+            settle,
+            missed,
+        })
+    }
+
+    fn clipboard(&mut self, settings: &Settings) -> Option<TriggerSource> {
+        let (line, text) = self.text_of(settings, "clipboard")?;
+        if text != "true" {
+            self.mistake(line, "invalid `clipboard`: it is true".to_owned());
+        }
+        if settings.get("when").is_none() {
+            // What does not pass is not stored.
+            let message =
+                "`when` is missing: a copied text may be a password; say which ones count";
+            self.mistake(line, message.to_owned());
+        }
+        Some(TriggerSource::Clipboard)
+    }
+
+    fn globs(&mut self, settings: &Settings) -> FileGlobs {
+        let Some((line, node)) = settings.get("match") else {
+            return FileGlobs::default();
+        };
+        let items = match node.value {
+            Yaml::List(items) => items,
+            Yaml::Text(..) | Yaml::Map(_) => vec![node],
+        };
+        if items.len() > MAX_GLOBS {
+            self.mistake(line, format!("there are more than {MAX_GLOBS} patterns"));
+            return FileGlobs::default();
+        }
+        let (mut patterns, mut lines) = (Vec::new(), Vec::new());
+        for item in items {
+            match item.value {
+                Yaml::Text(text, _) => {
+                    patterns.push(text);
+                    lines.push(item.line);
+                }
+                Yaml::List(_) | Yaml::Map(_) => {
+                    self.mistake(item.line, "a pattern of files is a text".to_owned());
+                }
+            }
+        }
+        match FileGlobs::new(patterns) {
+            Ok(globs) => globs,
+            Err((number, error)) => {
+                let line = lines.get(number).copied().unwrap_or(line);
+                self.mistake(line, format!("invalid `match`: {error}"));
+                FileGlobs::default()
+            }
+        }
+    }
+
+    /// Returns the name of the variable with the secret of a webhook.
+    fn secret(&mut self, settings: &Settings) -> Option<String> {
+        let (line, name) = self.text_of(settings, "webhook")?;
+        if !is_variable(&name) {
+            // It may be the secret itself, so it is not repeated.
+            let message =
+                "invalid `webhook`: it names the variable with the secret, like BUILD_HOOK";
+            let mut mistake = super::Mistake::new(line, message.to_owned());
+            mistake.hint = Some("the secret itself stands in no agent file".to_owned());
+            self.mistakes.push(mistake);
+            return None;
+        }
+        Some(name)
+    }
+
+    fn conditions(&mut self, settings: &Settings) -> Vec<Condition> {
+        let Some((line, node)) = settings.get("when") else {
+            return Vec::new();
+        };
+        let items = match node.value {
+            Yaml::List(items) => items,
+            Yaml::Map(_) => vec![node],
+            Yaml::Text(..) => {
+                let message = "invalid `when`: it is a list of conditions";
+                self.mistake(line, message.to_owned());
+                return Vec::new();
+            }
+        };
+        if items.len() > MAX_CONDITIONS {
+            let message = format!("there are more than {MAX_CONDITIONS} conditions");
+            self.mistake(line, message);
+            return Vec::new();
+        }
+        items
+            .into_iter()
+            .filter_map(|item| self.condition(item))
+            .collect()
+    }
+
+    fn condition(&mut self, node: Node) -> Option<Condition> {
+        let line = node.line;
+        let fields = self.map(node, "condition");
+        self.only(&fields, &[&["path"], &COMPARISONS[..]].concat());
+        let settings = Settings { line, fields };
+        let path = self.text_of(&settings, "path");
+        if path.is_none() && settings.get("path").is_none() {
+            let message = "`path` is missing: the place to compare, like /build/state";
+            self.mistake(line, message.to_owned());
+        }
+        let named = COMPARISONS
+            .into_iter()
+            .filter(|key| settings.get(key).is_some());
+        let named: Vec<&str> = named.collect();
+        let [key] = named[..] else {
+            let message = format!("a condition has one of {}", COMPARISONS.join(", "));
+            self.mistake(line, message);
+            return None;
+        };
+        let (key_line, node) = settings.get(key)?;
+        let Yaml::Text(text, is_plain) = node.value else {
+            self.mistake(
+                key_line,
+                format!("invalid `{key}`: it is not a single value"),
+            );
+            return None;
+        };
+        let comparison = match key {
+            "equals" => Ok(Comparison::Equals(scalar(text, is_plain))),
+            "matches" => Comparison::matches(&text).map_err(|error| error.to_string()),
+            "changed" if text == "true" => Ok(Comparison::Changed),
+            "changed" => Err("invalid `changed`: it is true".to_owned()),
+            _ => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() && key == "above" => Ok(Comparison::Above(number)),
+                Ok(number) if number.is_finite() => Ok(Comparison::Below(number)),
+                _ => Err(format!("invalid `{key}`: it is not a number")),
+            },
+        };
+        let condition = match (comparison, path) {
+            (Ok(comparison), Some((_, path))) => {
+                Condition::new(&path, comparison).map_err(|error| error.to_string())
+            }
+            (Ok(_), None) => return None,
+            (Err(error), _) => Err(error),
+        };
+        condition
+            .map_err(|error| self.mistake(key_line, error))
+            .ok()
+    }
+
+    /// Returns a whole number of 1 or more.
+    fn count(&mut self, settings: &Settings, key: &str) -> Option<u64> {
+        let (line, text) = self.text_of(settings, key)?;
+        let count = text.parse().ok().filter(|count| *count >= 1);
+        if count.is_none() {
+            let message = format!("invalid `{key}`: it is not a whole number of 1 or more");
+            self.mistake(line, message);
+        }
+        count
+    }
+
+    fn text_of(&mut self, settings: &Settings, key: &str) -> Option<(usize, String)> {
+        let (line, node) = settings.get(key)?;
+        match node.value {
+            Yaml::Text(text, _) => Some((line, text)),
+            Yaml::List(_) | Yaml::Map(_) => {
+                self.mistake(line, format!("invalid `{key}`: it is not a text"));
+                None
+            }
+        }
+    }
+}
+
+/// Whether this is the name of a variable with a secret.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=100).contains(&name.len())
+        && name.bytes().all(is_known)
+        && !name.as_bytes()[0].is_ascii_digit()
+}
+
+/// Returns a value: a number, a switch or nothing only without quotes.
+fn scalar(text: String, is_plain: bool) -> Value {
+    if is_plain {
+        match &*text {
+            "true" => return Value::Bool(true),
+            "false" => return Value::Bool(false),
+            "null" | "~" | "" => return Value::Null,
+            _ => {}
+        }
+        if let Ok(Value::Number(number)) = serde_json::from_str(&text) {
+            return Value::Number(number);
+        }
+    }
+    Value::String(text)
+}

@@ -1,0 +1,229 @@
+//! Hooks: addresses and commands of the person that are told of events.
+//!
+//! Each hook is a durable subscriber: what happens while it cannot be reached, or while nobody
+//! serves, it is told later, in order. An event that it does not take in about two hours is given
+//! up, so that one bad event does not hold up all others.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_kernel::now_ms;
+use gyrus_net::{causes, client_builder};
+use gyrus_runtime::{
+    BusError, DurableItem, Event, EventBus, StartAt, TopicPattern, triggers::HookSecret,
+};
+use gyrus_surfaces::{console::put, notify::NotifyCommand};
+use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
+use tokio::task::JoinSet;
+
+use crate::{Gyrus, config::HookSection, failure::Failure, keys::Keys};
+
+/// Beginning of the names under which hooks subscribe.
+const SUBSCRIBER: &str = "hook.";
+
+/// Time for one delivery.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Times after which a delivery that failed is tried again, in seconds.
+const AGAIN_AFTER: [u64; 8] = [1, 5, 30, 120, 300, 900, 1_800, 3_600];
+
+/// A hook that can be called.
+pub(super) struct Hook {
+    name: String,
+    patterns: Vec<TopicPattern>,
+    way: Way,
+}
+
+/// The way in which a hook is told.
+enum Way {
+    Post(Box<Post>),
+    Command(NotifyCommand),
+}
+
+/// An address to which events are posted.
+struct Post {
+    client: Client,
+    url: Url,
+    secret: Option<HookSecret>,
+}
+
+/// The reason why an event was not delivered.
+enum Undelivered {
+    /// It may go better later.
+    Again(String),
+    /// It will never be taken.
+    Refused(String),
+}
+
+/// Reads the hooks of the configuration.
+pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<Hook>, Failure> {
+    let config = gyrus.config()?;
+    let keys = Keys::new(&config.keys);
+    let hooks = config.hooks.into_iter().map(|(name, section)| {
+        hook(gyrus, &keys, &name, section)
+            .map_err(|why| Failure::usage(format!("[hooks.{name}] in config.toml: {why}")))
+    });
+    hooks.collect()
+}
+
+/// Begins to tell hooks of events, and forgets those that there were before. Dropping the tasks
+/// ends it.
+pub(super) async fn begin(hooks: Vec<Hook>, bus: &EventBus) -> Result<JoinSet<()>, Failure> {
+    for known in bus.durable_subscribers() {
+        let hook = known.name.strip_prefix(SUBSCRIBER);
+        if hook.is_some_and(|hook| hooks.iter().all(|one| one.name != hook)) {
+            bus.unsubscribe_durable(&known.name).await?;
+        }
+    }
+    let mut tasks = JoinSet::new();
+    for hook in hooks {
+        let bus = bus.clone();
+        tasks.spawn(async move {
+            let name = hook.name.clone();
+            if let Err(error) = follow(&bus, hook).await {
+                say(&format!(
+                    "the hook `{name}` is told of nothing more: {error}\n"
+                ));
+            }
+        });
+    }
+    Ok(tasks)
+}
+
+fn hook(gyrus: &Gyrus, keys: &Keys<'_>, name: &str, section: HookSection) -> Result<Hook, String> {
+    let patterns = section.events.iter().map(|pattern| pattern.parse());
+    let patterns: Result<Vec<TopicPattern>, _> = patterns.collect();
+    let patterns = patterns.map_err(|error| error.to_string())?;
+    if patterns.is_empty() {
+        return Err("`events` names no topics, as in [\"question.asked\"]".to_owned());
+    }
+    let way = match (section.url, section.command, section.secret) {
+        (Some(url), None, secret) => {
+            let url: Url = url
+                .parse()
+                .map_err(|error| format!("invalid `url`: {error}"))?;
+            if !matches!(url.scheme(), "http" | "https") {
+                return Err("invalid `url`: it begins with http:// or https://".to_owned());
+            }
+            let builder = client_builder(&url, TIME_LIMIT).map_err(|error| causes(&error))?;
+            let client = builder.timeout(TIME_LIMIT).build();
+            Way::Post(Box::new(Post {
+                client: client.map_err(|error| causes(&error))?,
+                url,
+                secret: secret.map(|variable| read(keys, &variable)).transpose()?,
+            }))
+        }
+        (None, Some(line), None) => Way::Command(gyrus.persons_command(line)),
+        (None, Some(_), Some(_)) => return Err("`secret` belongs to a `url`".to_owned()),
+        _ => return Err("give either `url` or `command`".to_owned()),
+    };
+    Ok(Hook {
+        name: name.to_owned(),
+        patterns,
+        way,
+    })
+}
+
+fn read(keys: &Keys<'_>, variable: &str) -> Result<HookSecret, String> {
+    let text = keys.get(variable).ok_or_else(|| {
+        let failure = keys.failure().map(|failure| failure.message);
+        let why = failure.unwrap_or_else(|| "it is not set".to_owned());
+        format!("the secret {variable} cannot be used: {why}; gyrus agents secret {variable}")
+    })?;
+    HookSecret::new(&text).map_err(|error| error.to_string())
+}
+
+/// Tells a hook of events, one after the other.
+async fn follow(bus: &EventBus, hook: Hook) -> Result<(), BusError> {
+    let subscriber = format!("{SUBSCRIBER}{}", hook.name);
+    let mut known = bus.durable_subscribers().into_iter();
+    // One that is new hears of what happens from now on.
+    let start = if known.any(|one| one.name == subscriber) {
+        StartAt::Acknowledged
+    } else {
+        StartAt::Next
+    };
+    let patterns = &hook.patterns;
+    let mut events = bus.subscribe_durable(&subscriber, patterns, start).await?;
+    loop {
+        match events.next().await? {
+            DurableItem::Event(position, event) => {
+                if let Err(why) = deliver(&hook, &event).await {
+                    let (name, id) = (&hook.name, event.id);
+                    say(&format!(
+                        "the hook `{name}` was not told of event {id}: {why}\n"
+                    ));
+                }
+                bus.acknowledge(&subscriber, position).await?;
+            }
+            DurableItem::Lost { from, to } => say(&format!(
+                "the hook `{}` was not told of events {} to {}: they are not kept any more\n",
+                hook.name, from.0, to.0
+            )),
+        }
+    }
+}
+
+async fn deliver(hook: &Hook, event: &Arc<Event>) -> Result<(), String> {
+    let body = serde_json::to_string(&**event).map_err(|error| error.to_string())?;
+    let mut waits = AGAIN_AFTER.iter();
+    loop {
+        let why = match hook.way.tell(event, &body).await {
+            Ok(()) => return Ok(()),
+            Err(Undelivered::Refused(why)) => return Err(why),
+            Err(Undelivered::Again(why)) => why,
+        };
+        let Some(seconds) = waits.next() else {
+            return Err(why);
+        };
+        tokio::time::sleep(Duration::from_secs(*seconds)).await;
+    }
+}
+
+impl Way {
+    /// Tells of an event once.
+    async fn tell(&self, event: &Event, body: &str) -> Result<(), Undelivered> {
+        match self {
+            Way::Post(post) => post.tell(event, body).await,
+            Way::Command(command) => {
+                let ran = command.clone().run(body.to_owned()).await;
+                ran.map_err(|why| Undelivered::Again(format!("its command {why}")))
+            }
+        }
+    }
+}
+
+impl Post {
+    async fn tell(&self, event: &Event, body: &str) -> Result<(), Undelivered> {
+        let (id, at) = (event.id.to_string(), (now_ms() / 1_000).to_string());
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", &at);
+        if let Some(secret) = &self.secret {
+            let signature = secret.sign(&id, &at, body.as_bytes());
+            request = request.header("webhook-signature", signature);
+        }
+        let answer = request.body(body.to_owned()).send().await;
+        // The address may hold a secret, and is not shown.
+        let answer = answer.map_err(|error| Undelivered::Again(causes(&error.without_url())))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status @ (StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_EARLY
+            | StatusCode::TOO_MANY_REQUESTS) => Err(Undelivered::Again(answered(status))),
+            status if status.is_server_error() => Err(Undelivered::Again(answered(status))),
+            status => Err(Undelivered::Refused(answered(status))),
+        }
+    }
+}
+
+fn answered(status: StatusCode) -> String {
+    format!("it answered {status}")
+}
+
+/// There may be nobody left to tell.
+fn say(text: &str) {
+    let _ = put(text);
+}

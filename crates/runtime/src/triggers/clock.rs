@@ -1,0 +1,105 @@
+//! The clock of triggers, and its one timer.
+
+use std::{fmt, io, os::fd::OwnedFd, pin::Pin};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+/// A clock, as triggers need it.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Returns the time in UTC milliseconds.
+    fn now_ms(&self) -> i64;
+
+    /// Waits until this time, or until the clock was set: whoever waits looks at the time again.
+    fn wait_until(&self, at_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// The wall clock of the machine.
+#[derive(Debug)]
+pub struct SystemClock {
+    /// By this the clock is ahead of the machine's, in milliseconds: for tests.
+    ahead_ms: i64,
+}
+
+impl SystemClock {
+    /// Creates a clock that is ahead of the machine's by so many milliseconds.
+    pub fn new(ahead_ms: i64) -> Self {
+        Self { ahead_ms }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        gyrus_kernel::now_ms().saturating_add(self.ahead_ms)
+    }
+
+    fn wait_until(&self, at_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            // The kernel's timer goes by the wall clock, so it is right after a suspend; it also ends
+            // when somebody sets the clock. What remains is a machine without such timers.
+            if wait_by_wall_clock(at_ms.saturating_sub(self.ahead_ms))
+                .await
+                .is_err()
+            {
+                let left = u64::try_from(at_ms.saturating_sub(self.now_ms())).unwrap_or(0);
+                tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+            }
+        })
+    }
+}
+
+async fn wait_by_wall_clock(at_ms: i64) -> io::Result<()> {
+    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+    let timer = timerfd_create(TimerfdClockId::Realtime, flags)?;
+    // Zero would mean no time at all.
+    let at_ms = at_ms.max(1);
+    let zero = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let value = Timespec {
+        tv_sec: at_ms.div_euclid(1000),
+        tv_nsec: at_ms.rem_euclid(1000) * 1_000_000,
+    };
+    let when = Itimerspec {
+        it_interval: zero,
+        it_value: value,
+    };
+    let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+    timerfd_settime(&timer, flags, &when)?;
+    #[expect(
+        deprecated,
+        reason = "it is unsound for types that do not keep their descriptor, which this one does"
+    )]
+    let timer: AsyncFd<OwnedFd> = AsyncFd::with_interest(timer, Interest::READABLE)?;
+    // Readable once the time has come or the clock was set.
+    timer.readable().await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_timer_goes_by_the_wall_clock() {
+        for ahead in [0, 3_600_000] {
+            let clock = SystemClock::new(ahead);
+            let (now, since) = (clock.now_ms(), Instant::now());
+            clock.wait_until(now + 30).await;
+            assert!(clock.now_ms() >= now + 30);
+            // A time that is past, long ago or before 1970 is not waited for.
+            for past in [now, 1, 0, -1, i64::MIN] {
+                clock.wait_until(past).await;
+            }
+            assert!(since.elapsed() < Duration::from_secs(10));
+            let far = clock.wait_until(i64::MAX);
+            let waited = tokio::time::timeout(Duration::from_millis(5), far).await;
+            assert!(waited.is_err());
+        }
+    }
+}

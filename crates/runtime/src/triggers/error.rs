@@ -1,0 +1,41 @@
+//! The errors of triggers.
+
+use super::signature::HookRefusal;
+use crate::{BusError, ledger::LedgerError};
+
+/// The error of triggers.
+#[derive(Debug, thiserror::Error)]
+pub enum TriggerError {
+    /// The log of triggers cannot be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The bus cannot be used, or refuses the event.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// There is no such trigger.
+    #[error("the agent `{agent}` has no trigger `{trigger}`")]
+    NotFound {
+        /// The agent.
+        agent: String,
+        /// The trigger.
+        trigger: String,
+    },
+    /// A delivery to a webhook is refused.
+    #[error(transparent)]
+    Refused(#[from] HookRefusal),
+    /// The webhook has no secret, so every delivery is refused.
+    #[error("this webhook has no secret on this server")]
+    NoSecret,
+    /// The body of a delivery is not JSON.
+    #[error("the body is not JSON: {0}")]
+    NotJson(#[source] serde_json::Error),
+    /// There were too many deliveries lately.
+    #[error("too many deliveries; try again later")]
+    TooMany,
+}
+
+impl From<gyrus_journal::Error> for TriggerError {
+    fn from(error: gyrus_journal::Error) -> Self {
+        Self::Ledger(error.into())
+    }
+}

@@ -1,0 +1,150 @@
+//! The parts that everything about triggers shares.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    sync::{Notify, Semaphore},
+    task::AbortHandle,
+};
+
+use super::{
+    clock::Clock,
+    config::{DayBudget, TriggerConfig, TriggerSource},
+    error::TriggerError,
+    rate::Rate,
+    reader::ClipboardReader,
+    record::{TriggerBook, TriggerFact, TriggerName, TriggerRecord},
+};
+use crate::{
+    agents::Agents,
+    ledger::Ledger,
+    queue::{Gateway, Stage},
+};
+
+/// Triggers of a store.
+pub(super) struct Shared {
+    pub(super) agents: Agents,
+    pub(super) gateway: Gateway,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clipboard: Arc<dyn ClipboardReader>,
+    pub(super) book: Mutex<Ledger<TriggerBook>>,
+    pub(super) live: Mutex<BTreeMap<TriggerName, Arc<LiveTrigger>>>,
+    /// Notified when the timer is to look at the schedules again.
+    pub(super) rescheduled: Arc<Notify>,
+    /// Notified when there may be triggers for the clipboard.
+    pub(super) clipboard_wanted: Arc<Notify>,
+    pub(super) looks: Semaphore,
+    pub(super) tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// A trigger that can be set off.
+pub(super) struct LiveTrigger {
+    pub(super) name: TriggerName,
+    pub(super) config: TriggerConfig,
+    pub(super) budget: DayBudget,
+    /// HeldBack while it is set off: one thing after the other.
+    pub(super) firing: tokio::sync::Mutex<Rate>,
+    /// The next instant of its schedule.
+    pub(super) next_ms: Mutex<Option<i64>>,
+    pub(super) problem: Mutex<Option<String>>,
+    pub(super) watching: Mutex<Option<AbortHandle>>,
+}
+
+impl Drop for LiveTrigger {
+    fn drop(&mut self) {
+        if let Some(watching) = &*lock(&self.watching) {
+            watching.abort();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for task in &*lock(&self.tasks) {
+            task.abort();
+        }
+    }
+}
+
+impl LiveTrigger {
+    pub(super) fn new(name: TriggerName, config: TriggerConfig, budget: DayBudget) -> Self {
+        let problem = match &config.source {
+            TriggerSource::Webhook { secret: None } => Some(TriggerError::NoSecret.to_string()),
+            TriggerSource::Files { .. } => Some("its files were not looked at yet".to_owned()),
+            TriggerSource::Clipboard => Some("the clipboard was not looked at yet".to_owned()),
+            TriggerSource::Webhook { .. } | TriggerSource::Cron { .. } => None,
+        };
+        Self {
+            name,
+            config,
+            budget,
+            firing: tokio::sync::Mutex::default(),
+            next_ms: Mutex::default(),
+            problem: Mutex::new(problem),
+            watching: Mutex::default(),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn book(&self) -> MutexGuard<'_, Ledger<TriggerBook>> {
+        lock(&self.book)
+    }
+
+    pub(super) fn live(&self) -> MutexGuard<'_, BTreeMap<TriggerName, Arc<LiveTrigger>>> {
+        lock(&self.live)
+    }
+
+    pub(super) fn trigger(
+        &self,
+        agent: &str,
+        trigger: &str,
+    ) -> Result<Arc<LiveTrigger>, TriggerError> {
+        let name = TriggerName {
+            agent: agent.to_owned(),
+            trigger: trigger.to_owned(),
+        };
+        let missing = || TriggerError::NotFound {
+            agent: agent.chars().take(80).collect(),
+            trigger: trigger.chars().take(80).collect(),
+        };
+        self.live().get(&name).cloned().ok_or_else(missing)
+    }
+
+    /// Appends facts, and waits until they are on disk.
+    pub(super) async fn record(&self, facts: Vec<TriggerFact>) -> Result<(), TriggerError> {
+        let writer = {
+            let mut book = self.book();
+            book.append(facts)?;
+            book.writer()
+        };
+        writer.barrier().await?;
+        Ok(())
+    }
+
+    /// Whether a run of an agent is at work at this moment: not one that waits.
+    pub(super) fn is_working(&self, agent: &str) -> bool {
+        let run = self.agents.look(agent, |record| record.run);
+        let Ok(Some(run)) = run else {
+            return false;
+        };
+        self.gateway.with(|queue| {
+            let command = queue.of_run(run);
+            command.is_some_and(|command| matches!(command.stage, Stage::Running { .. }))
+        })
+    }
+
+    /// Looks at what is remembered of a trigger.
+    pub(super) fn look<T>(&self, name: &TriggerName, look: impl FnOnce(&TriggerRecord) -> T) -> T {
+        let (book, none) = (self.book(), TriggerRecord::default());
+        look(book.state().get(name).unwrap_or(&none))
+    }
+}
+
+/// A panic elsewhere leaves what is behind the lock whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

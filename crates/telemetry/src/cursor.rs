@@ -1,0 +1,70 @@
+//! The position up to which a run was exported, so that the next process that drives it goes on from there.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{Digest, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::log_name;
+
+/// The file that says how far a run was exported. One that is lost, torn or of another destination
+/// counts as nothing: what was exported is then exported again, under the same ids.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    path: PathBuf,
+    destination: Digest,
+}
+
+impl Cursor {
+    /// Returns the cursor of `run` in `folder`.
+    pub(crate) fn new(folder: &Path, run: RunId, destination: &str) -> Self {
+        Self {
+            path: folder.join(run.to_string()),
+            destination: Digest::of(destination.as_bytes()),
+        }
+    }
+
+    /// Returns the number of the last entry that was delivered; 0 if there is none.
+    pub(crate) fn read(&self) -> u64 {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let read = text.trim().split_once(' ').and_then(|(destination, seq)| {
+            let is_same = destination.parse() == Ok(self.destination);
+            is_same.then(|| seq.parse().ok()).flatten()
+        });
+        read.unwrap_or(0)
+    }
+
+    /// Writes how far the run was delivered.
+    pub(crate) fn write(&self, seq: u64) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let new = self.path.with_extension("new");
+        fs::write(&new, format!("{} {seq}\n", self.destination))?;
+        fs::rename(&new, &self.path)
+    }
+
+    /// Removes it: the run is over, and all of it was delivered.
+    pub(crate) fn remove(&self) {
+        // One that stays says the same.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the cursors of runs that are gone.
+pub(crate) fn sweep(folder: &Path, store: &Store) {
+    let Ok(files) = fs::read_dir(folder) else {
+        return;
+    };
+    for file in files.flatten() {
+        let path = file.path();
+        let run = path
+            .file_stem()
+            .and_then(|name| name.to_str()?.parse().ok());
+        if run.is_none_or(|run: RunId| !store.exists(&log_name(run))) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}

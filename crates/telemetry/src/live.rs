@@ -1,0 +1,316 @@
+//! Exports runs while this process drives them.
+//!
+//! The journal is the queue: an exporter follows it from the last entry that was delivered, holds
+//! one batch in memory, and reads on when that is delivered. A collector that is slow, or away,
+//! therefore costs a run nothing, and what it missed is sent when it is back, by this process or by
+//! the next that drives the run.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::poll_fn,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::log_name;
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    TelemetrySettings,
+    batch::{Backoff, Batch},
+    collector::{Collector, CollectorError, Requests},
+    cursor::{self, Cursor},
+    lineage,
+    metrics::Temporality,
+    projection::TelemetryProjection,
+};
+
+/// Time after which a batch that is not full is sent.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Maximum time for which the end of a process waits for what is not delivered yet.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The same if the collector did not take, or not answer, what was sent to it last.
+const FLUSH_FAILING: Duration = Duration::from_millis(500);
+
+/// Number of entries after which other tasks get a turn.
+const TURN: u64 = 64;
+
+/// The export of a run that this process drives, with its child runs.
+pub struct LiveExport {
+    shared: Arc<Shared>,
+    finishing: watch::Sender<bool>,
+}
+
+struct Shared {
+    store: Store,
+    settings: TelemetrySettings,
+    collector: Collector,
+    cursors: PathBuf,
+    /// The run at the top of those that are exported, and its topmost parent.
+    run: RunId,
+    trace: RunId,
+    finishing: watch::Receiver<bool>,
+    tasks: Mutex<JoinSet<()>>,
+    /// Sentences for the person, each once.
+    told: Mutex<BTreeSet<String>>,
+    /// Reason why the last request was not delivered, if it was not.
+    failing: Mutex<Option<String>>,
+    /// Time at which the request in progress was sent.
+    sending: Mutex<Option<Instant>>,
+    /// The last entries that were delivered.
+    delivered: Mutex<BTreeMap<RunId, u64>>,
+}
+
+impl LiveExport {
+    /// Starts exporting `run` from where the last process left off. `cursors` is a folder of its
+    /// own.
+    ///
+    /// # Errors
+    /// No client can be made for the collector.
+    pub fn start(
+        store: Store,
+        run: RunId,
+        settings: TelemetrySettings,
+        cursors: PathBuf,
+    ) -> Result<Self, CollectorError> {
+        let (finish, finishing) = watch::channel(false);
+        cursor::sweep(&cursors, &store);
+        let shared = Arc::new(Shared {
+            collector: Collector::new(&settings)?,
+            trace: lineage::topmost(&store, run),
+            run,
+            store,
+            settings,
+            cursors,
+            finishing,
+            tasks: Mutex::default(),
+            told: Mutex::default(),
+            failing: Mutex::default(),
+            sending: Mutex::default(),
+            delivered: Mutex::default(),
+        });
+        shared.follow(run);
+        Ok(Self {
+            shared,
+            finishing: finish,
+        })
+    }
+
+    /// Delivers what is on disk by now, within a short time, and returns what the person should
+    /// know, in sentences.
+    pub async fn finish(self) -> Vec<String> {
+        let shared = &self.shared;
+        let silent = lock(&shared.sending).is_some_and(|since| since.elapsed() > FLUSH_FAILING);
+        let failing = silent || lock(&shared.failing).is_some();
+        let _ = self.finishing.send(true);
+        let ended = poll_fn(|context| lock(&shared.tasks).poll_join_next(context));
+        let all_ended = async {
+            let mut ended = ended;
+            while (&mut ended).await.is_some() {}
+        };
+        let limit = if failing { FLUSH_FAILING } else { FLUSH };
+        let in_time = timeout(limit, all_ended).await.is_ok();
+        let mut told: Vec<String> = lock(&shared.told).iter().cloned().collect();
+        let end = shared.store.reader(&log_name(shared.run));
+        let end = end.and_then(|reader| reader.end()).unwrap_or(0);
+        let delivered = lock(&shared.delivered).get(&shared.run).copied();
+        let missing = end.saturating_sub(delivered.unwrap_or(0));
+        if missing > 0 || !in_time {
+            let why = lock(&shared.failing).clone();
+            let why = why.unwrap_or_else(|| "the collector did not answer in time".to_owned());
+            let run = shared.run.short();
+            told.push(format!(
+                "{missing} of {end} entries were not delivered: {why}; to send them: gyrus telemetry {run}"
+            ));
+        }
+        told
+    }
+}
+
+impl Drop for LiveExport {
+    fn drop(&mut self) {
+        lock(&self.shared.tasks).abort_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn follow(self: &Arc<Self>, run: RunId) {
+        let shared = self.clone();
+        lock(&self.tasks).spawn(async move {
+            if let Err(error) = shared.export(run).await {
+                shared.tell(format!("run {} is not exported: {error}", run.short()));
+            }
+        });
+    }
+
+    fn cursor(&self, run: RunId) -> Cursor {
+        Cursor::new(&self.cursors, run, &self.settings.destination())
+    }
+
+    fn tell(&self, what: String) {
+        lock(&self.told).insert(what);
+    }
+
+    /// Follows a run and delivers what its entries add, until this is to finish.
+    async fn export(self: &Arc<Self>, run: RunId) -> Result<(), gyrus_journal::Error> {
+        let (mut finishing, name) = (self.finishing.clone(), log_name(run));
+        tokio::select! {
+            created = self.store.created(&name) => created?,
+            // The parent was stopped before it could start the child.
+            () = finished(&mut finishing), if !self.store.exists(&name) => return Ok(()),
+        }
+        let reader = self.store.reader(&name)?;
+        let mut follower = reader.follow(1)?;
+        let mut export = RunExport::new(self.clone(), run);
+        // The number of the entry after which this is done.
+        let mut until = None;
+        loop {
+            let is_done = export.is_over || until.is_some_and(|until| export.last >= until);
+            if is_done || export.batch.is_full() {
+                let delivered = export.flush().await;
+                if is_done || !delivered {
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                biased;
+                () = finished(&mut finishing), if until.is_none() => until = Some(reader.end()?),
+                () = sleep_until(export.due), if !export.batch.is_empty() => {
+                    if !export.flush().await {
+                        return Ok(());
+                    }
+                }
+                entry = follower.next() => export.take(&entry?, &reader),
+            }
+            if export.last.is_multiple_of(TURN) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Sends requests until each was answered for good, or, once this is to finish, once. Returns
+    /// whether each was.
+    async fn deliver(&self, mut requests: Requests) -> bool {
+        let mut finishing = self.finishing.clone();
+        let mut backoff = Backoff::default();
+        loop {
+            let is_last = *finishing.borrow();
+            *lock(&self.sending) = Some(Instant::now());
+            let sent = self.collector.send(&mut requests).await;
+            *lock(&self.sending) = None;
+            for told in sent.told {
+                self.tell(told);
+            }
+            *lock(&self.failing) = sent.again;
+            if requests.is_empty() {
+                return true;
+            }
+            if is_last {
+                return false;
+            }
+            tokio::select! {
+                () = sleep(backoff.wait(sent.after)) => {}
+                _ = finished(&mut finishing) => {}
+            }
+        }
+    }
+}
+
+/// The export of one run.
+struct RunExport {
+    shared: Arc<Shared>,
+    run: RunId,
+    cursor: Cursor,
+    projection: TelemetryProjection,
+    batch: Batch,
+    /// The time at which the batch is sent although it is not full.
+    due: Instant,
+    /// The entry until which an earlier process delivered.
+    from: u64,
+    /// The entry that was read last.
+    last: u64,
+    /// Whether it is the last of the run.
+    is_over: bool,
+}
+
+impl RunExport {
+    fn new(shared: Arc<Shared>, run: RunId) -> Self {
+        let cursor = shared.cursor(run);
+        let from = cursor.read();
+        lock(&shared.delivered).insert(run, from);
+        Self {
+            run,
+            cursor,
+            projection: TelemetryProjection::new(run, shared.trace, shared.settings.options),
+            batch: Batch::default(),
+            due: Instant::now(),
+            from,
+            last: 0,
+            is_over: false,
+            shared,
+        }
+    }
+
+    fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) {
+        self.last = entry.seq;
+        let derived = self.projection.take(entry, reader);
+        self.is_over = derived.is_last;
+        if let Some(child) = derived.child {
+            self.shared.follow(child);
+        }
+        if self.last > self.from {
+            if self.batch.is_empty() {
+                self.due = Instant::now() + DELAY;
+            }
+            self.batch.add(derived);
+        } else if self.last == self.from && self.shared.settings.temporality == Temporality::Delta {
+            // They were delivered.
+            self.projection.metrics(Temporality::Delta);
+        }
+    }
+
+    /// Delivers the batch, and keeps how far that is. Returns whether it was delivered.
+    async fn flush(&mut self) -> bool {
+        let shared = &self.shared;
+        if self.batch.is_empty() {
+            return true;
+        }
+        let temporality = shared.settings.temporality;
+        let projection = &mut self.projection;
+        let (requests, _) =
+            self.batch
+                .requests(self.run, &shared.collector, projection, temporality);
+        if !shared.deliver(requests).await {
+            return false;
+        }
+        lock(&shared.delivered).insert(self.run, self.last);
+        if self.is_over && self.run == shared.run {
+            // Nobody goes on from here, nor from where its children are.
+            for run in lock(&shared.delivered).keys() {
+                shared.cursor(*run).remove();
+            }
+        } else if let Err(error) = self.cursor.write(self.last) {
+            shared.tell(format!("how far it was sent cannot be kept: {error}"));
+        }
+        true
+    }
+}
+
+/// Waits until the export is to finish.
+async fn finished(finishing: &mut watch::Receiver<bool>) {
+    // A sender that is gone finishes it too.
+    let _ = finishing.wait_for(|finish| *finish).await;
+}

@@ -1,0 +1,172 @@
+//! Tries the API as others use it: clients that generators make from `/openapi.json` start and
+//! follow a run, and schemathesis looks for answers that the document does not name.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::{programs::run_in, repository};
+
+const PYTHON: [&str; 2] = ["openapi-python-client==0.29.1", "schemathesis==4.32.5"];
+
+const JAVASCRIPT: [&str; 4] = [
+    "openapi-typescript@7",
+    "openapi-fetch@0.14",
+    "typescript@5",
+    "@types/node@22",
+];
+
+/// Random requests for each endpoint.
+const EXAMPLES: u32 = 60;
+
+/// Properties of answers that schemathesis checks.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_headers_conformance,response_schema_conformance,unsupported_method,\
+                      ignored_auth,use_after_free,missing_required_header";
+
+const TOKEN: &str = "a-secret-for-the-clients-0123456789";
+
+const SCRIPT: &str = "[[reply]]\ntext = \"It is done.\"\n";
+
+/// Installs what is missing below `target/clients`, and tries the API of a server of its own.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let root = repository::root()?;
+    let at = root.join("target/clients");
+    let packages = [&PYTHON[..], &JAVASCRIPT[..]].concat().join("\n");
+    let stamp = at.join("packages");
+    if fs::read_to_string(&stamp).ok().as_deref() != Some(&packages) {
+        install(&at)?;
+        fs::write(&stamp, packages)?;
+    }
+    let build = ["build", "--quiet", "--package", "gyrus"];
+    ensure!(
+        repository::cargo(&build)?.status()?.success(),
+        "gyrus cannot be built"
+    );
+    let server = Server::start(&root.join("target/debug/gyrus"), &at.join("server"))?;
+    let document = at.join("openapi.json");
+    let mut fetch = Command::new("curl");
+    fetch
+        .args(["--silent", "--fail", "--output"])
+        .arg(&document);
+    run_in(&at, fetch.arg(format!("{}/openapi.json", server.address)))?;
+    println!("a client of Python:");
+    python(&root, &at, &server)?;
+    println!("a client of TypeScript:");
+    typescript(&root, &at, &server)?;
+    let mut schemathesis = Command::new(at.join("venv/bin/schemathesis"));
+    schemathesis.args(["run", "openapi.json", "--url", &server.address]);
+    schemathesis.args(["--header", &format!("Authorization: Bearer {TOKEN}")]);
+    schemathesis.args(["--checks", CHECKS, "--rate-limit", "150/s"]);
+    schemathesis.args(["--max-examples", &EXAMPLES.to_string()]);
+    // A stream does not end, and an emergency stop would end the trial.
+    schemathesis.args(["--exclude-path-regex", "stream$|/events$|^/api/stop$"]);
+    run_in(&at, &mut schemathesis)
+}
+
+fn install(at: &Path) -> anyhow::Result<()> {
+    println!("installing generators of clients in {}", at.display());
+    fs::create_dir_all(at).with_context(|| format!("cannot make {}", at.display()))?;
+    run_in(at, Command::new("python3").args(["-m", "venv", "venv"]))?;
+    let mut pip = Command::new(at.join("venv/bin/pip"));
+    run_in(at, pip.args(["install", "--quiet"]).args(PYTHON))?;
+    fs::write(at.join("package.json"), "{\"private\": true}\n")?;
+    let mut packages = Command::new("npm");
+    packages.args(["install", "--silent", "--no-audit", "--no-fund"]);
+    run_in(at, packages.args(JAVASCRIPT))
+}
+
+fn python(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
+    let mut generate = Command::new(at.join("venv/bin/openapi-python-client"));
+    generate.args(["generate", "--path", "openapi.json", "--meta", "none"]);
+    generate.args(["--output-path", "client", "--overwrite"]);
+    // What it says of formatters that are not installed is of no use here.
+    run_in(at, generate.stdout(Stdio::null()))?;
+    let mut follow = Command::new(at.join("venv/bin/python"));
+    follow.arg(root.join("tests/clients/follow.py"));
+    run_in(at, server.told(&mut follow).env("PYTHONPATH", at))
+}
+
+fn typescript(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
+    let programs = at.join("node_modules/.bin");
+    let mut generate = Command::new(programs.join("openapi-typescript"));
+    generate.args(["openapi.json", "--output", "schema.d.ts"]);
+    // What has a default need not be sent.
+    generate.arg("--default-non-nullable=false");
+    run_in(at, generate.stdout(Stdio::null()))?;
+    fs::copy(root.join("tests/clients/follow.ts"), at.join("follow.ts"))?;
+    let mut compile = Command::new(programs.join("tsc"));
+    compile.args(["--strict", "--skipLibCheck", "--target", "es2022"]);
+    compile.args(["--module", "commonjs", "follow.ts"]);
+    run_in(at, &mut compile)?;
+    let mut follow = Command::new("node");
+    run_in(at, server.told(follow.arg("follow.js")))
+}
+
+/// A server that ends with this value.
+struct Server {
+    child: Child,
+    address: String,
+    workdir: PathBuf,
+}
+
+impl Server {
+    fn start(gyrus: &Path, at: &Path) -> anyhow::Result<Self> {
+        if at.exists() {
+            fs::remove_dir_all(at)?;
+        }
+        let workdir = at.join("work");
+        for folder in ["home/agents", "person", "work"] {
+            fs::create_dir_all(at.join(folder))?;
+        }
+        let agent = format!("---\nworkdir: {}\n---\nWatch.\n", workdir.display());
+        fs::write(at.join("home/agents/watcher.md"), agent)?;
+        let script = at.join("script.toml");
+        fs::write(&script, SCRIPT)?;
+        let mut child = Command::new(gyrus)
+            .args(["serve", "--port", "0", "--token", TOKEN])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", at.join("person"))
+            .env("GYRUS_HOME", at.join("home"))
+            .env("GYRUS_MODEL", format!("script:{}", script.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("the server cannot be started")?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("the server has no output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        let Some((address, _)) = line.split_once("/#") else {
+            child.kill()?;
+            child.wait()?;
+            bail!("the server did not start");
+        };
+        Ok(Self {
+            child,
+            address: address.to_owned(),
+            workdir,
+        })
+    }
+
+    /// Adds where the server is and who asks.
+    fn told<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .arg(&self.address)
+            .arg(&self.workdir)
+            .env("GYRUS_TOKEN", TOKEN)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
