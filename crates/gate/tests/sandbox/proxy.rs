@@ -16,12 +16,14 @@ use super::{
 };
 
 /// Sends what its arguments say to the proxy and prints what comes back. A peer that closes with
-/// something unread resets the connection, of which `cat` would tell.
+/// something unread resets the connection, of which `cat` would tell. `printf` writes line by line,
+/// so a peer that has heard enough may be gone before the last line.
 const ASK: &str = r#"
+trap '' PIPE
 ask() {
   local proxy=${HTTP_PROXY#http://}
   exec 3<>/dev/tcp/${proxy%:*}/${proxy#*:}
-  printf "$1" >&3
+  printf "$1" >&3 2>/dev/null
   cat <&3 2>/dev/null | tr -d '\r' | tr '\n' '|'
   exec 3>&-
   echo
