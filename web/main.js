@@ -5,11 +5,13 @@ import { follow } from "./positions.js";
 import { update } from "./update.js";
 import { announce } from "./announce.js";
 import { listen } from "./keys.js";
+import { watchScreen } from "./live.js";
 
 const isIn = !document.querySelector("[data-enter]");
 const isEntering = enter(isIn);
 if (isIn && !isEntering) {
   listen();
+  watchScreen();
   follow((positions) => {
     update(positions);
     announce(positions);

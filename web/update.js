@@ -21,7 +21,8 @@ export function update({ isLive, changed }) {
   }
   const isBack = isLive && !isConnected;
   isConnected = isLive;
-  const run = rows()?.dataset.run;
+  const shown = document.querySelector("[data-run]");
+  const run = shown instanceof HTMLElement ? shown.dataset.run : undefined;
   // A child's questions are counted at its root: they change its position.
   if (isBack || changed.some((one) => !run || one.run === run)) void refresh();
 }

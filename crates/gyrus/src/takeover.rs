@@ -1,6 +1,6 @@
-//! The socket at which `gyrus take` reaches the process that drives a run, which alone has its
-//! browser. It lies in gyrus's own folder, where no command of a run comes. It carries a line of
-//! JSON each way, and whoever closes it has given the browser back.
+//! The socket at which `gyrus take` and a server reach the process that drives a run, which alone
+//! has its browser. It lies in gyrus's own folder, where no command of a run comes. It carries a
+//! line of JSON each way. Whoever took the browser over and closes it has given the browser back.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -34,16 +34,26 @@ use tokio::{
 
 use crate::failure::Failure;
 
+/// Maximum size of a picture and the line before it, in bytes.
+const MAX_PICTURE: u64 = 32 << 20;
+
+/// Nobody else sees what a person does there.
+const A_PERSON_HAS_IT: &str = "a person has it";
+
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
 
-/// The person who asks for the browser.
+/// The request of a visitor.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Wanted {
-    pub(crate) by: Principal,
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// The browser itself.
+    TakeOver { by: Principal },
+    /// A picture of its page.
+    Picture,
 }
 
-/// Message to the one who asked.
+/// Message to the visitor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
@@ -51,6 +61,8 @@ pub(crate) enum Told {
     At(String),
     /// It is the run's again, after these words.
     GivenBack { words: Option<String> },
+    /// Its page; the picture follows, a PNG of this many bytes.
+    Picture { bytes: usize },
     /// It cannot be had, or was lost.
     No { why: String },
 }
@@ -133,6 +145,33 @@ pub(crate) async fn knock(home: &Home, run: RunId) -> io::Result<UnixStream> {
     UnixStream::connect(path).await
 }
 
+/// Asks a run for a picture of its browser's page, as PNG.
+///
+/// # Errors
+/// It has no browser, or shows nothing at this moment.
+pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure> {
+    let none = || Failure::failed(format!("run {} has no browser to look at", run.short()));
+    let stream = knock(home, run).await.map_err(|_| none())?;
+    let (reader, mut writer) = stream.into_split();
+    writer.write_all(line(&Wanted::Picture).as_bytes()).await?;
+    let mut reader = BufReader::new(reader.take(MAX_PICTURE));
+    let mut told = String::new();
+    reader.read_line(&mut told).await?;
+    match serde_json::from_str(&told) {
+        Ok(Told::Picture { bytes }) => {
+            let mut picture = Vec::new();
+            reader.read_to_end(&mut picture).await?;
+            if picture.len() == bytes {
+                Ok(picture)
+            } else {
+                Err(none())
+            }
+        }
+        Ok(Told::No { why }) => Err(Failure::failed(why)),
+        _ => Err(none()),
+    }
+}
+
 impl Door {
     /// Opens it, for as long as this lives.
     pub(crate) fn open(home: &Home, behind: Behind) -> io::Result<Self> {
@@ -170,19 +209,35 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
     let no = |why: &str| Told::No {
         why: why.to_owned(),
     };
-    let told = match (read, serde_json::from_str(&asked), turn.try_lock()) {
+    let mut picture = Vec::new();
+    let told = match (read, serde_json::from_str(&asked)) {
         _ if pid.is_none_or(keeper::is_below_a_keeper) => {
             no("a command of a run cannot take a browser over")
         }
-        (Ok(_), Ok(wanted), Ok(_turn)) => hand_out(behind, &wanted, &mut reader, &writer).await,
-        (_, _, Err(_)) => no("somebody has it already"),
+        (Ok(_), Ok(Wanted::TakeOver { by })) => match turn.try_lock() {
+            Ok(_turn) => hand_out(behind, by, &mut reader, &writer).await,
+            Err(_) => no("somebody has it already"),
+        },
+        (Ok(_), Ok(Wanted::Picture)) if turn.try_lock().is_err() => no(A_PERSON_HAS_IT),
+        (Ok(_), Ok(Wanted::Picture)) => match (behind.browser.watch().await, turn.try_lock()) {
+            (_, Err(_)) => no(A_PERSON_HAS_IT),
+            (Some(taken), Ok(_)) => {
+                picture = taken.bytes;
+                Told::Picture {
+                    bytes: picture.len(),
+                }
+            }
+            (None, Ok(_)) => no("its page gives no picture at this moment"),
+        },
         _ => no("its gyrus speaks otherwise; is it another version?"),
     };
     // Whoever left does not wait for it.
-    let _ = writer.write_all(line(&told).as_bytes()).await;
+    if writer.write_all(line(&told).as_bytes()).await.is_ok() {
+        let _ = writer.write_all(&picture).await;
+    }
 }
 
-fn line(told: &Told) -> String {
+fn line(told: &impl Serialize) -> String {
     let text = serde_json::to_string(told).unwrap_or_default();
     format!("{text}\n")
 }
@@ -192,13 +247,13 @@ type Lines = BufReader<tokio::io::Take<tokio::net::unix::OwnedReadHalf>>;
 /// Hands the browser out until it is given back; what to say then.
 async fn hand_out(
     behind: &Behind,
-    wanted: &Wanted,
+    by: Principal,
     reader: &mut Lines,
     writer: &OwnedWriteHalf,
 ) -> Told {
     let no = |why: String| Told::No { why };
     let takeover = tokio::select! {
-        begun = behind.takeovers.begin(wanted.by.clone()) => match begun {
+        begun = behind.takeovers.begin(by.clone()) => match begun {
             Ok(Some(takeover)) => takeover,
             Ok(None) => return no("the run is over".to_owned()),
             Err(error) => return no(error.to_string()),
@@ -220,7 +275,7 @@ async fn hand_out(
         () = let_go(reader) => (Told::GivenBack { words: None }, None),
     };
     let said = match &told {
-        Told::GivenBack { .. } => say(behind, &wanted.by, words.as_deref()),
+        Told::GivenBack { .. } => say(behind, &by, words.as_deref()),
         _ => Ok(()),
     };
     match (takeover.end(words.as_deref()).await, said) {

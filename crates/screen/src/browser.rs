@@ -185,6 +185,11 @@ impl Browser {
         Ok(session)
     }
 
+    /// Returns the session, unless there is none or it is just being opened.
+    pub(crate) fn open_session(&self) -> Option<Arc<Session>> {
+        self.open.try_lock().ok()?.clone()
+    }
+
     fn left(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,7 +8,7 @@
 //! `profile` (the process), `state` (the known state), `browser` (the session), `attached` (one in
 //! a person's browser), `view` (a look), `page` (scripts inside it), `settle` (rest), `input`
 //! (mouse and keys), `verdict` (effects), `navigate`, `tools` (a run's calls), `takeover` (a person
-//! at the screen).
+//! at the screen), `watch` (a person who only sees it).
 
 mod cdp;
 mod socket;
@@ -27,6 +27,7 @@ mod verdict;
 mod navigate;
 mod tools;
 mod takeover;
+mod watch;
 
 pub use browser::{Browser, ProfileChoice, Recognises};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};

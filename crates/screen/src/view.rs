@@ -11,7 +11,7 @@ mod remote;
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    Bounds, Element, ElementState, Look, Rest, ScreenError, Scroll, Seen, Tab, View,
+    Bounds, Element, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab, View,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -119,6 +119,12 @@ impl Session {
             view,
             frame: frame.map(|frame| frame.picture),
         })
+    }
+
+    /// Returns the picture of a tab.
+    pub(crate) async fn picture_of(&self, tab: &TabState) -> Option<Picture> {
+        let (_, shot) = self.read_and_capture(tab).await;
+        Some(shot?.picture)
     }
 
     async fn read_or_nothing(&self, tab: &TabState, how: &str) -> Reading {

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use gyrus_contract::RunId;
+use gyrus_contract::{Boxed, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     approvals::{ApprovalAnswer, OpenQuestion},
@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use crate::{
     error::ApiError,
     heads::{FoundRuns, Heads},
+    leases::Leases,
     overview::Overviews,
     tokens::AccessTokens,
 };
@@ -76,6 +77,12 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// It cannot be started, or is none of those that may be started so.
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError>;
+
+    /// Returns a picture of the page in a run's browser at this moment, as PNG.
+    ///
+    /// # Errors
+    /// The run has no browser, or it shows nothing at this moment.
+    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, ApiError>>;
 }
 
 /// Settings of a server.
@@ -116,6 +123,7 @@ pub struct App {
     pub(crate) program: Arc<dyn Program>,
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
+    pub(crate) leases: Leases,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     /// The OpenAPI document, once the router is made.
@@ -140,6 +148,7 @@ impl App {
         Arc::new(Self {
             heads: Heads::follow(&store, found),
             overviews: Overviews::default(),
+            leases: Leases::default(),
             store,
             gateway,
             agents: triggers.agents().clone(),

@@ -45,7 +45,8 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(crate) fn not_found(error: impl Into<String>) -> Self {
+    /// Returns an error: there is nothing of this name.
+    pub fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 

@@ -144,6 +144,18 @@ impl Heads {
             .map(|(_, head)| head.clone())
     }
 
+    /// Tells the position of a run once more: something about it changed that its journal does not
+    /// have.
+    pub(crate) fn tell_again(&self, run: RunId) {
+        let mut heads = self.shared.heads();
+        if let Some(head) = heads.by_run.get(&run).map(|(_, head)| head.clone()) {
+            self.shared.version.send_modify(|version| {
+                *version += 1;
+                heads.set(*version, head);
+            });
+        }
+    }
+
     /// Returns the runs that are not over.
     pub(crate) fn live(&self) -> Vec<RunId> {
         let heads = self.shared.heads();

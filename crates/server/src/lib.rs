@@ -18,6 +18,7 @@ mod error;
 mod extract;
 mod guard;
 mod heads;
+mod leases;
 mod openapi;
 mod overview;
 mod pages;

@@ -105,7 +105,9 @@ async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failu
     } else {
         let mut page = Ok(None);
         opened
-            .take_over(None, |address| page = Page::open(home, address).map(Some))
+            .take_over(None, |address| {
+                page = Page::open(home, address, has_display()).map(Some)
+            })
             .await
             .map_err(failed)?;
         page?;

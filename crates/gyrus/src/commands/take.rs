@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use gyrus::runtime::Home;
-use gyrus_contract::RunId;
+use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{StandingRun, log_name};
 use gyrus_process::Programs;
@@ -42,6 +42,9 @@ const SOON: Duration = Duration::from_secs(1);
 pub(crate) struct Take {
     /// The run: `last`, its id, or the start or end of it (default: the one at work in this folder)
     run: Option<String>,
+    /// Only print the page's address, for this person at a dashboard
+    #[arg(long = "for", value_name = "PERSON", hide = true)]
+    at_dashboard: Option<String>,
 }
 
 impl Take {
@@ -57,9 +60,18 @@ impl Take {
             return Err(Failure::usage(format!("run {name} is not at work"))
                 .hint(format!("let it go on first: gyrus resume {name}")));
         }
-        let by = terminal::person(gyrus.environment.user.as_deref(), "page");
+        let taking = match self.at_dashboard {
+            Some(person) => Taking {
+                by: terminal::person(Some(&person), "dashboard"),
+                opens: false,
+            },
+            None => Taking {
+                by: terminal::person(gyrus.environment.user.as_deref(), "page"),
+                opens: has_display(),
+            },
+        };
         let runtime = drive::runtime()?;
-        let taken = runtime.block_on(take(&home, run, &Wanted { by }));
+        let taken = runtime.block_on(take(&home, run, taking));
         runtime.shutdown_background();
         taken?;
         put(&format!("run {name} has its browser again\n"))?;
@@ -75,7 +87,14 @@ fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
     Ok(run)
 }
 
-async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
+/// The person who takes a browser over.
+struct Taking {
+    by: Principal,
+    /// Whether the page is opened here, and not only told.
+    opens: bool,
+}
+
+async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(), Failure> {
     let name = run.short();
     let stream = takeover::knock(home, run).await.map_err(|error| {
         Failure::failed(format!("run {name} has no browser to take over"))
@@ -83,7 +102,7 @@ async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
             .hint("it has one if it was started with --screen browser or --url")
     })?;
     let (reader, mut writer) = stream.into_split();
-    let text = serde_json::to_string(wanted)
+    let text = serde_json::to_string(&Wanted::TakeOver { by })
         .map_err(|error| Failure::failed("the request is not JSON").because(&error))?;
     writer.write_all(format!("{text}\n").as_bytes()).await?;
     let mut lines = BufReader::new(reader).lines();
@@ -99,14 +118,14 @@ async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
         };
         let told = next.and_then(|line| serde_json::from_str(&line).ok());
         match told {
-            Some(Told::At(address)) => page = Some(Page::open(home, &address)?),
+            Some(Told::At(address)) => page = Some(Page::open(home, &address, opens)?),
             Some(Told::GivenBack { .. }) => return Ok(()),
             Some(Told::No { why }) => {
                 return Err(Failure::failed(format!(
                     "the browser of run {name} is not yours: {why}"
                 )));
             }
-            None => {
+            Some(Told::Picture { .. }) | None => {
                 return Err(
                     Failure::failed(format!("the process of run {name} has gone"))
                         .hint(format!("to go on with it: gyrus resume {name}")),
@@ -131,11 +150,11 @@ impl Drop for Page {
 }
 
 impl Page {
-    /// Says where it is, and opens it where there is a desktop.
-    pub(super) fn open(home: &Home, address: &str) -> Result<Self, Failure> {
+    /// Says where it is, and opens it if wanted.
+    pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
         put("open this page; the browser is yours until you give it back there, or end this\n")?;
-        let way = if has_display() {
+        let way = if opens {
             way_to(home, address).ok()
         } else {
             None

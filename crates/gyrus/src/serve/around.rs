@@ -1,8 +1,9 @@
 //! The program around the server: it checks requests and carries out command lines.
 
-use std::{io, process::Stdio, sync::Arc};
+use std::{io, process::Stdio, sync::Arc, time::Duration};
 
 use gyrus::runtime;
+use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::RunRequest;
@@ -12,16 +13,20 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::Child,
     sync::mpsc,
+    time::timeout,
 };
 
 use super::{words, workers::Processes};
-use crate::{Gyrus, commands, failure::Failure};
+use crate::{Gyrus, commands, failure::Failure, takeover};
 
 /// Number of pieces of output that wait to be read.
 const PIECES: usize = 64;
 
 /// Maximum size of a piece in bytes.
 const PIECE: usize = 16 << 10;
+
+/// Time within which a page gives its picture. One that is busy gives none.
+const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Commands that only make sense where they are typed.
 const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
@@ -86,6 +91,16 @@ impl Program for Around {
         let (sender, pieces) = mpsc::channel(PIECES);
         tokio::spawn(carry_out(child, stdin, sender));
         Ok(pieces)
+    }
+
+    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, ApiError>> {
+        Box::pin(async move {
+            let nothing = |failure: Failure| ApiError::not_found(failure.message);
+            let home = self.gyrus.home().map_err(nothing)?;
+            let taken = timeout(PICTURE_WITHIN, takeover::picture(&home, run)).await;
+            let late = |_| ApiError::not_found("its page gave no picture in time");
+            taken.map_err(late)?.map_err(nothing)
+        })
     }
 }
 

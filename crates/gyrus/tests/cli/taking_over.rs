@@ -20,10 +20,10 @@ use crate::{
 };
 
 /// Text that the person types, and nobody but the site may ever see.
-const SECRET: &str = "correct-horse-battery";
+pub(crate) const SECRET: &str = "correct-horse-battery";
 
 /// Asks for a person, and finishes when the site knows who it is and the person has said so.
-const ASKS: &str = r#"
+pub(crate) const ASKS: &str = r#"
 [[reply]]
 when = "Who are you"
 text = '''{"note": "a login", "actions": [{"do": "hand_over", "reason": "log in, please"}]}'''
@@ -53,12 +53,12 @@ const LOGIN: &str = r#"<!doctype html><title>Who are you?</title><h1>Who are you
 <button style="top: 300px">Log in</button>
 </form>"#;
 
-const NAME: (f64, f64) = (350.0, 120.0);
-const PASSWORD: (f64, f64) = (350.0, 220.0);
-const SEND: (f64, f64) = (250.0, 320.0);
+pub(crate) const NAME: (f64, f64) = (350.0, 120.0);
+pub(crate) const PASSWORD: (f64, f64) = (350.0, 220.0);
+pub(crate) const SEND: (f64, f64) = (250.0, 320.0);
 
 /// Lets in who knows the password.
-fn site() -> String {
+pub(crate) fn site() -> String {
     let wanted = format!("who=Ada&word={SECRET}");
     http::serve(move |asked| {
         if asked.text() == wanted {
@@ -229,7 +229,7 @@ impl Person {
 }
 
 /// Nothing below a folder holds these bytes.
-fn is_nowhere(folder: &Path, bytes: &[u8]) {
+pub(crate) fn is_nowhere(folder: &Path, bytes: &[u8]) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod questions;
 pub(crate) mod runs;
 mod server;
+pub(crate) mod takeover;
 mod triggers;
 
 pub use self::agents::{AgentView, agents_on_disk};
@@ -20,6 +21,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(events::endpoints());
     all.extend(commands::endpoints());
     all.extend(control::endpoints());
+    all.extend(takeover::endpoints());
     all.extend(questions::endpoints());
     all.extend(server::endpoints());
     all

@@ -25,6 +25,7 @@ macro_rules! web {
 /// The files of `web/`, with their media types.
 const FILES: &[(&str, &str, &[u8])] = &web![
     "dashboard.css": STYLE,
+    "live.css": STYLE,
     "icon.svg": "image/svg+xml",
     "main.js": SCRIPT,
     "enter.js": SCRIPT,
@@ -33,6 +34,7 @@ const FILES: &[(&str, &str, &[u8])] = &web![
     "update.js": SCRIPT,
     "announce.js": SCRIPT,
     "keys.js": SCRIPT,
+    "live.js": SCRIPT,
 ];
 
 fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static [u8])> {

@@ -96,6 +96,7 @@ fn head(title: &str) -> Markup {
             link rel="icon" href=(assets::path("icon.svg"));
             link rel="stylesheet" href=(assets::path("page.css"));
             link rel="stylesheet" href=(assets::path("dashboard.css"));
+            link rel="stylesheet" href=(assets::path("live.css"));
             script type="module" src=(assets::path("main.js")) {}
         }
     }

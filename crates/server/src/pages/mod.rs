@@ -1,11 +1,12 @@
 //! The dashboard: pages over the same functions as the API. They are links and forms, and work
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
-//! Reading order: `frame` (what every page has), `runs`, `run`, `waiting`, `assets`.
+//! Reading order: `frame` (what every page has), `runs`, `run`, `live`, `waiting`, `assets`.
 
 mod assets;
 mod forms;
 mod frame;
+mod live;
 mod run;
 mod runs;
 mod waiting;
@@ -37,6 +38,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/waiting", get(waiting::all)),
         reads("/runs/{run}", get(run::show)),
         reads("/runs/{run}/rows", get(run::rows)),
+        reads("/runs/{run}/live", get(live::show)),
+        decides("/runs/{run}/take", post(live::take)),
+        decides("/runs/{run}/give-back", post(live::give_back)),
         acts("/runs", post(runs::start)),
         acts("/runs/{run}/steer", post(run::steer)),
         acts("/runs/{run}/pause", post(run::pause)),

@@ -158,12 +158,13 @@ fn controls(run: &RunOverview) -> Markup {
                 },
                 RunWord::Over => {},
             }
+            a.live-link href={ "/runs/" (run.run) "/live" } { "Live" }
             a href={ "/api/runs/" (run.run) "/page" } { "Save as one file" }
         }
     }
 }
 
-fn steering(run: &RunOverview) -> Markup {
+pub(super) fn steering(run: &RunOverview) -> Markup {
     html! {
         section #steering {
             @if run.state != RunWord::Over {
@@ -178,7 +179,7 @@ fn steering(run: &RunOverview) -> Markup {
     }
 }
 
-fn questions(app: &App, run: RunId) -> Markup {
+pub(super) fn questions(app: &App, run: RunId) -> Markup {
     let open = approvals::open(&app.store, run).unwrap_or_default();
     html! { @for question in &open { (waiting::card(app, question, run, &format!("/runs/{run}"))) } }
 }

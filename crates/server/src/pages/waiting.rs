@@ -63,6 +63,7 @@ pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) 
                 span.mark aria-hidden="true" { "◆" }
                 b { @if card.question { "asks for words" } @else { "asks for approval" } }
                 a href={ "/runs/" (shown_at) } { "run " (open.run.short()) ", question " (open.id) }
+                a href={ "/runs/" (shown_at) "/live" } { "live" }
                 (age(open.valid.from_ms))
                 span { "an answer counts for " (duration(open.valid.left_ms(now_ms()))) }
             }

@@ -21,6 +21,7 @@ mod step;
 mod item;
 mod timeline;
 mod rows;
+mod present;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +46,7 @@ use self::{
 pub use self::{
     moment::{date_and_time, duration},
     picture::Pictures,
+    present::{Present, ScreenHolder, Target, present},
     rows::{Rows, Stretch, rows, visible_html, whole_text},
 };
 pub use crate::console::card::whose;

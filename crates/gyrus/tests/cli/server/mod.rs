@@ -6,6 +6,7 @@ mod agents;
 mod guard;
 mod hooks;
 mod killed;
+mod live;
 mod runs;
 mod triggers;
 
@@ -111,6 +112,19 @@ impl<'w> Server<'w> {
              content-length: {length}\r\n{head}\r\n{body}"
         );
         self.raw(request.as_bytes())
+    }
+
+    /// Returns the answer to a GET as it came.
+    pub(crate) fn connect_and_read(&self, path: &str) -> Vec<u8> {
+        let mut stream = self.connect();
+        let host = &self.host;
+        let head = bearer(TOKEN);
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{head}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

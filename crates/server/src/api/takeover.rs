@@ -1,0 +1,164 @@
+//! The browsers of runs: what they show now, and taking them over.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{
+        StatusCode,
+        header::{CACHE_CONTROL, CONTENT_TYPE},
+    },
+    response::{IntoResponse, Response},
+    routing::{delete, get, post},
+};
+use gyrus_contract::RunId;
+use gyrus_kernel::now_ms;
+use tokio::{sync::watch, time::timeout};
+
+use crate::{
+    app::{App, CommandPiece, CommandPieces},
+    endpoint::{Endpoint, Form, decides, reads},
+    error::ApiError,
+    extract::RunPath,
+    leases::Lease,
+    tokens::Identity,
+};
+
+/// Time for which whoever asks waits for the browser. The run may have to finish a long command
+/// first; the lease goes on waiting.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// Returns the endpoints of this module.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let lease = "The lease. Its address is there once the run has finished what is in progress.";
+    vec![
+        reads("/api/runs/{run}/screen", get(screen))
+            .named(
+                "seeScreen",
+                "Return a picture of the page in a run's browser now",
+            )
+            .answer(
+                200,
+                "The picture, with secrets covered.",
+                Form::Other("image/png"),
+            ),
+        decides("/api/runs/{run}/takeover", post(take_over))
+            .named("takeOver", "Take a run's browser over")
+            .json::<Lease>(200, lease),
+        reads("/api/runs/{run}/takeover", get(taken_over))
+            .named("showTakeover", "Show who has a run's browser")
+            .json::<Option<Lease>>(200, "The lease, if a dashboard or a program has one."),
+        decides("/api/runs/{run}/takeover", delete(give_back))
+            .deleting()
+            .named("giveBack", "Give a run its browser back")
+            .answer(204, "The run goes on.", Form::Empty),
+    ]
+}
+
+async fn screen(State(app): State<Arc<App>>, RunPath(run): RunPath) -> Result<Response, ApiError> {
+    let picture = app.program.picture(run).await?;
+    let headers = [(CONTENT_TYPE, "image/png"), (CACHE_CONTROL, "no-store")];
+    Ok((headers, picture).into_response())
+}
+
+pub(crate) async fn take_over(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+) -> Result<Json<Lease>, ApiError> {
+    let lease = Lease {
+        by: identity.principal,
+        since_ms: now_ms(),
+        address: None,
+    };
+    let begun = app.leases.begin(run, &lease);
+    let held = begun.map_err(|Lease { by, .. }| {
+        let error = format!("{} ({}) has the browser already", by.id, by.surface);
+        ApiError::conflict(error)
+    })?;
+    let person = format!("--for={}", lease.by.id);
+    let arguments = vec!["take".to_owned(), run.to_string(), person];
+    let pieces = app.program.command(arguments, Vec::new());
+    let pieces = pieces.inspect_err(|_| app.leases.is_over(run, &lease))?;
+    let (told, mut hears) = watch::channel(None);
+    tokio::spawn(hold(
+        Arc::clone(&app),
+        run,
+        lease.clone(),
+        pieces,
+        held,
+        told,
+    ));
+    let Ok(decided) = timeout(ANSWER_WITHIN, hears.wait_for(Option::is_some)).await else {
+        return Ok(Json(lease));
+    };
+    match decided.ok().and_then(|decided| decided.clone()) {
+        Some(Ok(address)) => Ok(Json(Lease {
+            address: Some(address),
+            ..lease
+        })),
+        Some(Err(error)) => Err(ApiError::conflict(error)),
+        None => Err(ApiError::conflict("the browser was given back already")),
+    }
+}
+
+/// The address, or the reason why there is none.
+type Decided = Option<Result<String, String>>;
+
+/// Holds a browser by the command that took it over, until the command ends or the lease does.
+async fn hold(
+    app: Arc<App>,
+    run: RunId,
+    lease: Lease,
+    mut pieces: CommandPieces,
+    mut held: watch::Receiver<()>,
+    told: watch::Sender<Decided>,
+) {
+    let (mut printed, mut said) = (String::new(), String::new());
+    loop {
+        let piece = tokio::select! {
+            piece = pieces.recv() => piece,
+            // Dropping the pieces ends the command, which gives the browser back.
+            _ = held.changed() => break,
+        };
+        match piece {
+            Some(CommandPiece::Stdout(text)) => printed.push_str(&text),
+            Some(CommandPiece::Stderr(text)) => said.push_str(&text),
+            Some(CommandPiece::Ended(_)) | None => break,
+        }
+        let is_told = told.borrow().is_some();
+        if !is_told && let Some((address, _)) = printed.split_once('\n') {
+            app.leases.hand_out(run, &lease, address.to_owned());
+            told.send_replace(Some(Ok(address.to_owned())));
+            app.heads.tell_again(run);
+        }
+    }
+    app.leases.is_over(run, &lease);
+    let failed = said.lines().find_map(|line| line.strip_prefix("error: "));
+    if let Some(failed) = failed
+        && told.borrow().is_none()
+    {
+        told.send_replace(Some(Err(failed.to_owned())));
+    }
+    app.heads.tell_again(run);
+}
+
+async fn taken_over(
+    State(app): State<Arc<App>>,
+    Extension(identity): Extension<Identity>,
+    RunPath(run): RunPath,
+) -> Json<Option<Lease>> {
+    Json(app.leases.of(run).map(|lease| lease.seen_by(&identity)))
+}
+
+pub(crate) async fn give_back(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<StatusCode, ApiError> {
+    if app.leases.end(run) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let error = format!("nobody took the browser of run {} over here", run.short());
+    Err(ApiError::conflict(error))
+}

@@ -1,0 +1,101 @@
+//! Browsers of runs that people at dashboards have taken over. A lease lives as long as the command
+//! `gyrus take` that holds it; whoever lets it go has given the browser back.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use gyrus_contract::{Principal, RunId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::tokens::{Identity, TokenScope};
+
+/// A browser that somebody took over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Lease {
+    /// The person who took it over, and their surface.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub(crate) by: Principal,
+    /// The time at which they asked for it, in UTC milliseconds.
+    pub(crate) since_ms: i64,
+    /// The page that has the browser, for the holder alone; without it, the run still finishes what
+    /// is in progress. It lets one browser in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<String>,
+}
+
+impl Lease {
+    /// Returns what somebody may know of it.
+    pub(crate) fn seen_by(mut self, who: &Identity) -> Self {
+        if self.by != who.principal || !who.may(TokenScope::Approve) {
+            self.address = None;
+        }
+        self
+    }
+}
+
+struct Held {
+    lease: Lease,
+    /// Dropped to give the browser back.
+    _hold: watch::Sender<()>,
+}
+
+impl Held {
+    fn is(&self, lease: &Lease) -> bool {
+        self.lease.since_ms == lease.since_ms && self.lease.by == lease.by
+    }
+}
+
+/// The leases of a server.
+#[derive(Default)]
+pub(crate) struct Leases(Mutex<BTreeMap<RunId, Held>>);
+
+impl Leases {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<RunId, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the lease of a run.
+    pub(crate) fn of(&self, run: RunId) -> Option<Lease> {
+        self.held().get(&run).map(|held| held.lease.clone())
+    }
+
+    /// Begins a lease; returns what ends with it. Of several on one run the first counts.
+    ///
+    /// # Errors
+    /// Somebody has the browser already.
+    pub(crate) fn begin(&self, run: RunId, lease: &Lease) -> Result<watch::Receiver<()>, Lease> {
+        let mut held = self.held();
+        if let Some(other) = held.get(&run) {
+            return Err(other.lease.clone());
+        }
+        let (hold, receiver) = watch::channel(());
+        let lease = lease.clone();
+        held.insert(run, Held { lease, _hold: hold });
+        Ok(receiver)
+    }
+
+    /// The browser of this lease is handed out at an address.
+    pub(crate) fn hand_out(&self, run: RunId, lease: &Lease, address: String) {
+        let mut held = self.held();
+        if let Some(held) = held.get_mut(&run).filter(|held| held.is(lease)) {
+            held.lease.address = Some(address);
+        }
+    }
+
+    /// This lease is over, if it is not already.
+    pub(crate) fn is_over(&self, run: RunId, lease: &Lease) {
+        let mut held = self.held();
+        if held.get(&run).is_some_and(|held| held.is(lease)) {
+            held.remove(&run);
+        }
+    }
+
+    /// Gives a browser back; returns whether somebody had it.
+    pub(crate) fn end(&self, run: RunId) -> bool {
+        self.held().remove(&run).is_some()
+    }
+}

@@ -1,0 +1,230 @@
+//! The present of a run, as far as its last entries tell it.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Bounds, EffectId, ElementId, Image, Principal, RunId, View};
+use gyrus_journal::Reader;
+use gyrus_kernel::{Entry, Inline};
+use maud::Markup;
+
+use super::{
+    item::{Context, Drawing},
+    moment::Start,
+    picture::Pictures,
+    step::Item,
+};
+use crate::projection::{Happening, HappeningPart, Projection, Subject, TextForm, stored};
+
+/// Number of last entries that are read.
+const ENTRIES: u64 = 400;
+
+/// Number of last messages of people that are shown.
+const MESSAGES: usize = 3;
+
+/// The person who has a run's browser.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScreenHolder {
+    /// The person.
+    pub by: Principal,
+    /// The time at which they got it, in UTC milliseconds.
+    pub since_ms: i64,
+}
+
+/// The present of a run.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// The call that is in progress, or waits.
+    pub doing: Option<Markup>,
+    /// The last thought of the model.
+    pub thought: Option<Markup>,
+    /// The plan in force.
+    pub plan: Option<Markup>,
+    /// The last messages of people that the run received, the newest last.
+    pub received: Vec<Markup>,
+    /// The title and address of the page that it looked at last.
+    pub place: Option<String>,
+    /// The last picture that it kept.
+    pub picture: Option<Image>,
+    /// The element that the call in progress touches.
+    pub target: Option<Target>,
+    /// The person who has its browser.
+    pub holder: Option<ScreenHolder>,
+}
+
+/// An element of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Its place, in pixels of the view.
+    pub bounds: Bounds,
+    /// The width of the view.
+    pub width: u32,
+    /// The height of the view.
+    pub height: u32,
+}
+
+/// Reads the present of a run from its last entries, up to the entry `end`.
+///
+/// # Errors
+/// The journal cannot be opened.
+pub fn present(reader: &Reader, run: RunId, end: u64) -> Result<Present, gyrus_journal::Error> {
+    let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
+    let mut seen = Seen::default();
+    let mut projection = Projection::new();
+    for entry in reader.entries(end.saturating_sub(ENTRIES).saturating_add(1))? {
+        let Ok(entry) = entry else { break };
+        if entry.seq > end {
+            break;
+        }
+        seen.remember(&entry);
+        for happening in projection.take(&entry, reader) {
+            seen.take(happening);
+        }
+    }
+    Ok(seen.draw(began_ms, run, reader))
+}
+
+#[derive(Default)]
+struct Seen {
+    calls: BTreeMap<EffectId, Vec<Happening>>,
+    thought: Option<Happening>,
+    plan: Option<Happening>,
+    received: Vec<Happening>,
+    place: Option<String>,
+    picture: Option<Image>,
+    view: Option<Inline<String>>,
+    touched: BTreeMap<EffectId, ElementId>,
+    holder: Option<ScreenHolder>,
+}
+
+impl Seen {
+    fn remember(&mut self, entry: &gyrus_journal::Entry) {
+        match gyrus_kernel::parse(entry) {
+            Ok(Entry::ScreenViewed(viewed)) => self.view = Some(viewed.view),
+            Ok(Entry::ToolCalled(called)) => {
+                let on = called.call.arguments["on"].as_str();
+                if let Some(on) = on.and_then(|on| on.parse().ok()) {
+                    self.touched.insert(called.effect, on);
+                }
+            }
+            Ok(Entry::TakeoverStarted(started)) => {
+                self.holder = Some(ScreenHolder {
+                    by: started.by,
+                    since_ms: entry.at_ms,
+                });
+            }
+            Ok(Entry::TakeoverEnded(_) | Entry::RunResumed(_) | Entry::RunEnded(_)) => {
+                self.holder = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, happening: Happening) {
+        match happening.subject {
+            // A question has a card of its own, and a call that was started is in progress.
+            Subject::Call | Subject::Verdict => {
+                if let Some(effect) = &happening.effect {
+                    let of_effect = self.calls.entry(effect.clone()).or_default();
+                    of_effect.push(happening);
+                }
+            }
+            Subject::Result { .. } => {
+                if let Some(effect) = &happening.effect {
+                    self.calls.remove(effect);
+                }
+            }
+            // What is still open belongs to a step that does not go on.
+            Subject::StepEnded | Subject::StepDropped | Subject::Resumed => self.calls.clear(),
+            Subject::Thought if happening.headline == "the plan" => self.plan = Some(happening),
+            Subject::Thought | Subject::Reflection => self.thought = Some(happening),
+            Subject::Reply if has_words(&happening) => self.thought = Some(happening),
+            Subject::Person => {
+                self.received.push(happening);
+                if self.received.len() > MESSAGES {
+                    self.received.remove(0);
+                }
+            }
+            Subject::View => {
+                for part in &happening.parts {
+                    if let HappeningPart::Picture(image) = part {
+                        self.picture = Some(image.clone());
+                    }
+                }
+                self.place = Some(happening.headline);
+            }
+            Subject::Goal
+            | Subject::Parked { .. }
+            | Subject::Ended
+            | Subject::HandedOver
+            | Subject::Warning
+            | Subject::Request
+            | Subject::Reply
+            | Subject::ReplyFailed
+            | Subject::Told
+            | Subject::Note
+            | Subject::Started
+            | Subject::Question
+            | Subject::Answer { .. }
+            | Subject::Value
+            | Subject::Wait
+            | Subject::WaitEnded
+            | Subject::Branches
+            | Subject::Child
+            | Subject::ChildEnded
+            | Subject::Unreadable => {}
+        }
+    }
+
+    fn target(&self, reader: &Reader) -> Option<Target> {
+        let (effect, _) = self.calls.last_key_value()?;
+        let on = self.touched.get(effect)?;
+        let text = stored(self.view.as_ref()?, reader).ok()?;
+        let view: View = serde_json::from_str(&text).ok()?;
+        let element = view.elements.iter().find(|element| element.id == *on)?;
+        Some(Target {
+            bounds: element.bounds?,
+            width: view.width,
+            height: view.height,
+        })
+    }
+
+    fn draw(self, began_ms: i64, run: RunId, reader: &Reader) -> Present {
+        let context = Context {
+            number: 0,
+            run,
+            start: Start { at_ms: began_ms },
+            children: &BTreeMap::new(),
+        };
+        let drawing = Drawing {
+            context: &context,
+            reader,
+            rest: "",
+        };
+        let mut pictures = Pictures::served(run);
+        let mut drawn = |effect: Option<EffectId>, happenings: Vec<Happening>| {
+            drawing.item(&Item { effect, happenings }, &mut pictures)
+        };
+        let target = self.target(reader);
+        let doing = self.calls.into_iter().next_back();
+        Present {
+            target,
+            doing: doing.map(|(effect, happenings)| drawn(Some(effect), happenings)),
+            thought: self.thought.map(|one| drawn(None, vec![one])),
+            plan: self.plan.map(|one| drawn(None, vec![one])),
+            received: self
+                .received
+                .into_iter()
+                .map(|one| drawn(None, vec![one]))
+                .collect(),
+            place: self.place,
+            picture: self.picture,
+            holder: self.holder,
+        }
+    }
+}
+
+/// Whether a reply says something beside its calls.
+fn has_words(reply: &Happening) -> bool {
+    let is_prose = |part: &HappeningPart| matches!(part, HappeningPart::Text(TextForm::Prose, text) if !text.trim().is_empty());
+    reply.parts.iter().any(is_prose)
+}
