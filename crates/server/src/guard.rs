@@ -178,8 +178,14 @@ async fn authorised(State(need): State<Arc<Need>>, request: Request, next: Next)
 async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
     let Some(scope) = need.scope else {
         // Whoever sends something without a token shares one rate.
-        if *request.method() == Method::POST && !need.rates.admits(&everybody()) {
-            return too_many();
+        if *request.method() == Method::POST {
+            if !need.rates.admits(&everybody()) {
+                return too_many();
+            }
+            // It may have read a code or the secret of a webhook.
+            if comes_from_a_run(&need.app, &request) {
+                return part_of_a_run();
+            }
         }
         return next.run(request).await;
     };
@@ -192,8 +198,7 @@ async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
         return response;
     };
     if comes_from_a_run(&need.app, &request) {
-        let error = "a command or a page of a run cannot use this";
-        return ApiError::new(StatusCode::FORBIDDEN, error).into_response();
+        return part_of_a_run();
     }
     if !identity.may(scope) {
         let name = &identity.principal.id;
@@ -205,6 +210,11 @@ async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
     }
     request.extensions_mut().insert(identity);
     next.run(request).await
+}
+
+fn part_of_a_run() -> Response {
+    let error = "a command or a page of a run cannot use this";
+    ApiError::new(StatusCode::FORBIDDEN, error).into_response()
 }
 
 fn too_many() -> Response {

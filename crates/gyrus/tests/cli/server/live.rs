@@ -151,3 +151,28 @@ fn a_browser_is_given_back_at_the_dashboard_and_without_one_there_is_nothing_to_
     assert!(gone.body.contains("is not at work"), "{gone:?}");
     server.get("/api/runs/0000/screen").is(404);
 }
+
+/// Opens the printed address of the server, which would let a person's browser in.
+const INTRUDES: &str = r#"
+[[reply]]
+when = "Not let in: a command or a page of a run cannot use this"
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "refused", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "It was refused."}]}'''
+"#;
+
+#[test]
+fn a_page_in_the_browser_of_a_run_is_refused_whatever_code_it_has_read() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::new(INTRUDES);
+    let server = Server::start_in(&world, &[], &[("GYRUS_BROWSER", &browser())]);
+    let url = format!("http://{}/?#{}", server.host, server.code);
+    let started = server.run("see the runs", &json!({"url": url, "require": "claimed"}));
+    let ended = server.wait_for_end(&started);
+    let run = started["run"].as_str().unwrap();
+    let shown = server.get(&format!("/runs/{run}")).is(200).body;
+    assert_eq!(ended["stage"]["code"], 0, "{ended:#}\n{shown}");
+    // The code still lets a person in: it was not used up.
+    super::guard::cookie_of(&server);
+}
