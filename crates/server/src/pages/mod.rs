@@ -1,11 +1,12 @@
 //! The dashboard: pages over the same functions as the API. They are links and forms, and work
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
-//! Reading order: `frame` (what every page has), `runs`, `run`, `live`, `waiting`, `assets`.
+//! Reading order: `frame` (what every page has), `runs`, `run`, `live`, `waiting` (with `hunks`), `assets`.
 
 mod assets;
 mod forms;
 mod frame;
+mod hunks;
 mod live;
 mod run;
 mod runs;

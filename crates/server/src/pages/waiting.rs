@@ -20,6 +20,7 @@ use serde::Deserialize;
 use super::{
     forms::{see, typed},
     frame::{Frame, Place, age},
+    hunks::Hunks,
 };
 use crate::{
     api::{
@@ -54,6 +55,7 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, Api
 
 /// Returns the card of a question, with the ways to answer it. `back` is the page that it stands on.
 pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) -> Markup {
+    let hunks = open.card.edit.as_deref().and_then(Hunks::of);
     let answered = approvals::waiting_answer(&app.store, open).ok().flatten();
     let id = format!("question-{}-{}", open.run, open.id).replace('.', "-");
     let card = &open.card;
@@ -69,7 +71,8 @@ pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) 
             }
             h2 id={ (id) "-what" } { (card.sentence) }
             @if !card.reasons.is_empty() { ul.reasons { @for reason in &card.reasons { li { (reason) } } } }
-            @if !card.details.is_empty() {
+            // The hunks with their ticks are the details, whole.
+            @if !card.details.is_empty() && (hunks.is_none() || answered.is_some()) {
                 p.label { (whose(card)) ":" }
                 div.untrusted tabindex="0" role="group" aria-label=(whose(card)) {
                     @for detail in &card.details { (whole_text(&detail.text)) }
@@ -77,37 +80,60 @@ pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) 
             }
             @match &answered {
                 Some(answer) => { p.answered role="status" { "answered: " (answer) } },
-                None => { (answers(open, card, back)) },
+                None => { (answers(open, card, hunks.as_ref(), back)) },
             }
         }
     }
 }
 
 /// The forms of a card: each button says in words what it covers.
-fn answers(open: &OpenQuestion, card: &ApprovalCard, back: &str) -> Markup {
+fn answers(open: &OpenQuestion, card: &ApprovalCard, hunks: Option<&Hunks>, back: &str) -> Markup {
     let wider: Vec<String> = card.wider.iter().map(ToString::to_string).collect();
     let wider = wider.join(" and ");
-    html! {
-        form.answers method="post" action={ "/runs/" (open.run) "/questions/" (open.id) "/answer" } {
-            input type="hidden" name="back" value=(back);
-            @if let Some(edit) = &card.edit {
-                label { "What is approved, as you may edit it"
-                    textarea name="edited" rows="10" spellcheck="false" { (edit) } }
+    let text = card.edit.as_ref().map(|edit| {
+        html! {
+            label { "What is approved, as you may edit it"
+                textarea name="edited" rows="10" spellcheck="false" { (edit) } }
+        }
+    });
+    let form = |fields: Markup| {
+        html! {
+            form.answers method="post" action={ "/runs/" (open.run) "/questions/" (open.id) "/answer" } {
+                input type="hidden" name="back" value=(back);
+                (fields)
             }
-            @if card.question {
-                label { "Your answer" textarea name="words" rows="3" {} }
-                p.choices { button.primary name="answer" value="once" { "Answer" } }
-            } @else {
-                p.choices {
-                    button.primary name="answer" value="once" { "Yes, this once" }
-                    @if !card.wider.is_empty() {
-                        button name="answer" value="session" { "Yes, for this session: " (wider) }
-                        button name="answer" value="always" { "Yes, always in this folder: " (wider) }
-                    }
+        }
+    };
+    let main = html! {
+        @match (hunks, &text) {
+            (Some(hunks), _) => { (hunks.fields()) },
+            (None, Some(text)) => { (text) },
+            (None, None) => {},
+        }
+        @if card.question {
+            label { "Your answer" textarea name="words" rows="3" {} }
+            p.choices { button.primary name="answer" value="once" { "Answer" } }
+        } @else {
+            p.choices {
+                button.primary name="answer" value="once" {
+                    @if hunks.is_some() { "Yes to what is ticked" } @else { "Yes, this once" }
                 }
-                label { "Why not, or what to do instead (optional)" textarea name="words" rows="2" {} }
+                @if !card.wider.is_empty() {
+                    button name="answer" value="session" { "Yes, for this session: " (wider) }
+                    button name="answer" value="always" { "Yes, always in this folder: " (wider) }
+                }
             }
-            p.choices { button.danger name="answer" value="no" { "No" } }
+            label { "Why not, or what to do instead (optional)" textarea name="words" rows="2" {} }
+        }
+        p.choices { button.danger name="answer" value="no" { "No" } }
+    };
+    html! {
+        (form(main))
+        @if let (Some(_), Some(text)) = (hunks, text) {
+            details.as-text {
+                summary { "Edit it as a text instead" }
+                (form(html! { (text) p.choices { button name="answer" value="once" { "Yes to this text" } } }))
+            }
         }
     }
 }
@@ -119,9 +145,15 @@ pub(super) struct AnswerForm {
     #[serde(default)]
     words: String,
     #[serde(default)]
-    edited: String,
+    edited: Option<String>,
     #[serde(default)]
     back: String,
+    /// Whether parts are approved by ticks.
+    #[serde(default)]
+    ticked: String,
+    /// The ticks, by their names.
+    #[serde(flatten)]
+    ticks: HashMap<String, String>,
 }
 
 pub(super) async fn answer(
@@ -165,14 +197,19 @@ fn given(form: AnswerForm, card: Option<&ApprovalCard>) -> Result<Answer, ApiErr
     };
     let words = match card {
         Some(card) if card.question => typed(form.words),
-        Some(card) if card.edit.is_some() => {
+        Some(ApprovalCard {
+            edit: Some(edit), ..
+        }) if !form.ticked.is_empty() => {
+            let hunks = Hunks::of(edit).unwrap_or_default();
+            let left = hunks.ticked(&form.ticks);
+            Some(left).filter(|left| left.trim_end() != edit.trim_end())
+        }
+        Some(ApprovalCard {
+            edit: Some(edit), ..
+        }) => {
             // A form changes line breaks; a text that was left alone is approved as it stands.
-            let edited = form.edited.replace("\r\n", "\n");
-            let is_same = card
-                .edit
-                .as_ref()
-                .is_some_and(|edit| edit.trim_end() == edited.trim_end());
-            typed(edited).filter(|_| !is_same)
+            let edited = form.edited.map(|edited| edited.replace("\r\n", "\n"));
+            edited.filter(|edited| edited.trim_end() != edit.trim_end())
         }
         // Words beside a yes would be conditions, which a yes does not have.
         _ => typed(form.words),

@@ -47,7 +47,7 @@ pub use self::{
     moment::{date_and_time, duration},
     picture::Pictures,
     present::{Present, ScreenHolder, Target, present},
-    rows::{Rows, Stretch, rows, visible_html, whole_text},
+    rows::{Rows, Stretch, hunk_text, rows, visible_html, whole_text},
 };
 pub use crate::console::card::whose;
 use crate::{error::SurfaceError, projection::HappeningPart};

@@ -180,7 +180,15 @@ fn draw(
 /// Returns untrusted text whole, in the colours of what it is. Every unseen character of it is made
 /// visible once the page passes [`visible_html`].
 pub fn whole_text(text: &str) -> Markup {
-    let is_patch = crate::projection::is_patch(text);
+    lines_of(text, crate::projection::is_patch(text))
+}
+
+/// Returns the lines of a hunk whole, as [`whole_text`] does.
+pub fn hunk_text(lines: &str) -> Markup {
+    lines_of(lines, true)
+}
+
+fn lines_of(text: &str, is_patch: bool) -> Markup {
     html! {
         pre {
             @for line in text.trim_end_matches('\n').split_inclusive('\n') {

@@ -1,5 +1,6 @@
 //! `gyrus serve`, as programs meet it.
 
+mod cards;
 mod chromium;
 mod dashboard;
 mod agents;
