@@ -110,17 +110,17 @@ impl Hunks {
                 (counted(self.files.len(), "file")) "; what you leave unticked is not done"
             }
             @for remark in self.summary.lines().filter_map(|line| line.strip_prefix('#')) {
-                p.remark { (remark.trim()) }
+                p.said-of-it { (remark.trim()) }
             }
             @for (number, file) in self.files.iter().enumerate() {
                 fieldset.file {
                     legend { code { (file.path()) } }
-                    @for remark in file.remarks() { p.remark { (remark) } }
+                    @for remark in file.remarks() { p.said-of-it { (remark) } }
                     @let header = file.header();
                     @if file.hunks.is_empty() {
                         (tick(&name(number, 0), "the file", &header))
                     } @else {
-                        @if !header.is_empty() { p.remark { (header) } }
+                        @if !header.is_empty() { p.said-of-it { (header) } }
                         @for (at, hunk) in file.hunks.iter().enumerate() {
                             @let (head, lines) = hunk.split_once('\n').unwrap_or((hunk, ""));
                             (tick(&name(number, at), head, lines))
