@@ -10,6 +10,7 @@
 //! - `time`: times and durations for people.
 //! - `mistake`: mistakes in files that people wrote.
 //! - `stars`: patterns with stars.
+//! - `yaml`: the settings at the head of a file.
 //!
 //! Everything here is a pure function of its arguments. This crate stands on no other crate of the
 //! workspace and knows nothing of runs, models or terminals.
@@ -23,6 +24,7 @@ mod meant;
 mod time;
 mod mistake;
 mod stars;
+mod yaml;
 
 pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
@@ -33,3 +35,4 @@ pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, vi
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};
+pub use yaml::{Yaml, YamlNode, parse_yaml, split_front_matter};

@@ -12,11 +12,9 @@ use gyrus_runtime::{
     triggers::DayBudget,
 };
 
-use super::{
-    agent_file::AgentFile,
-    mistake::Mistake,
-    yaml::{Node, Yaml},
-};
+use gyrus_text::{Yaml, YamlNode};
+
+use super::{agent_file::AgentFile, mistake::Mistake};
 
 /// Maximum number of events that wait for an agent.
 const MAX_MAILBOX: u64 = 65_536;
@@ -45,12 +43,12 @@ pub(super) struct Lines {
 
 /// The settings of a file, and the mistakes that were found up to now.
 pub(super) struct Fields {
-    fields: Vec<(usize, String, Node)>,
+    fields: Vec<(usize, String, YamlNode)>,
     pub(super) mistakes: Vec<Mistake>,
 }
 
 impl Fields {
-    pub(super) fn new(root: Node) -> Self {
+    pub(super) fn new(root: YamlNode) -> Self {
         let mut fields = Self {
             fields: Vec::new(),
             mistakes: Vec::new(),
@@ -150,7 +148,7 @@ impl Fields {
             }
         };
         let mut patterns = Vec::new();
-        for Node { line, value } in items {
+        for YamlNode { line, value } in items {
             let Yaml::Text(text, _) = value else {
                 self.mistake(line, "a topic is a text".to_owned());
                 continue;
@@ -192,7 +190,7 @@ impl Fields {
         };
         let fields = self.map(node, "`budget`");
         self.only(&fields, &BUDGET_KEYS);
-        for (line, key, Node { value, .. }) in fields {
+        for (line, key, YamlNode { value, .. }) in fields {
             let Yaml::Text(text, _) = value else {
                 self.mistake(line, format!("invalid `{key}`: it is not a number"));
                 continue;
@@ -255,7 +253,7 @@ impl Fields {
         (options, lines)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<(usize, Node)> {
+    pub(super) fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
         let mut fields = self.fields.iter();
         let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
         Some((*line, node.clone()))
@@ -281,7 +279,7 @@ impl Fields {
         Some((line, number?))
     }
 
-    pub(super) fn map(&mut self, node: Node, what: &str) -> Vec<(usize, String, Node)> {
+    pub(super) fn map(&mut self, node: YamlNode, what: &str) -> Vec<(usize, String, YamlNode)> {
         match node.value {
             Yaml::Map(fields) => fields,
             // A key without a value.
@@ -297,7 +295,7 @@ impl Fields {
     }
 
     /// Notes every key that is not known.
-    pub(super) fn only(&mut self, fields: &[(usize, String, Node)], known: &[&str]) {
+    pub(super) fn only(&mut self, fields: &[(usize, String, YamlNode)], known: &[&str]) {
         for (line, key, _) in fields {
             if known.contains(&key.as_str()) {
                 continue;

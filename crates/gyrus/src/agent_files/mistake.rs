@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use gyrus_text::FileMistake;
+
 use crate::failure::Failure;
 
 /// A mistake in a file.
@@ -31,6 +33,12 @@ impl Mistake {
             message: std::iter::once(failure.message).chain(causes).collect(),
             hint: failure.hint,
         }
+    }
+}
+
+impl From<FileMistake> for Mistake {
+    fn from(mistake: FileMistake) -> Self {
+        Self::new(mistake.line, mistake.message)
     }
 }
 

@@ -6,7 +6,6 @@
 
 mod mistake;
 mod agent_file;
-mod yaml;
 mod fields;
 mod triggers;
 
@@ -23,6 +22,8 @@ use gyrus_runtime::{
     queue::RunRequest,
     triggers::{HookSecret, TriggerSource},
 };
+
+use gyrus_text::{FileMistake, parse_yaml, split_front_matter};
 
 use self::fields::{Fields, Lines};
 pub(crate) use self::{
@@ -109,8 +110,9 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
         return Err(vec![Mistake::new(1, message)]);
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let (front, body, body_line) = split(&text).map_err(|mistake| vec![mistake])?;
-    let root = yaml::parse(front, 2).map_err(|mistake| vec![mistake])?;
+    let refused = |mistake: FileMistake| vec![Mistake::from(mistake)];
+    let (front, body, body_line) = split_front_matter(&text).map_err(refused)?;
+    let root = parse_yaml(front, 2).map_err(refused)?;
     let mut fields = Fields::new(root);
     let agent = fields.agent(&stem, body, body_line, home.person.as_deref());
     let mut mistakes = fields.mistakes;
@@ -215,71 +217,5 @@ fn check_run(
     if let Err(failure) = checked {
         let line = lines.options.values().next().copied();
         mistakes.push(Mistake::of(line.unwrap_or(1), failure));
-    }
-}
-
-/// Splits a file into its settings and its instructions, and the number of the first line of these.
-fn split(text: &str) -> Result<(&str, &str, usize), Mistake> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let missing = |what: &str| {
-        let mut mistake = Mistake::new(1, what.to_owned());
-        mistake.hint = Some("settings stand between two lines of `---`".to_owned());
-        mistake
-    };
-    let mut lines = text.split_inclusive('\n');
-    let first = lines.next().unwrap_or_default();
-    if first.trim_end() != "---" {
-        return Err(missing("it does not begin with a line `---`"));
-    }
-    let mut end = first.len();
-    for (number, line) in (2..).zip(lines) {
-        if line.trim_end() == "---" {
-            let front = &text[first.len()..end];
-            return Ok((front, &text[end + line.len()..], number + 1));
-        }
-        end += line.len();
-    }
-    Err(missing("there is no second line `---`"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        split,
-        yaml::{self, Yaml},
-    };
-
-    #[test]
-    fn settings_and_instructions_are_told_apart() {
-        let text = "---\nname: a\n---\nDo it.\n---\n";
-        assert_eq!(split(text).unwrap(), ("name: a\n", "Do it.\n---\n", 4));
-        assert!(split("name: a").is_err());
-        assert!(split("---\nname: a\n").is_err());
-    }
-
-    #[test]
-    fn hostile_settings_are_mistakes() {
-        let deep = "- ".repeat(10_000);
-        let flow = format!("a: {}", "[".repeat(10_000));
-        for text in [
-            &*deep,
-            &flow,
-            "a: &x 1\nb: *x",
-            "a: !t 1",
-            "a: 1\na: 2",
-            "a: [",
-            "? [1]\n: 2",
-        ] {
-            assert!(
-                yaml::parse(text, 1).is_err(),
-                "{}",
-                &text[..text.len().min(40)]
-            );
-        }
-        let node = yaml::parse("a: 1\nb:\n  - x\n", 2).unwrap();
-        let Yaml::Map(fields) = node.value else {
-            panic!()
-        };
-        assert_eq!((fields[1].0, &*fields[1].1), (3, "b"));
     }
 }

@@ -15,11 +15,9 @@ use gyrus_runtime::{
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::{
-    agent_file::FileTrigger,
-    fields::Fields,
-    yaml::{Node, Yaml},
-};
+use gyrus_text::{Yaml, YamlNode};
+
+use super::{agent_file::FileTrigger, fields::Fields};
 
 /// The keys that every trigger may have, and the keys of each kind, of which the first names it.
 const COMMON: [&str; 3] = ["when", "wakes", "pause-after"];
@@ -38,11 +36,11 @@ const SETTLES: std::ops::RangeInclusive<Duration> =
 /// The settings of one trigger.
 struct Settings {
     line: usize,
-    fields: Vec<(usize, String, Node)>,
+    fields: Vec<(usize, String, YamlNode)>,
 }
 
 impl Settings {
-    fn get(&self, key: &str) -> Option<(usize, Node)> {
+    fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
         let mut fields = self.fields.iter();
         let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
         Some((*line, node.clone()))
@@ -295,7 +293,7 @@ impl Fields {
             .collect()
     }
 
-    fn condition(&mut self, node: Node) -> Option<Condition> {
+    fn condition(&mut self, node: YamlNode) -> Option<Condition> {
         let line = node.line;
         let fields = self.map(node, "condition");
         self.only(&fields, &[&["path"], &COMPARISONS[..]].concat());
