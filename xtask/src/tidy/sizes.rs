@@ -30,6 +30,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("runtime", 9_531),
     ("screen", 10_141),
     ("server", 9_000),
+    ("skills", 2_000),
     ("surfaces", 6_647),
     ("telemetry", 2_640),
     ("text", 673),

@@ -1,0 +1,306 @@
+//! The skills of a person, a project, installed packages and gyrus itself. Of several with one name
+//! the first place counts, and the others are told.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use gyrus_text::FileMistake;
+
+use crate::{
+    file_form, folder_form,
+    skill::{Skill, SkillPlace},
+};
+
+/// Maximum size of a skill's text in bytes.
+const MAX_FILE: u64 = 256 << 10;
+
+/// Maximum number of skills in one folder.
+const MAX_SKILLS: usize = 2_000;
+
+/// Name of the file in a skill's folder.
+const FILE: &str = "SKILL.md";
+
+/// The places in which skills are looked for.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Folders of the person.
+    pub user: Vec<PathBuf>,
+    /// Folders of a project that the person trusts.
+    pub project: Vec<PathBuf>,
+    /// The folder of installed packages, each with a folder `skills`.
+    pub plugins: Option<PathBuf>,
+    /// Skills that are part of gyrus: name and text of each.
+    pub built_in: &'static [(&'static str, &'static str)],
+}
+
+/// A file that is no skill, with the reasons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misread {
+    /// The file.
+    pub path: PathBuf,
+    /// All mistakes.
+    pub mistakes: Vec<FileMistake>,
+}
+
+/// A skill that does not count, because another of its name does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadowed {
+    /// The skill.
+    pub skill: Skill,
+    /// The file of the one that counts.
+    pub by: PathBuf,
+}
+
+/// The skills that were found.
+#[derive(Debug, Default)]
+pub struct Library {
+    /// Those that count, sorted by name.
+    pub skills: Vec<Skill>,
+    /// Those that have the name of another.
+    pub shadowed: Vec<Shadowed>,
+    /// Files that cannot be read as skills.
+    pub misread: Vec<Misread>,
+}
+
+impl Library {
+    /// Reads all skills. A folder that is not there has none.
+    pub fn read(places: &Places) -> Self {
+        let mut found = Found::default();
+        for folder in &places.user {
+            found.folder(folder, &SkillPlace::User);
+        }
+        for folder in &places.project {
+            found.folder(folder, &SkillPlace::Project);
+        }
+        for package in places.plugins.iter().flat_map(|folder| entries(folder)) {
+            let name = package
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            found.folder(&package.join("skills"), &SkillPlace::Plugin(name));
+        }
+        for (name, text) in places.built_in {
+            let path = PathBuf::from(format!("{name}/{FILE}"));
+            found.take(path, &SkillPlace::BuiltIn, Ok((*text).to_owned()));
+        }
+        found.library()
+    }
+
+    /// Returns the skill of a name.
+    pub fn get(&self, name: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| skill.name == name)
+    }
+}
+
+/// Reads one skill: a folder with a `SKILL.md`, or a file.
+///
+/// # Errors
+/// All mistakes.
+pub(crate) fn read(path: &Path, place: SkillPlace, text: &str) -> Result<Skill, Vec<FileMistake>> {
+    let draft = if file_form::is_one(text) {
+        file_form::read(text)
+    } else {
+        let folder = match path.file_name() {
+            Some(name) if name == FILE => path.parent().and_then(Path::file_name),
+            _ => path.file_stem(),
+        };
+        folder_form::read(text, &folder.unwrap_or_default().to_string_lossy())?
+    };
+    draft.check(place, path.to_owned(), text)
+}
+
+#[derive(Default)]
+struct Found {
+    by_name: BTreeMap<String, Skill>,
+    library: Library,
+}
+
+impl Found {
+    fn folder(&mut self, folder: &Path, place: &SkillPlace) {
+        let Ok(real) = folder.canonicalize() else {
+            return;
+        };
+        for entry in entries(folder) {
+            let is_text = entry.extension().is_some_and(|extension| extension == "md");
+            let file = if entry.is_dir() {
+                entry.join(FILE)
+            } else {
+                entry
+            };
+            if !file.exists() || !(is_text || file.ends_with(FILE)) {
+                continue;
+            }
+            let text = read_inside(&real, &file);
+            self.take(file, place, text);
+        }
+    }
+
+    fn take(&mut self, path: PathBuf, place: &SkillPlace, text: io::Result<String>) {
+        let read = match text {
+            Ok(text) => read(&path, place.clone(), &text),
+            Err(error) => Err(vec![FileMistake {
+                line: 1,
+                message: format!("it cannot be read: {error}"),
+                nearest: None,
+            }]),
+        };
+        match read {
+            Ok(skill) => match self.by_name.get(&skill.name) {
+                Some(first) => self.library.shadowed.push(Shadowed {
+                    by: first.path.clone(),
+                    skill,
+                }),
+                None => {
+                    self.by_name.insert(skill.name.clone(), skill);
+                }
+            },
+            Err(mistakes) => self.library.misread.push(Misread { path, mistakes }),
+        }
+    }
+
+    fn library(mut self) -> Library {
+        self.library.skills = self.by_name.into_values().collect();
+        self.library
+    }
+}
+
+/// Returns what lies in a folder, sorted, without what is hidden.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let entries = entries.flatten().take(MAX_SKILLS);
+    let is_hidden = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let mut paths: Vec<PathBuf> = entries
+        .filter(|entry| !is_hidden(entry))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Reads a file that really lies in a folder.
+fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
+    let real = file.canonicalize()?;
+    if !real.starts_with(folder) {
+        return Err(io::Error::other("it leads out of its folder"));
+    }
+    if !fs::metadata(&real)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    let mut limited = fs::File::open(&real)?.take(MAX_FILE + 1);
+    limited.read_to_string(&mut text)?;
+    if limited.limit() == 0 {
+        let error = format!("it is larger than {MAX_FILE} bytes");
+        return Err(io::Error::other(error));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOLDER: &str = "---\nname: NAME\ndescription: Fills in forms.\nmetadata:\n  triggers: |\n    (?i)\\bfill in\\b\n    (?i)\\bform\\b\n  max-steps: \"12\"\nallowed-tools: read write\n---\n# How\nStep by step.\n";
+    const SINGLE: &str = "# SKILL: twitter-post\n\n## Description\nPost a tweet\non X.\n\n## Triggers\n- `(?i)\\btweet\\b`\n\n## Steps\n1. Look.\n2. Post.\n\n## Hints\nBe kind.\n\n## Permissions\n- network\n\n## MaxIterations\n20\n";
+
+    fn named(name: &str) -> String {
+        FOLDER.replace("NAME", name)
+    }
+
+    fn places(user: &Path, project: &Path) -> Places {
+        Places {
+            user: vec![user.to_owned()],
+            project: vec![project.to_owned()],
+            ..Places::default()
+        }
+    }
+
+    #[test]
+    fn both_forms_are_read_and_the_first_place_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, project) = (folder.path().join("user"), folder.path().join("project"));
+        for (place, name) in [
+            (&user, "fill-form"),
+            (&project, "fill-form"),
+            (&project, "other"),
+        ] {
+            fs::create_dir_all(place.join(name)).unwrap();
+            fs::write(place.join(name).join(FILE), named(name)).unwrap();
+        }
+        fs::write(user.join("twitter-post.md"), SINGLE).unwrap();
+        fs::write(user.join("notes.txt"), "no skill").unwrap();
+        let library = Library::read(&places(&user, &project));
+        assert_eq!(library.misread, []);
+        let names: Vec<_> = library
+            .skills
+            .iter()
+            .map(|skill| (&*skill.name, skill.place.clone()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("fill-form", SkillPlace::User),
+                ("other", SkillPlace::Project),
+                ("twitter-post", SkillPlace::User)
+            ]
+        );
+        assert_eq!(library.shadowed.len(), 1);
+        let form = library.get("fill-form").unwrap();
+        assert_eq!((form.triggers.len(), form.max_steps), (2, Some(12)));
+        assert_eq!(form.permissions, ["read", "write"]);
+        let tweet = library.get("twitter-post").unwrap();
+        assert_eq!(tweet.description, "Post a tweet on X.");
+        assert_eq!(
+            tweet.instructions,
+            "1. Look.\n2. Post.\n\n## Hints\nBe kind."
+        );
+        assert_eq!(
+            (tweet.max_steps, &*tweet.permissions[0]),
+            (Some(20), "network")
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_named_and_nothing_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, project) = (folder.path().join("user"), folder.path().join("project"));
+        fs::create_dir_all(user.join("broken")).unwrap();
+        let broken = named("Broken--")
+            .replace("description", "descripton")
+            .replace("\"12\"", "\"0\"")
+            .replace("(?i)\\bform\\b", ".*");
+        fs::write(user.join("broken").join(FILE), broken).unwrap();
+        fs::write(folder.path().join("secret"), "# SKILL: secret\n").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("secret"), user.join("link.md")).unwrap();
+        fs::write(user.join("huge.md"), "x".repeat(300 << 10)).unwrap();
+        fs::write(user.join("bytes.md"), [0xff, 0xfe]).unwrap();
+        let library = Library::read(&places(&user, &project));
+        assert_eq!(library.skills, []);
+        let told: Vec<String> = library
+            .misread
+            .iter()
+            .flat_map(|misread| misread.mistakes.iter().map(ToString::to_string))
+            .collect();
+        let told = told.join("\n");
+        for words in [
+            "line 1: `description` is missing",
+            "did you mean `description`?",
+            "line 2: invalid `name`",
+            "its folder is `broken`",
+            "matches everything",
+            "invalid number of steps: 1 to 10000",
+            "it leads out of its folder",
+            "it is larger than",
+            "valid UTF-8",
+        ] {
+            assert!(told.contains(words), "{words}\n{told}");
+        }
+    }
+}

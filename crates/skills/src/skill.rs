@@ -1,0 +1,179 @@
+//! A skill.
+
+use std::{fmt, path::PathBuf};
+
+use gyrus_text::FileMistake;
+
+/// Maximum length of a name in characters.
+const MAX_NAME: usize = 64;
+
+/// Maximum length of a description in characters.
+const MAX_DESCRIPTION: usize = 1_024;
+
+/// Maximum number of triggers of one skill.
+const MAX_TRIGGERS: usize = 50;
+
+/// Maximum number of steps that a skill may name as the budget of a run.
+const MAX_STEPS: u32 = 10_000;
+
+/// The place where a skill was found. Of one name the first of these counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkillPlace {
+    /// The person's own folder.
+    User,
+    /// A folder of the project, which the person trusts.
+    Project,
+    /// A package that the person installed.
+    Plugin(String),
+    /// Part of gyrus.
+    BuiltIn,
+}
+
+impl fmt::Display for SkillPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SkillPlace::User => f.write_str("yours"),
+            SkillPlace::Project => f.write_str("of this project"),
+            SkillPlace::Plugin(name) => write!(f, "of the plugin {name}"),
+            SkillPlace::BuiltIn => f.write_str("built in"),
+        }
+    }
+}
+
+/// What is written down about how a kind of task is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    /// The name: 1 to 64 lower-case letters, digits and single hyphens.
+    pub name: String,
+    /// When it helps, in words.
+    pub description: String,
+    /// How the task is done.
+    pub instructions: String,
+    /// Regular expressions that match goals it is for.
+    pub triggers: Vec<String>,
+    /// Maximum number of steps of a run that follows it.
+    pub max_steps: Option<u32>,
+    /// The words by which it asks for rights. They widen nothing by themselves.
+    pub permissions: Vec<String>,
+    /// The place where it was found.
+    pub place: SkillPlace,
+    /// The file.
+    pub path: PathBuf,
+    /// The hash of the file's content, in hexadecimal digits.
+    pub digest: String,
+}
+
+/// The parts of a skill as they were read, not checked yet; each with its line.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) name: Option<(usize, String)>,
+    pub(crate) description: Option<(usize, String)>,
+    pub(crate) instructions: (usize, String),
+    pub(crate) triggers: Vec<(usize, String)>,
+    pub(crate) max_steps: Option<(usize, String)>,
+    pub(crate) permissions: Vec<String>,
+    pub(crate) mistakes: Vec<FileMistake>,
+}
+
+impl Draft {
+    pub(crate) fn mistake(&mut self, line: usize, message: impl Into<String>) {
+        self.mistakes.push(FileMistake {
+            line,
+            message: message.into(),
+            nearest: None,
+        });
+    }
+
+    /// Returns the skill, or every mistake.
+    pub(crate) fn check(
+        mut self,
+        place: SkillPlace,
+        path: PathBuf,
+        text: &str,
+    ) -> Result<Skill, Vec<FileMistake>> {
+        let name = self.checked_name();
+        let description = self.checked_description();
+        let max_steps = self.checked_steps();
+        self.check_triggers();
+        if self.instructions.1.trim().is_empty() {
+            let line = self.instructions.0;
+            self.mistake(line, "nothing says how the task is done");
+        }
+        if !self.mistakes.is_empty() {
+            self.mistakes.sort_by_key(|mistake| mistake.line);
+            return Err(self.mistakes);
+        }
+        Ok(Skill {
+            name,
+            description,
+            instructions: self.instructions.1.trim().to_owned(),
+            triggers: self.triggers.into_iter().map(|(_, one)| one).collect(),
+            max_steps,
+            permissions: self.permissions,
+            place,
+            path,
+            digest: blake3::hash(text.as_bytes()).to_hex().to_string(),
+        })
+    }
+
+    fn checked_name(&mut self) -> String {
+        let Some((line, name)) = self.name.clone() else {
+            self.mistake(1, "`name` is missing");
+            return String::new();
+        };
+        let is_plain =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        let is_valid = (1..=MAX_NAME).contains(&name.len())
+            && name.chars().all(is_plain)
+            && !name.starts_with('-')
+            && !name.ends_with('-')
+            && !name.contains("--");
+        if !is_valid {
+            let message = format!(
+                "invalid `name`: 1 to {MAX_NAME} lower-case letters, digits and single hyphens between them"
+            );
+            self.mistake(line, message);
+        }
+        name
+    }
+
+    fn checked_description(&mut self) -> String {
+        let Some((line, description)) = self.description.clone() else {
+            self.mistake(1, "`description` is missing: when does it help?");
+            return String::new();
+        };
+        let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let length = description.chars().count();
+        if !(1..=MAX_DESCRIPTION).contains(&length) {
+            let message = format!("invalid `description`: 1 to {MAX_DESCRIPTION} characters");
+            self.mistake(line, message);
+        }
+        description
+    }
+
+    fn checked_steps(&mut self) -> Option<u32> {
+        let (line, given) = self.max_steps.clone()?;
+        let steps = given
+            .trim()
+            .parse()
+            .ok()
+            .filter(|steps| (1..=MAX_STEPS).contains(steps));
+        if steps.is_none() {
+            self.mistake(line, format!("invalid number of steps: 1 to {MAX_STEPS}"));
+        }
+        steps
+    }
+
+    fn check_triggers(&mut self) {
+        if let Some((line, _)) = self.triggers.get(MAX_TRIGGERS) {
+            let line = *line;
+            self.mistake(line, format!("there are more than {MAX_TRIGGERS} triggers"));
+        }
+        for (line, trigger) in std::mem::take(&mut self.triggers) {
+            if let Err(message) = crate::triggers::check_trigger(&trigger) {
+                self.mistake(line, message);
+            }
+            self.triggers.push((line, trigger));
+        }
+    }
+}
