@@ -31,6 +31,13 @@ pub enum Origin {
         /// Whether a person trusts exactly this content: then it may instruct.
         trusted: bool,
     },
+    /// A skill that the person has, or trusts: it says how a kind of task is done.
+    Skill {
+        /// The name of the skill.
+        name: String,
+        /// The reason why it was loaded, in words.
+        why: String,
+    },
     /// Standard input.
     Stdin,
     /// Another run: a delegated goal, or a child's answer.
@@ -47,7 +54,7 @@ impl Origin {
     /// it makes a run exposed.
     pub fn is_trusted(&self) -> bool {
         match self {
-            Origin::Person | Origin::Configuration | Origin::Kernel => true,
+            Origin::Person | Origin::Configuration | Origin::Kernel | Origin::Skill { .. } => true,
             Origin::Guidelines { trusted, .. } => *trusted,
             Origin::Model
             | Origin::Tool { .. }

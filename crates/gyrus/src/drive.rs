@@ -27,7 +27,7 @@ use gyrus_surfaces::{
     console::{Console, put},
     notify::Notifier,
     output,
-    projection::Tone,
+    projection::{self, Tone},
     terminal,
     trace_file::{For, TraceFile},
     watching::{LiveReplies, Person, Until, Views, Watching},
@@ -103,7 +103,7 @@ impl Drive<'_> {
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
-            let _ = put(&header(&ready, &painter));
+            let _ = put(&header(&ready, &reader, &painter));
         }
         let _door = self.door(&ready);
         let spent = ready.spent();
@@ -210,7 +210,7 @@ fn sweep(home: &Home) {
     gyrus_screen::sweep_profiles();
 }
 
-fn header(ready: &Ready, painter: &Painter) -> String {
+fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
     let started = ready.started();
     let text = format!(
         "run {} · {} · {} · {}",
@@ -221,6 +221,12 @@ fn header(ready: &Ready, painter: &Painter) -> String {
     );
     let mut lines = vec![text];
     lines.extend(loop_choice(started));
+    let skills = projection::loaded_skills(started, reader).into_iter();
+    lines.extend(
+        skills.map(|(name, why)| {
+            format!("skill `{name}`, {why}; leave it out with --no-skill {name}")
+        }),
+    );
     let painted = lines.iter().map(|line| {
         let line = clip(line, painter.columns);
         format!("{}\n", painter.paint(Tone::Aside, &line))

@@ -41,6 +41,8 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) workdir: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) skills: SkillFlags,
+    #[command(flatten)]
     pub(crate) review: ReviewFlags,
     #[command(flatten)]
     pub(crate) plan: PlanFlags,
@@ -56,6 +58,17 @@ pub(crate) struct RunFlags {
     pub(crate) approvals: ApprovalFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+}
+
+/// Flags for the skills of a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SkillFlags {
+    /// Skill that is not to be loaded, though its triggers match; several may be named
+    #[arg(long, value_name = "NAME")]
+    pub(crate) no_skill: Vec<String>,
+    /// Load no skills
+    #[arg(long)]
+    pub(crate) no_skills: bool,
 }
 
 /// Flags for what a person reviews.

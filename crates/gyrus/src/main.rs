@@ -14,6 +14,7 @@ mod model_choice;
 mod setup;
 mod keys;
 mod serve;
+mod skills;
 mod discover;
 mod new_run;
 mod which_loop;

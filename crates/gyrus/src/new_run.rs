@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines,
+    guidelines, skills,
     which_loop::{self, LoopSubject},
 };
 
@@ -57,6 +57,7 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
+        let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -72,12 +73,7 @@ impl RunOptions<'_> {
             // A session goes on under the trust that it began with.
             (None, Some(before)) => before.agent.clone(),
         };
-        let of_loop = Limits {
-            steps: thinks.max_iterations(),
-            ..Limits::default()
-        };
-        let configured = either(config.limits.limits(), of_loop);
-        let limits = either(flags.limits.limits(), configured);
+        let limits = self.limits(thinks.max_iterations(), skills.max_steps);
         let by_place = if self.at_terminal {
             OnAsk::Wait
         } else {
@@ -86,7 +82,11 @@ impl RunOptions<'_> {
         let on_ask = flags.approvals.on_ask().or(config.on_ask);
         let name = thinks.strategy().loop_name();
         Ok(NewRun {
-            context: guidelines.into_iter().chain(self.context).collect(),
+            context: guidelines
+                .into_iter()
+                .chain(skills.context)
+                .chain(self.context)
+                .collect(),
             continues: self.continues,
             mode,
             throwaway,
@@ -107,6 +107,21 @@ impl RunOptions<'_> {
 }
 
 impl RunOptions<'_> {
+    /// Returns the limits: as the person said, then as it is configured, then those of the loop. A
+    /// skill may only make the run shorter, and less than the person said.
+    fn limits(&self, of_loop: Option<u64>, of_skill: Option<u64>) -> Limits {
+        let of_loop = Limits {
+            steps: of_loop,
+            ..Limits::default()
+        };
+        let said = self.flags.limits.limits();
+        let mut limits = either(said, either(self.config.limits.limits(), of_loop));
+        if said.steps.is_none() {
+            limits.steps = limits.steps.into_iter().chain(of_skill).min();
+        }
+        limits
+    }
+
     /// Returns the work that a loop is chosen for.
     fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
         LoopSubject {

@@ -16,7 +16,7 @@ const MIN_WORD: usize = 4;
 
 /// A skill that a goal nominates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct SkillChoice {
     /// The skill.
     pub skill: Skill,
     /// The triggers that match.
@@ -27,7 +27,7 @@ pub struct Choice {
     pub by_name: bool,
 }
 
-impl Choice {
+impl SkillChoice {
     /// Returns how specific the match is: letters that a trigger matched, and shared words.
     fn specificity(&self) -> (bool, usize, usize) {
         let lengths = self.matches.iter().map(|one| one.matched.chars().count());
@@ -62,27 +62,27 @@ impl Choice {
 
 /// The skills that a goal nominates.
 #[derive(Debug, Default)]
-pub struct Choices {
+pub struct SkillChoices {
     /// Those that are loaded, the most specific first.
-    pub loaded: Vec<Choice>,
+    pub loaded: Vec<SkillChoice>,
     /// Those that were nominated and are less specific.
-    pub passed_over: Vec<Choice>,
+    pub passed_over: Vec<SkillChoice>,
     /// Those that were nominated and left out by their names.
-    pub left_out: Vec<Choice>,
+    pub left_out: Vec<SkillChoice>,
 }
 
 impl Library {
     /// Returns the skills for a goal. A goal that begins with `/NAME` names one; skills of the names
     /// in `without` are left out.
-    pub fn choose(&self, goal: &str, without: &[String]) -> Choices {
+    pub fn choose(&self, goal: &str, without: &[String]) -> SkillChoices {
         let triggers = TriggerSet::new(self.skills.iter().map(|skill| skill.triggers.as_slice()));
         let matches = triggers.matches(goal);
         let named = named(goal);
         let words = words(goal);
-        let mut choices = Choices::default();
+        let mut choices = SkillChoices::default();
         for (number, skill) in self.skills.iter().enumerate() {
             let matches = matches.iter().filter(|one| one.skill == number);
-            let choice = Choice {
+            let choice = SkillChoice {
                 matches: matches.cloned().collect(),
                 shared: self::words(&skill.description)
                     .intersection(&words)
@@ -168,7 +168,7 @@ mod tests {
             ],
             ..Library::default()
         };
-        let names = |choices: &[Choice]| {
+        let names = |choices: &[SkillChoice]| {
             choices
                 .iter()
                 .map(|one| one.skill.name.clone())

@@ -15,7 +15,7 @@ mod library;
 mod triggers;
 mod choice;
 
-pub use choice::{Choice, Choices};
+pub use choice::{SkillChoice, SkillChoices};
 pub use library::{Library, Misread, Places, Shadowed};
 pub use skill::{Skill, SkillPlace};
 pub use triggers::{COMMON_GOALS, TriggerMatch, TriggerSet, check_trigger};

@@ -91,6 +91,27 @@ impl Library {
         found.library()
     }
 
+    /// Reads one skill: a folder with a `SKILL.md`, or a file.
+    pub fn read_one(path: &Path, place: SkillPlace) -> Self {
+        let file = if path.is_dir() {
+            path.join(FILE)
+        } else {
+            path.to_owned()
+        };
+        let mut found = Found::default();
+        let text = read_inside(file.parent().unwrap_or(path), &file);
+        found.take(file, &place, text);
+        found.library()
+    }
+
+    /// Checks the text of a skill that is to lie at a path, and returns it.
+    ///
+    /// # Errors
+    /// All mistakes.
+    pub fn check(path: &Path, place: SkillPlace, text: &str) -> Result<Skill, Vec<FileMistake>> {
+        read(path, place, text)
+    }
+
     /// Returns the skill of a name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)
@@ -191,7 +212,7 @@ fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
         return Err(io::Error::other("it leads out of its folder"));
     }
     if !fs::metadata(&real)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     let mut limited = fs::File::open(&real)?.take(MAX_FILE + 1);

@@ -10,11 +10,14 @@ const MAX_NAME: usize = 64;
 /// Maximum length of a description in characters.
 const MAX_DESCRIPTION: usize = 1_024;
 
+/// Maximum length of the instructions in bytes: they are part of every prompt.
+const MAX_INSTRUCTIONS: usize = 24 << 10;
+
 /// Maximum number of triggers of one skill.
 const MAX_TRIGGERS: usize = 50;
 
 /// Maximum number of steps that a skill may name as the budget of a run.
-const MAX_STEPS: u32 = 10_000;
+const MAX_STEPS: u64 = 10_000;
 
 /// The place where a skill was found. Of one name the first of these counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,19 +43,19 @@ impl fmt::Display for SkillPlace {
     }
 }
 
-/// What is written down about how a kind of task is done.
+/// A text about how a kind of task is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     /// The name: 1 to 64 lower-case letters, digits and single hyphens.
     pub name: String,
     /// When it helps, in words.
     pub description: String,
-    /// How the task is done.
+    /// The way in which the task is done.
     pub instructions: String,
     /// Regular expressions that match goals it is for.
     pub triggers: Vec<String>,
     /// Maximum number of steps of a run that follows it.
-    pub max_steps: Option<u32>,
+    pub max_steps: Option<u64>,
     /// The words by which it asks for rights. They widen nothing by themselves.
     pub permissions: Vec<String>,
     /// The place where it was found.
@@ -98,6 +101,12 @@ impl Draft {
         if self.instructions.1.trim().is_empty() {
             let line = self.instructions.0;
             self.mistake(line, "nothing says how the task is done");
+        }
+        if self.instructions.1.len() > MAX_INSTRUCTIONS {
+            let message = format!(
+                "the instructions are longer than {MAX_INSTRUCTIONS} bytes; put details into files beside them"
+            );
+            self.mistake(self.instructions.0, message);
         }
         if !self.mistakes.is_empty() {
             self.mistakes.sort_by_key(|mistake| mistake.line);
@@ -151,7 +160,7 @@ impl Draft {
         description
     }
 
-    fn checked_steps(&mut self) -> Option<u32> {
+    fn checked_steps(&mut self) -> Option<u64> {
         let (line, given) = self.max_steps.clone()?;
         let steps = given
             .trim()

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use aho_corasick::AhoCorasick;
 use regex::{Regex, RegexBuilder};
 
-use self::needs::{folded, needed_words};
+use self::needs::{MAX_NESTING, folded, needed_words};
 
 mod needs;
 
@@ -16,9 +16,6 @@ const MAX_TRIGGER: usize = 500;
 
 /// Maximum size of a compiled trigger in bytes.
 const MAX_COMPILED: usize = 1 << 20;
-
-/// Maximum depth of groups in a trigger.
-const MAX_NESTING: u32 = 40;
 
 /// Share of everyday goals, one in so many, above which a trigger matches too much.
 const TOO_COMMON: usize = 5;

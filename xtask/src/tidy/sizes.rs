@@ -16,13 +16,13 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_254),
+    ("contract", 5_261),
     ("gate", 16_111),
-    ("gyrus", 16_547),
+    ("gyrus", 16_922),
     ("journal", 7_520),
-    ("kernel", 19_224),
+    ("kernel", 19_229),
     ("lab", 4_611),
-    ("loops", 10_105),
+    ("loops", 10_109),
     ("mcp", 1_812),
     ("models", 10_070),
     ("net", 700),
@@ -31,9 +31,9 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("screen", 10_141),
     ("server", 9_000),
     ("skills", 2_000),
-    ("surfaces", 6_647),
+    ("surfaces", 6_680),
     ("telemetry", 2_640),
-    ("text", 673),
+    ("text", 837),
     ("tools", 7_390),
     ("workspace", 14_412),
 ];

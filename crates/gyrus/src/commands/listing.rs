@@ -18,6 +18,11 @@ pub(super) struct ListFlags {
 }
 
 impl ListFlags {
+    /// Whether a program reads the list.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Takes the next item of a list: prints it for a program, or returns whether it is to be shown
     /// to a person.
     pub(super) fn shows(&self, out: &mut Output, item: &Value) -> Result<bool, Failure> {

@@ -28,6 +28,7 @@ mod denying;
 mod rights;
 mod sealing;
 mod sizing;
+mod skills;
 mod serving;
 mod staying;
 mod assessing;

@@ -231,14 +231,19 @@ fn child_run(
     }
 }
 
-/// Returns the folder's guidelines as this run has them: they hold for whatever it delegates, too.
+/// Returns the folder's guidelines and the skills as this run has them: they hold for whatever it delegates, too.
 fn guidelines(core: &Core) -> Vec<Attachment> {
     let parts = core.context.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,
     });
     parts
-        .filter(|text| matches!(text.origin, Origin::Guidelines { .. }))
+        .filter(|text| {
+            matches!(
+                text.origin,
+                Origin::Guidelines { .. } | Origin::Skill { .. }
+            )
+        })
         .map(|text| Attachment::Text(text.clone()))
         .collect()
 }

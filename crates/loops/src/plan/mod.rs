@@ -135,7 +135,7 @@ impl Planner {
         let given = perception.context.iter().map(|part| match part {
             Part::Text(text) => match &text.origin {
                 Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
-                Origin::Tool { name } => name.clone(),
+                Origin::Tool { name } | Origin::Skill { name, .. } => name.clone(),
                 Origin::Event { topic } => topic.clone(),
                 _ => "standard input".to_owned(),
             },

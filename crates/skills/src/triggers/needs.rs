@@ -8,6 +8,9 @@ use regex_syntax::{
 /// Maximum number of words that are looked for on behalf of one trigger.
 const MAX_WORDS: usize = 32;
 
+/// Maximum depth of groups in a trigger.
+pub(super) const MAX_NESTING: u32 = 40;
+
 /// Minimum length of a word in bytes; shorter ones are in most goals.
 const MIN_WORD: usize = 2;
 
@@ -28,7 +31,7 @@ fn fold(letter: char) -> impl Iterator<Item = char> {
 /// `None` if there are none, or too many.
 pub(super) fn needed_words(trigger: &str) -> Option<Vec<String>> {
     let hir = ParserBuilder::new()
-        .nest_limit(super::MAX_NESTING)
+        .nest_limit(MAX_NESTING)
         .build()
         .parse(trigger)
         .ok()?;

@@ -8,11 +8,16 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, grouped, span};
 
-use super::{Happening, HappeningPart, Subject, Tone, goal};
+use super::{Happening, HappeningPart, Subject, Tone, goal, loaded_skills};
 
 pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     let goal = goal(&started.goal, reader);
-    Happening::detail(Subject::Goal, format!("goal: {goal}")).toned(Tone::Strong)
+    let mut happening =
+        Happening::detail(Subject::Goal, format!("goal: {goal}")).toned(Tone::Strong);
+    for (name, why) in loaded_skills(started, reader) {
+        happening = happening.with(HappeningPart::aside(format!("skill `{name}`, {why}")));
+    }
+    happening
 }
 
 pub(super) fn resumed(resumed: &RunResumed) -> Happening {

@@ -1,8 +1,8 @@
 //! Values of entries, wherever they are stored.
 
-use gyrus_contract::Text;
+use gyrus_contract::{Origin, Part, Text};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Inline, Stop};
+use gyrus_kernel::{Inline, RunStarted, Stop};
 
 /// Reads a value, wherever it is stored, or returns words that say why it cannot be shown.
 pub fn stored<T>(value: &Inline<T>, reader: &Reader) -> Result<T, String>
@@ -16,4 +16,24 @@ where
 /// Returns the goal of a run, wherever it is stored.
 pub fn goal(goal: &Inline<Text>, reader: &Reader) -> String {
     stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
+}
+
+/// Returns the names of the skills that a run follows, each with the reason why it was loaded.
+pub fn loaded_skills(started: &RunStarted, reader: &Reader) -> Vec<(String, String)> {
+    let parts = started
+        .context
+        .iter()
+        .filter_map(|part| stored(part, reader).ok());
+    let skills = parts.filter_map(|part| match part {
+        Part::Text(Text {
+            origin: Origin::Skill { name, why },
+            ..
+        }) => Some((name, why)),
+        Part::Text(_)
+        | Part::Image(_)
+        | Part::Thinking(_)
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
+    });
+    skills.collect()
 }
