@@ -129,12 +129,13 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
         if !flags.shows(&mut out, &item)? {
             continue;
         }
-        let place = match trusted {
-            true => skill.place.to_string(),
-            false => format!(
+        let place = if trusted {
+            skill.place.to_string()
+        } else {
+            format!(
                 "{}; not followed before: gyrus skills trust {}",
                 skill.place, skill.name
-            ),
+            )
         };
         writeln!(
             out,

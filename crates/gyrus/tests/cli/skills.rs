@@ -45,7 +45,7 @@ fn got(world: &World) -> (Vec<(String, String)>, Option<u64>) {
     });
     (
         skills.collect(),
-        started.settings.limits.steps.map(u64::from),
+        started.settings.limits.steps,
     )
 }
 
