@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use super::{
     excerpt::{Excerpt, Kind, brief, briefs},
+    markup::Anchor,
     moment::{Start, date_and_time, duration},
     plot,
     survey::{Fork, Standing, Survey},
@@ -67,7 +68,7 @@ struct Verdict<'a> {
 }
 
 /// Renders the standing of the run, with the evidence for it.
-fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
+pub(super) fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
         Standing::Over(ending) | Standing::Parked(ending) => of_ending(ending, name),
         Standing::Running => Verdict {
@@ -227,7 +228,7 @@ pub(super) fn side(survey: &Survey, forks: &[Fork]) -> Markup {
             @for (name, value) in &tiles { div { dd { (value) } dt { (name) } } }
         }
         (plot::strip(&survey.shares))
-        (plot::by_step(&survey.steps, 0))
+        (plot::by_step(&survey.steps, &|step, _| format!("#{}", Anchor::Step { run: 0, step })))
         div.about {
             (list(&rows))
             details.more { summary { "more about this run" } (list(&more)) }

@@ -22,6 +22,10 @@ mod item;
 mod timeline;
 mod rows;
 mod present;
+mod film;
+mod one_step;
+mod prompt;
+mod whole_run;
 #[cfg(test)]
 mod tests;
 
@@ -45,9 +49,12 @@ use self::{
 };
 pub use self::{
     moment::{date_and_time, duration},
+    one_step::{OneStep, one_step},
     picture::Pictures,
     present::{Present, ScreenHolder, Target, present},
-    rows::{Rows, Stretch, hunk_text, rows, visible_html, whole_text},
+    prompt::{AskedModel, asked_model, prompt},
+    rows::{Rows, Stretch, Zoom, hunk_text, rows, visible_html, whole_text},
+    whole_run::WholeRun,
 };
 pub use crate::console::card::whose;
 use crate::{error::SurfaceError, projection::HappeningPart};
@@ -108,6 +115,16 @@ pub fn whole(title: &str, style: &str, body: &Markup) -> String {
         }
     };
     format!("{OPENING}{}", shown(&page.0))
+}
+
+/// Returns the beginning of a text on one line.
+pub fn first_words(text: &str, characters: usize) -> String {
+    excerpt::Excerpt::of(text).gist(characters)
+}
+
+/// Returns the address at which a server shows the step that the entry `seq` belongs to.
+pub fn step_address(run: RunId, seq: u64) -> String {
+    format!("/runs/{run}/steps/{seq}")
 }
 
 /// A page that is being written.

@@ -5,7 +5,6 @@ use gyrus_text::counted;
 use maud::{Markup, html};
 
 use super::{
-    markup::Anchor,
     moment::duration,
     survey::Figures,
     time_shares::{Shares, Use},
@@ -25,7 +24,9 @@ const HEIGHT: f64 = 60.0;
 const FILLED: f64 = 0.78;
 
 /// Returns drawings of tokens by step, and of money if any was spent; nothing for a run of one step.
-pub(super) fn by_step(steps: &[Figures], run: u32) -> Markup {
+///
+/// `link` returns the address of a step, by its number and that of its first entry.
+pub(super) fn by_step(steps: &[Figures], link: &dyn Fn(u32, u64) -> String) -> Markup {
     if steps.len() < 2 {
         return html! {};
     }
@@ -33,9 +34,9 @@ pub(super) fn by_step(steps: &[Figures], run: u32) -> Markup {
     let money = |sum: u64| gyrus_contract::Microdollars(sum).to_string();
     let has_cost = steps.iter().any(|figures| figures.cost.0 > 0);
     html! {
-        (bars("tokens", steps, run, &|figures| figures.tokens, &tokens))
+        (bars("tokens", steps, link, &|figures| figures.tokens, &tokens))
         @if has_cost {
-            (bars("cost", steps, run, &|figures| figures.cost.0, &money))
+            (bars("cost", steps, link, &|figures| figures.cost.0, &money))
         }
     }
 }
@@ -43,6 +44,8 @@ pub(super) fn by_step(steps: &[Figures], run: u32) -> Markup {
 /// One bar of a plot: the steps that it stands for and their sum.
 struct Bar {
     first: u32,
+    /// Number of the first entry of the first step.
+    seq: u64,
     last: u32,
     sum: u64,
 }
@@ -50,7 +53,7 @@ struct Bar {
 fn bars(
     name: &'static str,
     steps: &[Figures],
-    run: u32,
+    link: &dyn Fn(u32, u64) -> String,
     value: &dyn Fn(&Figures) -> u64,
     words: &dyn Fn(u64) -> String,
 ) -> Markup {
@@ -58,6 +61,7 @@ fn bars(
     let bars = steps.chunks(size).filter_map(|group| {
         Some(Bar {
             first: group.first()?.step,
+            seq: group.first()?.seq,
             last: group.last()?.step,
             sum: group.iter().map(value).fold(0, u64::saturating_add),
         })
@@ -77,12 +81,8 @@ fn bars(
         } else {
             format!("steps {} to {}", bar.first, bar.last)
         };
-        let anchor = Anchor::Step {
-            run,
-            step: bar.first,
-        };
         html! {
-            a href={ "#" (anchor) } {
+            a href=(link(bar.first, bar.seq)) aria-label={ (which) ": " (words(bar.sum)) } {
                 title { (which) ": " (words(bar.sum)) }
                 // The whole column can be pointed at, however low its bar is.
                 (rectangle("room", (x, 0.0), (room, HEIGHT), ""))
@@ -165,16 +165,17 @@ mod tests {
         let steps: Vec<Figures> = (1..=500)
             .map(|step| Figures {
                 step,
+                seq: 1,
                 tokens: u64::from(step),
                 cost: Microdollars(0),
             })
             .collect();
-        let plots = by_step(&steps, 0);
+        let plots = by_step(&steps, &|step, _| format!("#step{step}"));
         let html = plots.0;
         assert_eq!(html.matches("class=\"bar\"").count(), 100);
         assert!(html.contains("<title>steps 496 to 500: 2,490 tokens</title>"));
         assert!(html.contains("href=\"#step496\""));
         assert!(html.contains("tokens by 5 steps") && !html.contains("cost by"));
-        assert!(by_step(&steps[..1], 0).0.is_empty());
+        assert!(by_step(&steps[..1], &|_, _| String::new()).0.is_empty());
     }
 }

@@ -8,6 +8,7 @@ use gyrus_journal::Reader;
 use maud::{Markup, PreEscaped, html};
 
 use super::{
+    film,
     item::{Context, Drawing},
     markup::shown,
     moment::Start,
@@ -45,11 +46,28 @@ impl Stretch {
     }
 }
 
+/// Amount of detail in which a stretch is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Zoom {
+    /// Each cycle as one sentence.
+    Cycles,
+    /// Each cycle with its effects.
+    #[default]
+    Effects,
+    /// Each entry as it stands in the journal.
+    Entries,
+    /// One long text, in which nothing is folded that a person who watches the run would see.
+    Reading,
+}
+
 /// Rows of a run.
 #[derive(Debug)]
 pub struct Rows {
     /// The rows, in which every unseen character is visible.
     pub html: String,
+    /// The pictures of the stretch as items of a list, with the cycles and the ends of processes
+    /// as marks; empty if it has no pictures.
+    pub film: String,
     /// Number of the first entry that is shown.
     pub first: u64,
     /// Number of the entry after which the next look begins: a step that has not ended is drawn
@@ -68,8 +86,12 @@ pub fn rows(
     reader: &Reader,
     run: RunId,
     stretch: Stretch,
+    zoom: Zoom,
     end: u64,
 ) -> Result<Rows, gyrus_journal::Error> {
+    if zoom == Zoom::Entries {
+        return entries(reader, run, stretch, end);
+    }
     let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
     let (from, to) = stretch.bounds(end);
     let mut steps = Steps::new(reader);
@@ -107,13 +129,57 @@ pub fn rows(
         Stretch::Newest | Stretch::After(_) => drawn.len().saturating_sub(OPEN_LAST),
         Stretch::Before(_) => usize::MAX,
     };
-    let html = draw_all(&drawn, &steps.rest(), began_ms, run, reader, open_from);
+    let look = Look { zoom, open_from };
+    let html = draw_all(&drawn, &steps.rest(), began_ms, run, reader, look);
+    let film = film::strip(run, drawn.iter().map(|(_, _, section)| section));
     Ok(Rows {
         html: shown(&html.0).into_owned(),
+        film: shown(&film.0).into_owned(),
         first,
         after,
         more: last < end,
     })
+}
+
+/// Draws the entries of a stretch as they stand in the journal.
+fn entries(
+    reader: &Reader,
+    run: RunId,
+    stretch: Stretch,
+    end: u64,
+) -> Result<Rows, gyrus_journal::Error> {
+    let start = Start {
+        at_ms: reader.entry(1)?.map_or(0, |first| first.at_ms),
+    };
+    let (from, to) = stretch.bounds(end);
+    let (mut last, mut html) = (from.saturating_sub(1), String::new());
+    for entry in reader.entries(from)?.take_while(Result::is_ok).flatten() {
+        if entry.seq > to {
+            break;
+        }
+        last = entry.seq;
+        let row = html! {
+            div.row.entry id={ "e" (entry.seq) } data-seq=(entry.seq) {
+                (timeline::entry(&RawEntry::of(&entry), Some(run), start))
+            }
+        };
+        html.push_str(&shown(&row.0));
+    }
+    Ok(Rows {
+        html,
+        film: String::new(),
+        first: from,
+        after: last,
+        more: last < end,
+    })
+}
+
+/// Form in which the sections of a stretch are drawn.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    zoom: Zoom,
+    /// The first row that is open.
+    open_from: usize,
 }
 
 fn draw_all(
@@ -122,7 +188,7 @@ fn draw_all(
     began_ms: i64,
     run: RunId,
     reader: &Reader,
-    open_from: usize,
+    look: Look,
 ) -> Markup {
     let start = Start { at_ms: began_ms };
     let context = Context {
@@ -135,10 +201,10 @@ fn draw_all(
     html! {
         @for (number, (id, seq, section)) in drawn.iter().enumerate() {
             div.row id=(id) data-seq=(seq) {
-                (draw(section, &context, reader, &mut pictures, number >= open_from))
+                (draw(section, &context, reader, &mut pictures, look, number))
             }
         }
-        @if let Some(entry) = rest.first() {
+        @if look.zoom == Zoom::Effects && let Some(entry) = rest.first() {
             div.row id={ "s" (entry.seq) } data-seq=(entry.seq) {
                 (timeline::entries(rest, start))
             }
@@ -162,11 +228,17 @@ fn draw(
     context: &Context<'_>,
     reader: &Reader,
     pictures: &mut Pictures,
-    is_open: bool,
+    look: Look,
+    number: usize,
 ) -> Markup {
-    match section {
-        Section::Step(step) => timeline::step(step, context, reader, pictures, is_open),
-        Section::Between(item) => {
+    match (section, look.zoom) {
+        (Section::Step(step), Zoom::Cycles) => timeline::sentence(step, context),
+        (Section::Step(step), Zoom::Reading) => timeline::reading(step, context, reader, pictures),
+        (Section::Step(step), Zoom::Effects | Zoom::Entries) => {
+            let is_open = number >= look.open_from;
+            timeline::step(step, context, reader, pictures, is_open)
+        }
+        (Section::Between(item), _) => {
             let drawing = Drawing {
                 context,
                 reader,

@@ -1,7 +1,7 @@
 //! The steps of a run, put together one at a time from what happened, so that a page takes no more
 //! memory for a million steps than for the largest of them.
 
-use gyrus_contract::EffectId;
+use gyrus_contract::{BlobId, EffectId};
 use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::Charge;
 use serde_json::Value;
@@ -15,6 +15,9 @@ const LAYOUT_LIMIT: usize = 64 << 10;
 
 /// Bytes of an entry's payload that the page has, at its start and its end.
 const RAW: (usize, usize) = (4 << 10, 512);
+
+/// Blobs of an entry that the page names.
+const BLOBS: usize = 20;
 
 /// A step, or what there is of it.
 #[derive(Debug)]
@@ -64,6 +67,8 @@ pub(super) struct RawEntry {
     pub(super) kind: String,
     /// Its payload as JSON, or the reason why there is none.
     pub(super) payload: Excerpt,
+    /// The blobs that it names.
+    pub(super) blobs: Vec<BlobId>,
 }
 
 /// A part of the page that is complete.
@@ -228,7 +233,7 @@ impl Step {
 }
 
 impl Item {
-    fn of(happening: Happening) -> Self {
+    pub(super) fn of(happening: Happening) -> Self {
         Self {
             effect: happening.effect.clone(),
             happenings: vec![happening],
@@ -249,11 +254,17 @@ fn first_argument(part: &HappeningPart) -> Option<String> {
 }
 
 impl RawEntry {
-    fn of(entry: &gyrus_journal::Entry) -> Self {
+    pub(super) fn of(entry: &gyrus_journal::Entry) -> Self {
+        let mut blobs = Vec::new();
         let text = match &entry.payload {
-            // What is nested too deep for us is still text.
-            Payload::Json(json) => serde_json::from_str(json.get())
-                .map_or_else(|_| json.get().to_owned(), |value: Value| layout(&value)),
+            Payload::Json(json) => match serde_json::from_str::<Value>(json.get()) {
+                Ok(value) => {
+                    named_blobs(&value, &mut blobs);
+                    layout(&value)
+                }
+                // What is nested too deep for us is still text.
+                Err(_) => json.get().to_owned(),
+            },
             Payload::Erased(hash) => format!("erased; its hash was {hash}"),
         };
         Self {
@@ -261,7 +272,26 @@ impl RawEntry {
             at_ms: entry.at_ms,
             kind: entry.kind.clone(),
             payload: Excerpt::within(&text, RAW),
+            blobs,
         }
+    }
+}
+
+/// Collects the ids of blobs in a value, as many as a page takes.
+fn named_blobs(value: &Value, found: &mut Vec<BlobId>) {
+    match value {
+        Value::String(text) => {
+            let id = text.parse().ok();
+            let is_new = |id: &BlobId| !found.contains(id);
+            if found.len() < BLOBS
+                && let Some(id) = id.filter(is_new)
+            {
+                found.push(id);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| named_blobs(value, found)),
+        Value::Object(fields) => fields.values().for_each(|value| named_blobs(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) enum Standing {
 pub(super) struct Figures {
     /// Its number.
     pub(super) step: u32,
+    /// Number of the first entry that belongs to one of its effects.
+    pub(super) seq: u64,
     /// Tokens that were charged.
     pub(super) tokens: u64,
     /// Money that was charged.
@@ -137,7 +139,7 @@ impl Survey {
         self.questions += counts(Subject::Question);
         self.failed_attempts += counts(Subject::ReplyFailed);
         if let Some(step) = step_of(happening.effect.as_ref()) {
-            let figures = self.figures(step);
+            let figures = self.figures(step, happening.seq);
             figures.tokens = figures.tokens.saturating_add(happening.charged.tokens);
             figures.cost = figures.cost + happening.charged.cost;
         }
@@ -198,10 +200,11 @@ impl Survey {
     }
 
     /// The figures of a step; steps come in order.
-    fn figures(&mut self, step: u32) -> &mut Figures {
+    fn figures(&mut self, step: u32, seq: u64) -> &mut Figures {
         if self.steps.last().is_none_or(|last| last.step != step) {
             self.steps.push(Figures {
                 step,
+                seq,
                 ..Figures::default()
             });
         }

@@ -1,5 +1,6 @@
 //! A step on the page: one line when it is folded, everything when it is open.
 
+use gyrus_contract::RunId;
 use gyrus_journal::Reader;
 use gyrus_text::counted;
 use maud::{Markup, html};
@@ -12,7 +13,7 @@ use super::{
     picture::Pictures,
     step::{Fate, RawEntry, Step},
 };
-use crate::projection::Subject;
+use crate::projection::{Subject, Weight};
 
 /// Characters of a step's one line.
 const GIST: usize = 140;
@@ -49,32 +50,82 @@ pub(super) fn step(
     };
     html! {
         details class=(class) id=(anchor) open[is_open] {
-            (head(step, context.start))
+            summary { (head(step, context.start)) }
             div.items {
                 @for item in &step.items { (drawing.item(item, pictures)) }
             }
             (entries(&step.entries, context.start))
+            @if pictures.are_served() {
+                p.alone { a href=(address(context, step)) { "This step on a page of its own" } }
+            }
+        }
+    }
+}
+
+/// Returns the address of the page of a step.
+fn address(context: &Context<'_>, step: &Step) -> String {
+    let seq = step.entries.first().map_or(0, |entry| entry.seq);
+    super::step_address(context.run, seq)
+}
+
+/// Returns a step as one sentence that leads to its page.
+pub(super) fn sentence(step: &Step, context: &Context<'_>) -> Markup {
+    let class = if step.fate == Fate::Done {
+        "step sentence"
+    } else {
+        "step sentence unkept"
+    };
+    html! { a class=(class) href=(address(context, step)) { (head(step, context.start)) } }
+}
+
+/// Returns a step for reading: what a person who watches the run would see, with nothing folded.
+pub(super) fn reading(
+    step: &Step,
+    context: &Context<'_>,
+    reader: &Reader,
+    pictures: &mut Pictures,
+) -> Markup {
+    let drawing = Drawing {
+        context,
+        reader,
+        rest: "the whole text is in the journal",
+    };
+    let is_seen = |item: &&super::step::Item| {
+        let mut happenings = item.happenings.iter();
+        happenings.any(|one| one.weight == Weight::Main)
+    };
+    html! {
+        section.reading {
+            h2 { a href=(address(context, step)) { "Step " (step.number) } }
+            div.items {
+                @for item in step.items.iter().filter(is_seen) { (drawing.item(item, pictures)) }
+            }
         }
     }
 }
 
 fn head(step: &Step, start: Start) -> Markup {
+    html! {
+        span.number { (step.number) }
+        (tools(step))
+        span.gist { (step.gist(GIST)) }
+        span.flags {
+            @for (class, word) in flags(step) { span class={ "flag " (class) } { (word) } }
+        }
+        (figures(step))
+        span.when { (start.moment_and_hour(step.began_ms)) }
+    }
+}
+
+/// Returns tokens, cost and duration of a step.
+pub(super) fn figures(step: &Step) -> Markup {
     let charged = step.charged();
     let lasted = step.ended_ms.saturating_sub(step.began_ms).max(0);
     html! {
-        summary {
-            span.number { (step.number) }
-            (tools(step))
-            span.gist { (step.gist(GIST)) }
-            span.flags {
-                @for (class, word) in flags(step) { span class={ "flag " (class) } { (word) } }
-            }
-            span.figures {
-                @if charged.tokens > 0 { span { (counted(charged.tokens, "token")) } }
-                @if charged.cost.0 > 0 { span { (charged.cost) } }
-                span { (duration(lasted.unsigned_abs())) }
-            }
-            span.when { (start.moment_and_hour(step.began_ms)) }
+        span.figures {
+            @if charged.tokens > 0 { span { (counted(charged.tokens, "token")) } }
+            @if charged.cost.0 > 0 { span { (charged.cost) } }
+            span { (duration(lasted.unsigned_abs())) }
         }
     }
 }
@@ -125,20 +176,26 @@ pub(super) fn entries(entries: &[RawEntry], start: Start) -> Markup {
     html! {
         details.raw {
             summary { (counted(entries.len(), "entry")) " of the journal" }
-            @for entry in entries {
-                div.entry {
-                    p.label {
-                        span.effect { (entry.seq) }
-                        span.name { (entry.kind) }
-                        (start.moment(entry.at_ms))
-                    }
-                    ({
-                        let rest =
-                            format!("the whole payload is in entry {} of the journal", entry.seq);
-                        entry.payload.render(Kind::Code, &rest)
-                    })
+            @for one in entries { div.entry { (entry(one, None, start)) } }
+        }
+    }
+}
+
+/// Returns an entry as it stands in the journal. A server, which gives out the blobs of `served`,
+/// has links to those that the entry names.
+pub(super) fn entry(entry: &RawEntry, served: Option<RunId>, start: Start) -> Markup {
+    let rest = format!("the whole payload is in entry {} of the journal", entry.seq);
+    html! {
+        p.label {
+            span.effect { (entry.seq) }
+            span.name { (entry.kind) }
+            @if let Some(run) = served {
+                @for blob in &entry.blobs {
+                    a href={ "/api/runs/" (run) "/blobs/" (blob) } { "blob " (&blob.to_string()[..8]) }
                 }
             }
+            (start.moment(entry.at_ms))
         }
+        (entry.payload.render(Kind::Code, &rest))
     }
 }

@@ -36,9 +36,16 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
         headline.push_str(&format!(" ({})", places.join(", ")));
     }
     // What was denied is told again by the result.
-    Happening::detail(Subject::Verdict, headline)
+    let happening = Happening::detail(Subject::Verdict, headline)
         .with(HappeningPart::Badge(tone, risk.to_owned()))
-        .with(HappeningPart::Badge(tone, decision.to_owned()))
+        .with(HappeningPart::Badge(tone, decision.to_owned()));
+    match judged.arguments {
+        // What is executed, where the model wrote it otherwise.
+        Some(resolved) => happening
+            .with(HappeningPart::aside("the arguments as they were resolved:"))
+            .with(HappeningPart::Arguments(resolved)),
+        None => happening,
+    }
 }
 
 pub(super) fn asked(asked: ApprovalAsked) -> Happening {

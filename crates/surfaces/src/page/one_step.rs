@@ -1,0 +1,201 @@
+//! One step on a page of its own: what was seen before and after it, each effect from intent to
+//! outcome, and the exact prompts.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Image, RunId};
+use gyrus_journal::Reader;
+use maud::{Markup, html};
+
+use super::{
+    item::{Context, Drawing},
+    markup::shown,
+    moment::Start,
+    picture::Pictures,
+    prompt,
+    step::{Section, Step, Steps},
+    timeline,
+};
+use crate::projection::{Happening, HappeningPart, Subject};
+
+/// Number of entries before the wanted one that are read first; if they hold no end of a step,
+/// more are read.
+const BEFORE: u64 = 200;
+
+/// Characters of the sentence about the step.
+const GIST: usize = 140;
+
+/// A step, drawn whole.
+#[derive(Debug)]
+pub struct OneStep {
+    /// Its number, counted from 1.
+    pub number: u32,
+    /// The words that say best what it is about.
+    pub gist: String,
+    /// Number of its first entry, by which it is named for good.
+    pub first: u64,
+    /// Number of its last entry.
+    pub last: u64,
+    /// The step, in which every unseen character is visible.
+    pub html: String,
+}
+
+/// A step with the last picture before it.
+struct Found {
+    step: Step,
+    before: Option<Image>,
+}
+
+/// Draws the step that the entry `seq` belongs to, as far as it is known at the entry `end`. Reads
+/// little more than the step, wherever it is in the run. Returns `None` for an entry after the last
+/// step.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn one_step(
+    reader: &Reader,
+    run: RunId,
+    seq: u64,
+    end: u64,
+) -> Result<Option<OneStep>, gyrus_journal::Error> {
+    let mut back = BEFORE;
+    let found = loop {
+        let from = seq.saturating_sub(back).max(1);
+        match find(reader, seq, from, end)? {
+            Search::TooLate if from > 1 => back = back.saturating_mul(4),
+            Search::TooLate | Search::Nothing => return Ok(None),
+            Search::Found(found) => break *found,
+        }
+    };
+    let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
+    let (step, entries) = (&found.step, &found.step.entries);
+    let html = draw(&found, reader, run, began_ms);
+    Ok(Some(OneStep {
+        number: step.number,
+        gist: step.gist(GIST),
+        first: entries.first().map_or(seq, |entry| entry.seq),
+        last: entries.last().map_or(seq, |entry| entry.seq),
+        html: shown(&html.0).into_owned(),
+    }))
+}
+
+enum Search {
+    Found(Box<Found>),
+    /// No step contains the entry.
+    Nothing,
+    /// The step began before the first entry that was read.
+    TooLate,
+}
+
+fn find(reader: &Reader, seq: u64, from: u64, end: u64) -> Result<Search, gyrus_journal::Error> {
+    let mut steps = Steps::new(reader);
+    let (mut is_aligned, mut before) = (from == 1, None);
+    let mut entries = reader.entries(from)?;
+    loop {
+        let entry = entries.next().transpose()?;
+        let entry = entry.filter(|entry| entry.seq <= end);
+        let is_last = entry.is_none();
+        let sections = match entry {
+            Some(entry) => steps.take(&entry),
+            None => steps.finish().into_iter().collect(),
+        };
+        for section in sections {
+            match section {
+                Section::Between(item) => before = last_picture(&item.happenings).or(before),
+                Section::Step(step) if contains(&step, seq) && is_aligned => {
+                    return Ok(Search::Found(Box::new(Found { step, before })));
+                }
+                Section::Step(step) if contains(&step, seq) => return Ok(Search::TooLate),
+                Section::Step(step) => {
+                    is_aligned = true;
+                    let of_item = |item: &super::step::Item| last_picture(&item.happenings);
+                    before = step.items.iter().rev().find_map(of_item).or(before);
+                }
+            }
+        }
+        if is_last {
+            return Ok(Search::Nothing);
+        }
+    }
+}
+
+fn contains(step: &Step, seq: u64) -> bool {
+    step.entries.iter().any(|entry| entry.seq == seq)
+}
+
+fn last_picture(happenings: &[Happening]) -> Option<Image> {
+    let parts = happenings
+        .iter()
+        .rev()
+        .flat_map(|one| one.parts.iter().rev());
+    let mut pictures = parts.filter_map(|part| match part {
+        HappeningPart::Picture(image) => Some(image.clone()),
+        HappeningPart::Badge(..)
+        | HappeningPart::Text(..)
+        | HappeningPart::Arguments(_)
+        | HappeningPart::Card(_)
+        | HappeningPart::Files(_)
+        | HappeningPart::Run(_) => None,
+    });
+    pictures.next()
+}
+
+fn draw(found: &Found, reader: &Reader, run: RunId, began_ms: i64) -> Markup {
+    let step = &found.step;
+    let start = Start { at_ms: began_ms };
+    let context = Context {
+        number: 0,
+        run,
+        start,
+        children: &BTreeMap::new(),
+    };
+    let drawing = Drawing {
+        context: &context,
+        reader,
+        rest: "the whole text is in the journal",
+    };
+    let mut pictures = Pictures::served(run);
+    let of_item = |item: &super::step::Item| last_picture(&item.happenings);
+    let after = step.items.iter().rev().find_map(of_item);
+    let requests = step
+        .happenings()
+        .filter(|one| one.subject == Subject::Request);
+    let requests: Vec<&Happening> = requests.collect();
+    html! {
+        p.step-figures { (timeline::figures(step)) (start.moment_and_hour(step.began_ms)) }
+        @if found.before.is_some() || after.is_some() {
+            div.before-after {
+                (seen("Before", found.before.as_ref(), reader, &mut pictures))
+                (seen("After", after.as_ref(), reader, &mut pictures))
+            }
+        }
+        div.items { @for item in &step.items { (drawing.item(item, &mut pictures)) } }
+        @for request in requests {
+            details.more.prompt {
+                summary { "The exact prompt of entry " (request.seq) ": " (request.headline) }
+                @match gyrus_kernel::prompt_of(reader, request.seq) {
+                    Ok(sent) => { (prompt::prompt(&sent, reader, run)) },
+                    Err(error) => { p.error { "It cannot be shown: " (error) } },
+                }
+            }
+        }
+        details.more {
+            summary { "The entries of the journal" }
+            @for entry in &step.entries {
+                div.entry { (timeline::entry(entry, Some(run), start)) }
+            }
+        }
+    }
+}
+
+fn seen(when: &str, image: Option<&Image>, reader: &Reader, pictures: &mut Pictures) -> Markup {
+    html! {
+        section {
+            h2 { (when) }
+            @match image {
+                Some(image) => { (pictures.figure(image, reader)) },
+                None => { p.aside { "There is no picture." } },
+            }
+        }
+    }
+}
