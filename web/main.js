@@ -6,6 +6,7 @@ import { update } from "./update.js";
 import { announce } from "./announce.js";
 import { listen } from "./keys.js";
 import { watchScreen } from "./live.js";
+import "./widget.js";
 
 const isIn = !document.querySelector("[data-enter]");
 const isEntering = enter(isIn);

@@ -4,20 +4,38 @@
 /** @typedef {{run: string, seq: number, state: string, questions: number}} Position */
 /** @typedef {{isLive: boolean, changed: Position[], known: Map<string, Position>}} Positions */
 
-/** @param {(positions: Positions) => void} told */
+/** @type {Set<(positions: Positions) => void>} */
+const followers = new Set();
+/** @type {Map<string, Position>} */
+const known = new Map();
+let hasBegun = false;
+let isLive = false;
+
+/**
+ * Tells of positions, the known ones at once. Returns a function that ends it.
+ * @param {(positions: Positions) => void} told
+ */
 export function follow(told) {
-  /** @type {Map<string, Position>} */
-  const known = new Map();
-  /** @param {boolean} isLive @param {Position[]} changed */
-  const take = (isLive, changed) => {
-    for (const position of changed) known.set(position.run, position);
-    told({ isLive, changed, known });
-  };
+  followers.add(told);
+  if (hasBegun) told({ isLive, changed: [...known.values()], known });
+  else begin();
+  return () => followers.delete(told);
+}
+
+/** @param {boolean} isNowLive @param {Position[]} changed */
+function take(isNowLive, changed) {
+  isLive = isNowLive;
+  for (const position of changed) known.set(position.run, position);
+  for (const told of followers) told({ isLive, changed, known });
+}
+
+function begin() {
+  hasBegun = true;
   let isAlone = false;
   const alone = () => {
     if (isAlone) return;
     isAlone = true;
-    followAlone(take);
+    followAlone();
   };
   if (typeof SharedWorker !== "function") return alone();
   const worker = new SharedWorker(new URL("./positions-worker.js", import.meta.url));
@@ -28,13 +46,12 @@ export function follow(told) {
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 
-/** @param {(isLive: boolean, changed: Position[]) => void} take */
-function followAlone(take) {
+function followAlone() {
   const source = new EventSource("/api/stream");
   source.addEventListener("open", () => take(true, []));
   source.addEventListener("heads", (event) => take(true, JSON.parse(event.data)));
   source.addEventListener("error", () => {
     take(false, []);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => followAlone(take), 2000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(followAlone, 2000);
   });
 }

@@ -21,10 +21,10 @@ export function update({ isLive, changed }) {
   }
   const isBack = isLive && !isConnected;
   isConnected = isLive;
-  const shown = document.querySelector("[data-run]");
-  const run = shown instanceof HTMLElement ? shown.dataset.run : undefined;
+  // The runs that the page is about; a page about none is about all.
+  const about = document.querySelector("[data-run]")?.getAttribute("data-run");
   // A child's questions are counted at its root: they change its position.
-  if (isBack || changed.some((one) => !run || one.run === run)) void refresh();
+  if (isBack || changed.some((one) => !about || about.includes(one.run))) void refresh();
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -53,7 +53,7 @@ async function fetched() {
   const after = here?.dataset.after;
   // Earlier steps do not change.
   if (here && after === undefined) return;
-  const path = here ? `/runs/${here.dataset.run}/rows?after=${after}` : location.href;
+  const path = here ? `/runs/${here.dataset.run}/rows?after=${after}&zoom=${here.dataset.zoom}` : location.href;
   const answer = await fetch(path);
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -66,6 +66,7 @@ async function fetched() {
   const renewed = fresh.getElementById("rows");
   if (here && renewed) {
     renewRows(here, renewed);
+    renewFilm(fresh);
     if (renewed.hasAttribute("data-more")) isAskedAgain = true;
   }
 }
@@ -138,6 +139,14 @@ function renewRows(part, fresh) {
   if (!isAtEnd) return;
   while (part.children.length > MOST_ROWS) part.firstElementChild?.remove();
   scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+}
+
+/** @param {Document} fresh */
+function renewFilm(fresh) {
+  const film = document.getElementById("film");
+  for (const frame of fresh.querySelectorAll("#film > li")) {
+    if (film && !document.getElementById(frame.id)) film.append(document.adoptNode(frame));
+  }
 }
 
 /**

@@ -19,6 +19,8 @@ use crate::{
     log_name,
 };
 
+pub use gyrus_workspace::undo::{Kind, UndoAction, UndoChange};
+
 pub use self::{
     error::RunUndoError,
     plan::RunUndo,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, RunId};
-use gyrus_journal::Store;
+use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
     approvals::{ApprovalAnswer, OpenQuestion},
     latch::Latch,
@@ -179,6 +179,12 @@ impl App {
             }
         }
         Ok(output)
+    }
+
+    /// Returns the number of the last entry of a run that is on disk.
+    pub(crate) fn end_of(&self, run: RunId, reader: &Reader) -> Result<u64, ApiError> {
+        let end = reader.end()?;
+        Ok(self.heads.of(run).map_or(end, |head| head.seq.min(end)))
     }
 
     /// Returns the processes that drive runs at this moment.

@@ -46,10 +46,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 "Cut off the effect in progress, and park the run",
             )
             .answer(202, message, Form::Empty),
-        acts("/api/runs/{run}/fork", post(fork))
-            .named("forkRun", "Go another way from a step of a run")
-            .body::<Fork>()
-            .json::<Done>(200, "It was forked."),
         acts("/api/runs/{run}/replay", post(replay))
             .named(
                 "replayRun",
@@ -84,7 +80,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Done {
     /// The words that the command said.
-    said: String,
+    pub(crate) said: String,
 }
 
 /// Words for a run.
@@ -147,44 +143,20 @@ async fn send(
     .await
 }
 
-/// The place from which to go another way.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Fork {
-    /// The step after which it goes another way; 0 for the beginning.
-    at: u32,
-    /// A new folder for it, which must not exist; without it, the run's own folder is used.
-    #[serde(default)]
-    into: Option<String>,
-    /// Work in the run's own folder, as it is now.
-    #[serde(default)]
-    in_place: bool,
-}
-
-pub(crate) async fn fork(
-    State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
-    ApiJson(fork): ApiJson<Fork>,
-) -> Result<Json<Done>, ApiError> {
-    let mut arguments = vec![
-        "fork".to_owned(),
-        run.to_string(),
-        format!("--at={}", fork.at),
-    ];
-    if let Some(folder) = fork.into {
-        arguments.push(format!("--workdir={folder}"));
-    }
-    if fork.in_place {
-        arguments.push("--in-place".to_owned());
-    }
-    carried_out(&app, arguments).await
-}
-
 pub(crate) async fn replay(
     State(app): State<Arc<App>>,
     RunPath(run): RunPath,
 ) -> Result<Json<Done>, ApiError> {
-    carried_out(&app, vec!["replay".to_owned(), run.to_string()]).await
+    let output = app
+        .command(vec!["replay".to_owned(), run.to_string()])
+        .await?;
+    if output.code != Some(0) && !output.stdout.is_empty() {
+        // Both sides of each difference stand where the result would.
+        let error = format!("it took another way: {}", output.stdout.trim());
+        return Err(ApiError::conflict(error));
+    }
+    let said = succeeded(output)?.stdout.trim().to_owned();
+    Ok(Json(Done { said }))
 }
 
 /// The files to put back.
@@ -193,10 +165,10 @@ pub(crate) async fn replay(
 pub(crate) struct Undo {
     /// The step after which the files are to be as they were; 0 for before the run.
     #[serde(default)]
-    to: u32,
+    pub(crate) to: u32,
     /// Say what would be put back, and put nothing back.
     #[serde(default)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 pub(crate) async fn undo(
@@ -204,10 +176,13 @@ pub(crate) async fn undo(
     RunPath(run): RunPath,
     ApiJson(undo): ApiJson<Undo>,
 ) -> Result<Json<Done>, ApiError> {
-    let last = if undo.dry_run { "--dry-run" } else { "--yes" };
     let to = format!("--to={}", undo.to);
-    let arguments = ["undo", &run.to_string(), &to, last].map(str::to_owned);
-    carried_out(&app, arguments.to_vec()).await
+    let mut arguments = ["undo", &run.to_string(), &to].map(str::to_owned).to_vec();
+    if !undo.dry_run {
+        // Without it, and with nobody to ask, the command says what it would do.
+        arguments.push("--yes".to_owned());
+    }
+    carried_out(&app, arguments).await
 }
 
 pub(crate) async fn diff(
@@ -256,7 +231,7 @@ async fn carried_out(app: &App, arguments: Vec<String>) -> Result<Json<Done>, Ap
 }
 
 /// Returns the output of a command that succeeded; what it said otherwise is the error.
-fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
+pub(super) fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
     if output.code == Some(0) {
         return Ok(output);
     }

@@ -3,7 +3,9 @@
 mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
+pub(crate) mod cycle;
 mod events;
+pub(crate) mod forks;
 pub(crate) mod questions;
 pub(crate) mod runs;
 mod server;
@@ -22,6 +24,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(commands::endpoints());
     all.extend(control::endpoints());
     all.extend(takeover::endpoints());
+    all.extend(forks::endpoints());
+    all.extend(cycle::endpoints());
     all.extend(questions::endpoints());
     all.extend(server::endpoints());
     all

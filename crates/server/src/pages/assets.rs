@@ -8,7 +8,7 @@ use axum::{
         HeaderValue,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
 
 use crate::{error::ApiError, extract::ApiPath};
@@ -26,6 +26,7 @@ macro_rules! web {
 const FILES: &[(&str, &str, &[u8])] = &web![
     "dashboard.css": STYLE,
     "live.css": STYLE,
+    "run.css": STYLE,
     "icon.svg": "image/svg+xml",
     "main.js": SCRIPT,
     "enter.js": SCRIPT,
@@ -35,6 +36,7 @@ const FILES: &[(&str, &str, &[u8])] = &web![
     "announce.js": SCRIPT,
     "keys.js": SCRIPT,
     "live.js": SCRIPT,
+    "widget.js": SCRIPT,
 ];
 
 fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static [u8])> {
@@ -58,6 +60,11 @@ fn version() -> &'static str {
 /// Returns the address of a file.
 pub(super) fn path(file: &str) -> String {
     format!("/web/{}/{file}", version())
+}
+
+/// Leads to the element that shows a run's cycle, under an address that stays.
+pub(super) async fn widget() -> Redirect {
+    Redirect::temporary(&path("widget.js"))
 }
 
 pub(super) async fn file(

@@ -97,6 +97,7 @@ fn head(title: &str) -> Markup {
             link rel="stylesheet" href=(assets::path("page.css"));
             link rel="stylesheet" href=(assets::path("dashboard.css"));
             link rel="stylesheet" href=(assets::path("live.css"));
+            link rel="stylesheet" href=(assets::path("run.css"));
             script type="module" src=(assets::path("main.js")) {}
         }
     }

@@ -61,7 +61,7 @@ pub(super) async fn show(
                     (screen(&overview, &now))
                 }
                 div.present {
-                    div #questions data-live { (run::questions(&app, run)) }
+                    div #questions data-live { (run::questions(&app, run, &format!("/runs/{run}/live"))) }
                     (present(&now))
                     (run::steering(&overview))
                 }

@@ -1,9 +1,11 @@
 //! The dashboard: pages over the same functions as the API. They are links and forms, and work
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
-//! Reading order: `frame` (what every page has), `runs`, `run`, `live`, `waiting` (with `hunks`), `assets`.
+//! Reading order: `frame` (what every page has), `runs`, `run`, `compare`, `live`,
+//! `waiting` (with `hunks`), `assets`.
 
 mod assets;
+mod compare;
 mod forms;
 mod frame;
 mod hunks;
@@ -37,25 +39,22 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     let all = vec![
         reads("/", get(runs::list)),
         reads("/waiting", get(waiting::all)),
-        reads("/runs/{run}", get(run::show)),
-        reads("/runs/{run}/rows", get(run::rows)),
         reads("/runs/{run}/live", get(live::show)),
         decides("/runs/{run}/take", post(live::take)),
         decides("/runs/{run}/give-back", post(live::give_back)),
+        reads("/compare", get(compare::show)),
         acts("/runs", post(runs::start)),
-        acts("/runs/{run}/steer", post(run::steer)),
-        acts("/runs/{run}/pause", post(run::pause)),
-        acts("/runs/{run}/stop", post(run::stop)),
-        acts("/runs/{run}/resume", post(run::resume)),
         decides(
             "/runs/{run}/questions/{question}/answer",
             post(waiting::answer),
         ),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
+        reads("/web/widget.js", get(assets::widget)).for_everybody(),
         reads("/web/{version}/{file}", get(assets::file)).for_everybody(),
     ];
-    all.into_iter().map(Endpoint::page).collect()
+    let all = all.into_iter().chain(run::endpoints());
+    all.map(Endpoint::page).collect()
 }
 
 /// The reason of an emergency stop, as typed.

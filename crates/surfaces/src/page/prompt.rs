@@ -157,7 +157,10 @@ fn author(origin: &Origin) -> String {
                 format!("{word} {}", name.unwrap_or_default())
             })
         }
-        _ => String::new(),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_) => String::new(),
     }
 }
 

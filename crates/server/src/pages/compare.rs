@@ -1,0 +1,345 @@
+//! Two or three runs side by side: totals, the first difference, their calls aligned, and the files
+//! that they changed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{extract::State, response::Html};
+use gyrus_contract::{Microdollars, RunId};
+use gyrus_kernel::find_run;
+use gyrus_surfaces::{
+    compare::{AlignedCalls, ComparedCall, RunPath as Calls, align},
+    page::{duration, step_address},
+};
+use gyrus_text::{counted, grouped};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    frame::{Frame, Place},
+    run::changes,
+    runs::{outcome, state},
+};
+use crate::{
+    api::runs::{blocking, overview},
+    app::App,
+    error::ApiError,
+    extract::ApiQuery,
+    overview::RunOverview,
+};
+
+/// The most runs that stand side by side.
+const MAX_RUNS: usize = 3;
+
+/// Equal calls beside a difference that are not folded.
+const BESIDE: usize = 1;
+
+/// The most differing rows, and the most files, that a page has.
+const MAX_ROWS: usize = 1_000;
+const MAX_FILES: usize = 300;
+
+/// Names of the columns.
+const NAMES: [&str; MAX_RUNS] = ["A", "B", "C"];
+
+/// The runs to compare, with commas between them.
+#[derive(Debug, Deserialize)]
+pub(super) struct Runs {
+    #[serde(default)]
+    runs: String,
+}
+
+/// A run in a column.
+struct Column {
+    run: RunId,
+    overview: Arc<RunOverview>,
+    calls: Calls,
+}
+
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    ApiQuery(Runs { runs }): ApiQuery<Runs>,
+) -> Result<Html<String>, ApiError> {
+    blocking(move || {
+        let frame = Frame {
+            title: "Compare",
+            place: Place::Other,
+        };
+        let given: Vec<&str> = runs
+            .split([',', ' '])
+            .filter(|one| !one.is_empty())
+            .collect();
+        if given.len() < 2 {
+            return Ok(frame.page(&app, &choose(&given)));
+        }
+        if given.len() > MAX_RUNS {
+            let error = format!("at most {MAX_RUNS} runs stand side by side");
+            return Err(ApiError::bad_request(error));
+        }
+        let columns: Vec<Column> = given
+            .iter()
+            .map(|name| column(&app, name))
+            .collect::<Result<_, ApiError>>()?;
+        let calls: Vec<Calls> = Vec::new();
+        let (columns, calls) = columns
+            .into_iter()
+            .fold((Vec::new(), calls), |mut all, one| {
+                all.0.push((one.run, one.overview));
+                all.1.push(one.calls);
+                all
+            });
+        let rows = align(&calls);
+        let main = html! {
+            div.heading { h1 { "Compare" } }
+            div #compared data-live data-run=(about(&columns)) {
+                (totals(&columns, &calls))
+                (first_difference(&rows, &calls))
+                (aligned(&rows, &calls))
+            }
+            (files(&app, &columns))
+        };
+        Ok(frame.page(&app, &main))
+    })
+    .await
+}
+
+/// Names the runs, for the script that follows them.
+fn about(columns: &Columns) -> String {
+    let runs: Vec<String> = columns.iter().map(|(run, _)| run.to_string()).collect();
+    runs.join(",")
+}
+
+fn column(app: &App, name: &str) -> Result<Column, ApiError> {
+    let run = match name.parse() {
+        Ok(run) => run,
+        Err(_) => find_run(&app.store, name)?,
+    };
+    Ok(Column {
+        run,
+        overview: overview(app, run)?,
+        calls: Calls::read(&app.store, run)?,
+    })
+}
+
+fn choose(given: &[&str]) -> Markup {
+    html! {
+        div.heading { h1 { "Compare" } }
+        form.moment method="get" action="/compare" {
+            label { "Two or three runs, with commas between them"
+                input name="runs" value=(given.join(",")) required autocomplete="off"; }
+            button { "Compare" }
+        }
+    }
+}
+
+type Columns = [(RunId, Arc<RunOverview>)];
+
+/// A line of the totals: its name, the value of a run, and the value in words.
+type Total = (
+    &'static str,
+    fn(&RunOverview, &Calls) -> u64,
+    fn(u64) -> String,
+);
+
+fn totals(columns: &Columns, calls: &[Calls]) -> Markup {
+    let lines: [Total; 5] = [
+        (
+            "Steps",
+            |run, calls| run.steps + u64::from(calls.shared_steps),
+            grouped_of,
+        ),
+        (
+            "Calls",
+            |_, calls| {
+                calls
+                    .calls
+                    .iter()
+                    .filter(|call| !call.tool.is_empty())
+                    .count() as u64
+            },
+            grouped_of,
+        ),
+        ("Tokens", |run, _| run.tokens, grouped_of),
+        (
+            "Cost",
+            |run, _| run.cost_microdollars,
+            |cost| Microdollars(cost).to_string(),
+        ),
+        (
+            "Time",
+            |run, _| u64::try_from(run.last_ms - run.started_ms).unwrap_or(0),
+            duration,
+        ),
+    ];
+    html! {
+        div.scrolls tabindex="0" role="group" aria-label="Totals" { table.totals {
+            thead { tr {
+                td {}
+                @for ((run, overview), name) in columns.iter().zip(NAMES) {
+                    th scope="col" { span.letter { (name) } " " a href={ "/runs/" (run) } { (overview.name) } }
+                }
+            } }
+            tbody {
+                tr { th scope="row" { "Goal" } @for (_, run) in columns { td.goal-cell { (run.goal) } } }
+                tr { th scope="row" { "State" } @for (_, run) in columns { td { (state(run)) } } }
+                tr { th scope="row" { "Outcome" } @for (_, run) in columns { td { (outcome(run)) @if let Some(ending) = &run.ending { p.aside { (ending) } } } } }
+                tr { th scope="row" { "Model" } @for (_, run) in columns { td { (run.model) } } }
+                tr { th scope="row" { "Folder" } @for (_, run) in columns { td { code { (run.workdir.display()) } } } }
+                @for (name, value, words) in lines {
+                    @let first = value(&columns[0].1, &calls[0]);
+                    tr {
+                        th scope="row" { (name) }
+                        @for ((number, (_, run)), calls) in columns.iter().enumerate().zip(calls) {
+                            @let own = value(run, calls);
+                            td.n { (words(own)) @if number > 0 { (delta(first, own, words)) } }
+                        }
+                    }
+                }
+            }
+        } }
+        @if calls.iter().any(|calls| calls.shared_steps > 0) {
+            p.aside { "Tokens, cost and time of a fork are its own: the steps that it shares were paid for by the run that it was forked from." }
+        }
+        @if calls.iter().any(|calls| calls.is_cut) {
+            p.aside { "A run has more calls than are compared here." }
+        }
+    }
+}
+
+fn grouped_of(number: u64) -> String {
+    grouped(number)
+}
+
+fn delta(first: u64, own: u64, words: fn(u64) -> String) -> Markup {
+    html! {
+        @if own > first { span.delta { " +" (words(own - first)) } }
+        @else if own < first { span.delta { " −" (words(first - own)) } }
+        @else { span.delta { " =" } }
+    }
+}
+
+fn is_equal(row: &AlignedCalls) -> bool {
+    row.iter().all(Option::is_some)
+}
+
+fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
+    let shared = calls
+        .iter()
+        .map(|calls| calls.shared_steps)
+        .max()
+        .unwrap_or(0);
+    let first = rows.iter().position(|row| !is_equal(row));
+    html! {
+        p.first-difference {
+            @if shared > 0 { b { (counted(shared, "step")) " shared by the fork. " } }
+            @match first {
+                None => { "Every call is the same in all of them." },
+                Some(at) => {
+                    "The first " (counted(at, "call")) " "
+                    (if at == 1 { "is" } else { "are" }) " the same. "
+                    a href="#difference" { "The first difference" }
+                },
+            }
+        }
+    }
+}
+
+/// A stretch of rows: equal ones may be folded.
+fn aligned(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
+    let mut groups: Vec<(bool, Vec<&AlignedCalls>)> = Vec::new();
+    for row in rows {
+        match groups.last_mut() {
+            Some((equal, group)) if *equal == is_equal(row) => group.push(row),
+            _ => groups.push((is_equal(row), vec![row])),
+        }
+    }
+    let first = groups.iter().position(|(equal, _)| !equal);
+    let mut shown = 0;
+    html! {
+        div.aligned class={ "of-" (calls.len()) } {
+            div.names { @for name in NAMES.iter().take(calls.len()) { b { (name) } } }
+            @for (number, (equal, group)) in groups.iter().enumerate() {
+                @if *equal && group.len() > 2 * BESIDE + 1 {
+                    @let (beside, end) = (BESIDE.min(number), group.len() - BESIDE);
+                    @for row in &group[..beside] { (pair(row, calls, "same")) }
+                    details.equal {
+                        summary { (counted(end - beside, "equal call")) }
+                        @for row in &group[beside..end] { (pair(row, calls, "same")) }
+                    }
+                    @for row in &group[end..] { (pair(row, calls, "same")) }
+                } @else {
+                    div id=[(first == Some(number)).then_some("difference")] {
+                        @for row in group.iter().take(MAX_ROWS.saturating_sub(shown)) {
+                            (pair(row, calls, if *equal { "same" } else { "different" }))
+                        }
+                    }
+                    @let _ = shown += group.len();
+                }
+            }
+            @if shown > MAX_ROWS { p.aside { (counted(shown - MAX_ROWS, "more row")) " not shown" } }
+        }
+    }
+}
+
+fn pair(row: &AlignedCalls, calls: &[Calls], class: &str) -> Markup {
+    html! {
+        div class={ "pair " (class) } {
+            @for ((place, calls), name) in row.iter().zip(calls).zip(NAMES) {
+                @match place.and_then(|place| calls.calls.get(place)) {
+                    Some(call) => { (cell(call)) },
+                    None => { div.cell.never { (name) " never did this" } },
+                }
+            }
+        }
+    }
+}
+
+fn cell(call: &ComparedCall) -> Markup {
+    let words = if call.tool.is_empty() {
+        "the end"
+    } else {
+        &call.tool
+    };
+    html! {
+        div.cell {
+            p.call-line {
+                a.tool href=(step_address(call.run, call.seq)) { (gyrus_text::shorten(words, 60)) }
+                @if call.step > 0 { span.effect { "step " (call.step) } }
+                @if !call.decision.is_empty() && call.decision != "allowed" { span.flag.ask { (call.decision) } }
+                @if call.failed { span.flag.bad { "error" } }
+                @if call.took_ms > 0 { span.took { (duration(call.took_ms)) } }
+            }
+            p.gist-cell { (call.gist) }
+            @if !call.result.is_empty() { p.result-cell { "← " (call.result) } }
+        }
+    }
+}
+
+/// The paths that the runs changed, with what each did to them.
+fn files(app: &App, columns: &Columns) -> Markup {
+    let mut paths: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for (number, (run, overview)) in columns.iter().enumerate() {
+        match changes::planned(app, *run, 0) {
+            Ok(found) => {
+                for change in found.changes() {
+                    let done = changes::done(&change);
+                    let line = paths.entry(change.path);
+                    line.or_insert_with(|| vec![""; columns.len()])[number] = done;
+                }
+            }
+            Err(why) => unknown.push(format!("{}: {why}", overview.name)),
+        }
+    }
+    html! {
+        h2 { "Changed files" }
+        @for why in &unknown { p.aside { "It is not known what it changed: " (why) } }
+        @if paths.is_empty() { p.aside { "None is still as a run left it." } } @else {
+            div.scrolls tabindex="0" role="group" aria-label="Changed files" { table.totals {
+                thead { tr { td {} @for name in NAMES.iter().take(columns.len()) { th scope="col" { (name) } } } }
+                tbody { @for (path, done) in paths.iter().take(MAX_FILES) { tr {
+                    th scope="row" { code { (path) } }
+                    @for word in done { td { @if word.is_empty() { span.never { "not touched" } } @else { (word) } } }
+                } } }
+            } }
+        }
+    }
+}

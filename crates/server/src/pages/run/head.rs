@@ -1,0 +1,163 @@
+//! The head of the pages of a run: its goal, what can be done to it, and the way to its parts.
+
+use gyrus_contract::RunId;
+use gyrus_kernel::{Entry, log_name};
+use gyrus_surfaces::projection;
+use maud::{Markup, html};
+
+use super::super::{
+    frame::age,
+    runs::{figures, outcome, state},
+};
+use crate::{app::App, error::ApiError, heads::RunWord, overview::RunOverview};
+
+/// The pages of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    Steps,
+    Reading,
+    Changes,
+    Outcome,
+    Cost,
+    Context,
+    Children,
+    Raw,
+    /// A page that is none of the others.
+    Other(&'static str),
+}
+
+impl Tab {
+    const ALL: [Tab; 8] = [
+        Tab::Steps,
+        Tab::Reading,
+        Tab::Changes,
+        Tab::Outcome,
+        Tab::Cost,
+        Tab::Context,
+        Tab::Children,
+        Tab::Raw,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tab::Steps => "Steps",
+            Tab::Reading => "Reading",
+            Tab::Changes => "Changes",
+            Tab::Outcome => "Outcome",
+            Tab::Cost => "Cost",
+            Tab::Context => "Context",
+            Tab::Children => "Children",
+            Tab::Raw => "Raw",
+            Tab::Other(name) => name,
+        }
+    }
+
+    fn address(self) -> &'static str {
+        match self {
+            Tab::Steps | Tab::Other(_) => "",
+            Tab::Reading => "?zoom=reading",
+            Tab::Changes => "/changes",
+            Tab::Outcome => "/outcome",
+            Tab::Cost => "/cost",
+            Tab::Context => "/context",
+            Tab::Children => "/children",
+            Tab::Raw => "?zoom=entries",
+        }
+    }
+}
+
+/// Returns the links to the parts of a run.
+pub(super) fn tabs(run: RunId, current: Tab) -> Markup {
+    html! {
+        nav.tabs aria-label="Parts of the run" {
+            @for tab in Tab::ALL {
+                a href={ "/runs/" (run) (tab.address()) }
+                    aria-current=[(tab == current).then_some("page")] { (tab.name()) }
+            }
+        }
+    }
+}
+
+/// Returns the head of a page about a part of a run.
+pub(super) fn short_head(run: &RunOverview) -> Markup {
+    html! {
+        section #head data-live {
+            div.heading {
+                h1 { a href={ "/runs/" (run.run) } { "Run " span.name { (run.name) } } }
+                span.marks { (state(run)) (outcome(run)) }
+                p.figures { (figures(run)) }
+            }
+            p.goal-line { (run.goal) }
+        }
+    }
+}
+
+/// Returns the head of a run's own page.
+pub(super) fn head(app: &App, run: &RunOverview) -> Result<Markup, ApiError> {
+    let reader = app.store.reader(&log_name(run.run))?;
+    let goal = match reader.entry(1)?.map(|first| gyrus_kernel::parse(&first)) {
+        Some(Ok(Entry::RunStarted(started))) => projection::goal(&started.goal, &reader),
+        _ => run.goal.clone(),
+    };
+    Ok(html! {
+        section #head data-live {
+            div.heading {
+                h1 { "Run " span.name { (run.name) } }
+                span.marks { (state(run)) (outcome(run)) }
+                p.figures { (figures(run)) }
+            }
+            div.goal-text { p.label { "Goal" } div.prose tabindex="0" role="group" aria-label="Goal" { (goal) } }
+            @if let Some(ending) = &run.ending { p.ending { (ending) } }
+            dl.about {
+                div { dt { "Folder" } dd { code { (run.workdir.display()) } } }
+                div { dt { "Loop" } dd { (run.cognitive_loop) } }
+                div { dt { "Agent" } dd { (run.agent) } }
+                div { dt { "Model" } dd { (run.model) } }
+                div { dt { "Began" } dd { (age(run.started_ms)) } }
+                @if let Some(parent) = run.forked_from {
+                    div {
+                        dt { "Forked from" }
+                        dd {
+                            a href={ "/runs/" (parent) } { (parent.short()) } " · "
+                            a.compare href={ "/compare?runs=" (parent) "," (run.run) } { "compare" }
+                        }
+                    }
+                }
+                @if let Some(before) = run.continues {
+                    div { dt { "Goes on from" } dd { a href={ "/runs/" (before) } { (before.short()) } } }
+                }
+            }
+            (controls(run))
+        }
+    })
+}
+
+/// The forms that need no words.
+fn controls(run: &RunOverview) -> Markup {
+    let button = |what: &str, title: &str, class: &str, words: &str| {
+        html! {
+            form method="post" action={ "/runs/" (run.run) "/" (what) } {
+                button class=(class) title=(title) { (words) }
+            }
+        }
+    };
+    html! {
+        div.controls {
+            @match run.state {
+                RunWord::Running | RunWord::Waiting => {
+                    (button("pause", "Finish the effect in progress, then park the run", "", "Pause"))
+                    (button("stop", "Cut off the effect in progress, and park the run", "danger", "Stop"))
+                },
+                RunWord::Parked | RunWord::CutOff => {
+                    (button("resume", "Go on from where it stands", "primary", "Resume"))
+                },
+                RunWord::Over => {},
+            }
+            a.button href={ "/runs/" (run.run) "/live" } { "Live" }
+            a.button.fork href={ "/runs/" (run.run) "/fork" } { "Fork" }
+            a.button href={ "/runs/" (run.run) "/undo" } { "Undo" }
+            (button("replay", "Run it again from its journal, with nothing live behind it", "", "Replay"))
+            a.save href={ "/api/runs/" (run.run) "/page" } { "Save as one file" }
+        }
+    }
+}

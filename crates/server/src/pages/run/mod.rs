@@ -1,0 +1,75 @@
+//! One run, a part of it on each page: its steps at several zooms, its changes, its outcome, its
+//! cost, what its models saw, and its relatives.
+//!
+//! Reading order: `head` (what all of them have), `steps`, then each part in a file of its own.
+
+mod act;
+pub(super) mod changes;
+mod context;
+mod fork;
+mod head;
+mod replay;
+mod step;
+mod steps;
+mod whole;
+mod widget;
+
+use axum::{
+    response::Html,
+    routing::{get, post},
+};
+use gyrus_contract::RunId;
+use maud::{Markup, html};
+
+use self::head::{Tab, short_head, tabs};
+pub(super) use self::{steps::steering, widget::questions};
+use super::frame::{Frame, Place};
+use crate::{
+    api::runs::overview,
+    app::App,
+    endpoint::{Endpoint, acts, reads},
+    error::ApiError,
+};
+
+/// Returns the endpoints of the pages of a run.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        reads("/runs/{run}", get(steps::show)),
+        reads("/runs/{run}/rows", get(steps::rows)),
+        reads("/runs/{run}/widget", get(widget::show)),
+        reads("/runs/{run}/steps/{seq}", get(step::show)),
+        reads("/runs/{run}/changes", get(changes::show)),
+        reads("/runs/{run}/outcome", get(whole::outcome)),
+        reads("/runs/{run}/cost", get(whole::cost)),
+        reads("/runs/{run}/children", get(whole::children)),
+        reads("/runs/{run}/context", get(context::show)),
+        reads("/runs/{run}/undo", get(changes::before_undo)),
+        acts("/runs/{run}/undo", post(changes::undo)),
+        reads("/runs/{run}/fork", get(fork::form)),
+        acts("/runs/{run}/fork", post(fork::fork)),
+        acts("/runs/{run}/replay", post(replay::replay)),
+        acts("/runs/{run}/steer", post(act::steer)),
+        acts("/runs/{run}/pause", post(act::pause)),
+        acts("/runs/{run}/stop", post(act::stop)),
+        acts("/runs/{run}/resume", post(act::resume)),
+    ]
+}
+
+/// Returns a page about a part of a run, below a short head.
+fn part_of(app: &App, run: RunId, tab: Tab, body: &Markup) -> Result<Html<String>, ApiError> {
+    let overview = overview(app, run)?;
+    let title = match tab.name() {
+        "" => format!("Run {}", overview.name),
+        name => format!("{name} of run {}", overview.name),
+    };
+    let frame = Frame {
+        title: &title,
+        place: Place::Other,
+    };
+    let main = html! {
+        (short_head(&overview))
+        (tabs(run, tab))
+        div.part-of-run data-run=(run) { (body) }
+    };
+    Ok(frame.page(app, &main))
+}
