@@ -91,7 +91,6 @@ class AgentCycleFsmWidget extends HTMLElement {
     for (const part of parts.slice(1)) slot.append(part);
     const cycle = parts[0];
     if (cycle instanceof HTMLElement) {
-      cycle.setAttribute("part", "cycle");
       const { name, phase } = cycle.dataset;
       this.#internals.ariaLabel = `Cycle of run ${name}: ${phase}`;
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gyrus_contract::path_of_header;
-use gyrus_surfaces::page::hunk_text;
+use gyrus_surfaces::page::whole_patch;
 use gyrus_text::counted;
 use maud::{Markup, html};
 
@@ -142,7 +142,7 @@ fn tick(name: &str, words: &str, lines: &str) -> Markup {
     html! {
         div.hunk {
             p { input type="checkbox" id=(name) name=(name) checked; label for=(name) { code { (words) } } }
-            @if !lines.is_empty() { div.untrusted tabindex="0" role="group" aria-label=(words) { (hunk_text(lines)) } }
+            @if !lines.is_empty() { div.untrusted tabindex="0" role="group" aria-label=(words) { (whole_patch(lines)) } }
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Kind {
 }
 
 /// Returns the class of a patch's line.
-fn of_patch(tone: Tone) -> &'static str {
+pub(super) fn of_patch(tone: Tone) -> &'static str {
     match tone {
         Tone::Call => "added",
         Tone::Bad => "removed",

@@ -179,8 +179,13 @@ fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
             "The goal is reached: a model that did not do the work looked, and agrees.",
         ),
     };
+    // A claim is not a success yet.
+    let class = match strength {
+        Strength::Claimed => "claimed",
+        Strength::Checked | Strength::Verified => "good",
+    };
     Verdict {
-        class: "good",
+        class,
         badge,
         sentence: sentence.to_owned(),
         words: Some(&claim.answer),

@@ -53,7 +53,7 @@ pub use self::{
     picture::Pictures,
     present::{Present, ScreenHolder, Target, present},
     prompt::{AskedModel, asked_model, prompt},
-    rows::{Rows, Stretch, Zoom, hunk_text, rows, visible_html, whole_text},
+    rows::{Rows, Stretch, Zoom, rows, visible_html, whole_patch, whole_text},
     whole_run::WholeRun,
 };
 pub use crate::console::card::whose;

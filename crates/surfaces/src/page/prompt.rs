@@ -148,20 +148,10 @@ fn part_sent(part: &Part, reader: &Reader, pictures: &mut Pictures) -> Markup {
 /// Returns the origin of a text in words.
 fn author(origin: &Origin) -> String {
     let value = serde_json::to_value(origin).unwrap_or_default();
-    match &value {
-        serde_json::Value::String(word) => word.clone(),
-        serde_json::Value::Object(fields) => {
-            let mut fields = fields.iter();
-            fields.next().map_or_else(String::new, |(word, of)| {
-                let name = of["name"].as_str().or_else(|| of["path"].as_str());
-                format!("{word} {}", name.unwrap_or_default())
-            })
-        }
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::Array(_) => String::new(),
-    }
+    let word = |name: &str| value[name].as_str().unwrap_or_default();
+    let words = [word("from"), word("name"), word("path")];
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the purpose of a question to a model in words.

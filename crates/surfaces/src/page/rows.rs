@@ -16,6 +16,7 @@ use super::{
     step::{Fate, RawEntry, Section, Steps},
     timeline,
 };
+use crate::projection::patch_lines;
 
 /// Maximum number of entries that are read for one stretch of rows.
 const ENTRIES: u64 = 200;
@@ -252,15 +253,7 @@ fn draw(
 /// Returns untrusted text whole, in the colours of what it is. Every unseen character of it is made
 /// visible once the page passes [`visible_html`].
 pub fn whole_text(text: &str) -> Markup {
-    lines_of(text, crate::projection::is_patch(text))
-}
-
-/// Returns the lines of a hunk whole, as [`whole_text`] does.
-pub fn hunk_text(lines: &str) -> Markup {
-    lines_of(lines, true)
-}
-
-fn lines_of(text: &str, is_patch: bool) -> Markup {
+    let is_patch = crate::projection::is_patch(text);
     html! {
         pre {
             @for line in text.trim_end_matches('\n').split_inclusive('\n') {
@@ -270,6 +263,17 @@ fn lines_of(text: &str, is_patch: bool) -> Markup {
                     _ => "kept",
                 };
                 span class=(class) { (line) }
+            }
+        }
+    }
+}
+
+/// Returns a patch whole, each line in the colour of what it does.
+pub fn whole_patch(patch: &str) -> Markup {
+    html! {
+        pre {
+            @for (tone, line) in patch_lines(patch) {
+                span class=(super::excerpt::of_patch(tone)) { (line) "\n" }
             }
         }
     }

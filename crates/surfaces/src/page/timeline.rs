@@ -54,9 +54,11 @@ pub(super) fn step(
             div.items {
                 @for item in &step.items { (drawing.item(item, pictures)) }
             }
-            (entries(&step.entries, context.start))
             @if pictures.are_served() {
+                // Its page has the entries too.
                 p.alone { a href=(address(context, step)) { "This step on a page of its own" } }
+            } @else {
+                (entries(&step.entries, context.start))
             }
         }
     }

@@ -187,12 +187,12 @@ impl WholeRun {
                         td.n { (tokens(row.requests)) } td.n { (tokens(row.failed)) }
                         td.n { (tokens(row.input)) } td.n { (tokens(row.cached)) }
                         td.n { (tokens(row.output)) } td.n { (duration(row.took_ms)) }
-                        td.n { (row.settled.cost) } td.n { (row.estimated.cost) }
-                        td.n { (row.reserved.cost) }
+                        td.n { (money(row.settled.cost)) } td.n { (money(row.estimated.cost)) }
+                        td.n { (money(row.reserved.cost)) }
                     } } }
                     tfoot { tr {
                         th scope="row" colspan="8" { "all" }
-                        td.n colspan="3" { (self.all()) }
+                        td.n colspan="3" { (money(self.all())) }
                     } }
                 } }
                 p.aside {
@@ -239,7 +239,7 @@ impl WholeRun {
                         a href=(step_address(self.survey.run, figures.seq)) { "step " (figures.step) }
                     }
                     td.n { (grouped(figures.tokens)) }
-                    td.n { (figures.cost) }
+                    td.n { (money(figures.cost)) }
                 } } }
             } }
         }
@@ -248,3 +248,11 @@ impl WholeRun {
 
 /// Steps in the table of the dearest.
 const DEAREST: usize = 10;
+
+/// Money in words; a dash where none is known of.
+fn money(cost: Microdollars) -> String {
+    match cost.0 {
+        0 => "–".to_owned(),
+        _ => cost.to_string(),
+    }
+}

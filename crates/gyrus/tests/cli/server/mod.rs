@@ -8,6 +8,7 @@ mod guard;
 mod hooks;
 mod killed;
 mod live;
+mod run_pages;
 mod runs;
 mod triggers;
 

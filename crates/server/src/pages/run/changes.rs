@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State, response::Html};
 use gyrus_contract::{Digest, RunId};
 use gyrus_kernel::undo::{self, Kind, RunUndo, UndoAction, UndoChange};
-use gyrus_surfaces::page::whole_text;
+use gyrus_surfaces::page::{whole_patch, whole_text};
 use gyrus_text::counted;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -221,7 +221,7 @@ fn file(change: &UndoChange, words: &str, patch: Option<&str>) -> Markup {
             Some(patch) => {
                 details open[patch.len() < 4_000] {
                     summary.file-line { (line) }
-                    (whole_text(gyrus_text::first_bytes(patch, FILE_PATCH)))
+                    (whole_patch(gyrus_text::first_bytes(patch, FILE_PATCH)))
                     @if patch.len() > FILE_PATCH { p.cut { "… the rest is in the whole patch" } }
                 }
             },

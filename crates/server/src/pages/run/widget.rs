@@ -85,7 +85,7 @@ fn cycle(view: &CycleView) -> Markup {
                         "since " (clock(present.from_ms))
                     }
                 }
-                p.goal-gist { (view.goal) }
+                p.goal-gist part="goal" { (view.goal) }
             }
             ol.history aria-label="Parts of the cycle that were last, with durations" {
                 @for span in past.iter().rev() {
