@@ -7,7 +7,7 @@ const KEYS = [
   ["k", "the step before", () => move(STEPS, -1)],
   ["]", "the next cycle", () => follow("a.next") || move(CYCLES, 1)],
   ["[", "the cycle before", () => follow("a.previous") || move(CYCLES, -1)],
-  ["e", "the next error", () => move(ERRORS, 1)],
+  ["e", "the next error", error],
   ["o", "open or fold all cycles", fold],
   ["q", "the next question", question],
   ["f", "fork", () => follow("a.fork")],
@@ -16,7 +16,7 @@ const KEYS = [
 ];
 const CYCLES = ".step > summary, a.sentence, .reading > h2 > a, .row.entry, ol.runs .goal";
 const STEPS = `${CYCLES}, .items > .item`;
-const ERRORS = ".part.bad, .item.bad, .step:not([open]) > summary:has(.flag.bad), a.sentence:has(.flag.bad)";
+const ERRORS = ".part.bad, .item.bad, a.sentence:has(.flag.bad)";
 
 export function listen() {
   document.addEventListener("keydown", (event) => {
@@ -32,7 +32,16 @@ export function listen() {
 
 /** @param {string} selector @param {number} by */
 function move(selector, by) {
-  const all = [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
+  go([...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()), by);
+}
+
+/** Opens what the next error is folded into. */
+function error() {
+  go([...document.querySelectorAll(ERRORS)], 1);
+}
+
+/** @param {Element[]} all @param {number} by */
+function go(all, by) {
   const active = document.activeElement;
   let next;
   if (active && active !== document.body && active.id !== "main") {
@@ -43,6 +52,8 @@ function move(selector, by) {
     next = by > 0 ? there[0] : there.at(-1);
   } else next = by > 0 ? all[0] : all.at(-1);
   if (!(next instanceof HTMLElement)) return;
+  const fold = next.closest("details:not([open])");
+  if (fold && !next.matches("summary")) fold.setAttribute("open", "");
   if (next.tabIndex < 0) next.tabIndex = -1;
   next.focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });

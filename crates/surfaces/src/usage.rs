@@ -8,7 +8,7 @@ use gyrus_kernel::{AttemptResult, Charge, Entry};
 
 use crate::projection::stored;
 
-/// What was used for one purpose with one model.
+/// Requests, tokens and money of one purpose with one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelUsage {
     /// Number of requests, repeated ones included.
@@ -40,14 +40,14 @@ impl ModelUsage {
 
 /// Folds the entries of a run into its use of models.
 #[derive(Debug, Default)]
-pub struct Usage {
+pub struct RunUsage {
     rows: BTreeMap<(Purpose, String), ModelUsage>,
     open: BTreeMap<EffectId, ((Purpose, String), Charge)>,
     /// The charges of child runs.
     pub children: Charge,
 }
 
-impl Usage {
+impl RunUsage {
     /// Takes the next entry.
     pub fn take(&mut self, entry: &Entry, reader: &Reader) {
         if let Entry::ModelCall(call) = entry {

@@ -33,8 +33,8 @@ const MAX_RUNS: usize = 3;
 /// Equal calls beside a difference that are not folded.
 const BESIDE: usize = 1;
 
-/// The most differing rows, and the most files, that a page has.
-const MAX_ROWS: usize = 1_000;
+/// The most rows, and the most files, that a page has.
+const MAX_ROWS: usize = 2_000;
 const MAX_FILES: usize = 300;
 
 /// Names of the columns.
@@ -242,40 +242,60 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
     }
 }
 
-/// A stretch of rows: equal ones may be folded.
+/// Rows that are all equal, or all different.
+struct Group<'a> {
+    is_equal: bool,
+    rows: &'a [AlignedCalls],
+}
+
+fn groups(rows: &[AlignedCalls]) -> Vec<Group<'_>> {
+    let chunks = rows.chunk_by(|one, next| is_equal(one) == is_equal(next));
+    chunks
+        .map(|rows| Group {
+            is_equal: is_equal(&rows[0]),
+            rows,
+        })
+        .collect()
+}
+
 fn aligned(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
-    let mut groups: Vec<(bool, Vec<&AlignedCalls>)> = Vec::new();
-    for row in rows {
-        match groups.last_mut() {
-            Some((equal, group)) if *equal == is_equal(row) => group.push(row),
-            _ => groups.push((is_equal(row), vec![row])),
-        }
-    }
-    let first = groups.iter().position(|(equal, _)| !equal);
-    let mut shown = 0;
+    let groups = groups(&rows[..rows.len().min(MAX_ROWS)]);
+    let first = groups.iter().position(|group| !group.is_equal);
     html! {
         div.aligned class={ "of-" (calls.len()) } {
             div.names { @for name in NAMES.iter().take(calls.len()) { b { (name) } } }
-            @for (number, (equal, group)) in groups.iter().enumerate() {
-                @if *equal && group.len() > 2 * BESIDE + 1 {
-                    @let (beside, end) = (BESIDE.min(number), group.len() - BESIDE);
-                    @for row in &group[..beside] { (pair(row, calls, "same")) }
-                    details.equal {
-                        summary { (counted(end - beside, "equal call")) }
-                        @for row in &group[beside..end] { (pair(row, calls, "same")) }
-                    }
-                    @for row in &group[end..] { (pair(row, calls, "same")) }
-                } @else {
+            @for (number, group) in groups.iter().enumerate() {
+                @if group.is_equal { (folded(group.rows, calls, number)) } @else {
                     div id=[(first == Some(number)).then_some("difference")] {
-                        @for row in group.iter().take(MAX_ROWS.saturating_sub(shown)) {
-                            (pair(row, calls, if *equal { "same" } else { "different" }))
-                        }
+                        @for row in group.rows { (pair(row, calls, "different")) }
                     }
-                    @let _ = shown += group.len();
                 }
             }
-            @if shown > MAX_ROWS { p.aside { (counted(shown - MAX_ROWS, "more row")) " not shown" } }
+            @if rows.len() > MAX_ROWS { p.aside { (counted(rows.len() - MAX_ROWS, "more row")) " not shown" } }
         }
+    }
+}
+
+/// Draws the equal rows of a group: those beside a difference show, the others are folded.
+fn folded(rows: &[AlignedCalls], calls: &[Calls], group: usize) -> Markup {
+    let begin = if group == 0 {
+        0
+    } else {
+        BESIDE.min(rows.len())
+    };
+    let end = rows.len().saturating_sub(BESIDE).max(begin);
+    let hidden = &rows[begin..end];
+    html! {
+        @for row in &rows[..begin] { (pair(row, calls, "same")) }
+        @if hidden.len() > 1 {
+            details.equal {
+                summary { (counted(hidden.len(), "equal call")) }
+                @for row in hidden { (pair(row, calls, "same")) }
+            }
+        } @else {
+            @for row in hidden { (pair(row, calls, "same")) }
+        }
+        @for row in &rows[end..] { (pair(row, calls, "same")) }
     }
 }
 

@@ -4,7 +4,10 @@
 use gyrus_contract::{Image, RunId};
 use maud::{Markup, html};
 
-use super::step::{Item, Section};
+use super::{
+    markup::step_address,
+    step::{Item, Section},
+};
 use crate::projection::{HappeningPart, Subject};
 
 /// Height of a picture in the strip, in pixels.
@@ -54,7 +57,7 @@ fn frame(run: RunId, seq: u64, image: &Image, begins: Option<u32>) -> Markup {
     let words = format!("the screen at entry {seq}");
     html! {
         li.frame id={ "f" (seq) } {
-            a href=(super::step_address(run, seq)) {
+            a href=(step_address(run, seq)) {
                 img src={ "/api/runs/" (run) "/blobs/" (image.blob) } alt=(words) title=(words)
                     loading="lazy" width=(width.min(400)) height=(HEIGHT);
             }

@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use gyrus_contract::RunId;
 use gyrus_text::{unseen_when_reading, visible};
 
 /// A place of the page that something points to. The number of a run is its order on the page; 0
@@ -31,6 +32,11 @@ impl fmt::Display for Anchor {
             Anchor::Picture(number) => write!(f, "picture{number}"),
         }
     }
+}
+
+/// Returns the address at which a server shows the step that the entry `seq` belongs to.
+pub fn step_address(run: RunId, seq: u64) -> String {
+    format!("/runs/{run}/steps/{seq}")
 }
 
 /// Returns HTML in which every unseen character is replaced by its name. The name has no character

@@ -48,6 +48,7 @@ use self::{
     survey::{Standing, Survey},
 };
 pub use self::{
+    markup::step_address,
     moment::{date_and_time, duration},
     one_step::{OneStep, one_step},
     picture::Pictures,
@@ -120,11 +121,6 @@ pub fn whole(title: &str, style: &str, body: &Markup) -> String {
 /// Returns the beginning of a text on one line.
 pub fn first_words(text: &str, characters: usize) -> String {
     excerpt::Excerpt::of(text).gist(characters)
-}
-
-/// Returns the address at which a server shows the step that the entry `seq` belongs to.
-pub fn step_address(run: RunId, seq: u64) -> String {
-    format!("/runs/{run}/steps/{seq}")
 }
 
 /// A page that is being written.

@@ -1,5 +1,4 @@
-//! What a model was really sent, byte for byte: the prompt of one request, and its place among the
-//! others.
+//! The prompt of one request to a model as it was really sent, and its place among the others.
 
 use gyrus_contract::{Message, Origin, Part, Prompt, Purpose, Role, RunId, ToolSpec};
 use gyrus_journal::Reader;

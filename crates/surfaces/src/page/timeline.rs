@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{
     excerpt::Kind,
     item::{Context, Drawing},
-    markup::Anchor,
+    markup::{Anchor, step_address},
     moment::{Start, duration},
     picture::Pictures,
     step::{Fate, RawEntry, Step},
@@ -67,7 +67,7 @@ pub(super) fn step(
 /// Returns the address of the page of a step.
 fn address(context: &Context<'_>, step: &Step) -> String {
     let seq = step.entries.first().map_or(0, |entry| entry.seq);
-    super::step_address(context.run, seq)
+    step_address(context.run, seq)
 }
 
 /// Returns a step as one sentence that leads to its page.

@@ -1,5 +1,5 @@
-//! What stands on the pages about a run as a whole: its outcome with the evidence, its cost, and its
-//! relatives. Reads the whole journal.
+//! The pages about a run as a whole: its outcome with the evidence, its cost, and its relatives.
+//! Reads the whole journal.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use maud::{Markup, html};
 use super::{
     head,
     item::{Context, Drawing},
+    markup::step_address,
     moment::{Start, duration},
     picture::Pictures,
     plot, prompt,
     step::Item,
-    step_address,
     survey::{self, Survey},
 };
 use crate::{
     phases::Phases,
     projection::{Happening, Projection, Subject},
-    usage::Usage,
+    usage::RunUsage,
 };
 
 /// The kinds of facts that say whether the goal was reached.
@@ -38,7 +38,7 @@ const MAX_CHILDREN: usize = 500;
 pub struct WholeRun {
     survey: Survey,
     reader: Reader,
-    usage: Usage,
+    usage: RunUsage,
     phases: Phases,
     proofs: Vec<Happening>,
     children: Vec<Happening>,
@@ -54,7 +54,7 @@ impl WholeRun {
         let reader = store.reader(&log_name(run))?;
         let mut whole = Self {
             survey: Survey::read(store, run, &reader)?,
-            usage: Usage::default(),
+            usage: RunUsage::default(),
             phases: Phases::default(),
             proofs: Vec::new(),
             children: Vec::new(),

@@ -1,4 +1,4 @@
-//! What the forms of a run's page do.
+//! The forms of a run's page.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a run changed in its folder, file by file, and taking it back.
+//! The changes of a run in its folder, file by file, and taking them back.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use gyrus_text::counted;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{head::Tab, part_of};
+use super::head::{Tab, part_of};
 use crate::{
     api::{control, runs::blocking},
     app::App,
@@ -157,7 +157,7 @@ fn preview(app: &App, found: &RunUndo) -> Result<Markup, ApiError> {
     })
 }
 
-/// What the run did to a path.
+/// Returns a word for the change of a path by the run.
 pub(in super::super) fn done(change: &UndoChange) -> &'static str {
     match change.action {
         UndoAction::Delete => "created",
@@ -167,7 +167,7 @@ pub(in super::super) fn done(change: &UndoChange) -> &'static str {
     }
 }
 
-/// What an undo does to a path.
+/// Returns words for the effect of an undo on a path.
 fn will_be(change: &UndoChange) -> &'static str {
     match change.action {
         UndoAction::Delete => "is deleted",

@@ -1,4 +1,4 @@
-//! What a model saw: the exact prompt of one request.
+//! The exact prompt of one request to a model.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{head::Tab, part_of};
+use super::head::{Tab, part_of};
 use crate::{
     api::runs::blocking,
     app::App,
@@ -72,7 +72,7 @@ fn request(reader: &Reader, run: RunId, found: &AskedModel) -> Markup {
     }
 }
 
-/// What the memory held and the model did not see.
+/// Says how much of the memory the model did not see.
 fn dropped(found: &AskedModel) -> Markup {
     let call = &found.call;
     let sent = counted(call.to.saturating_sub(call.from), "message");

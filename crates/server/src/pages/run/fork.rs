@@ -18,8 +18,7 @@ use serde::Deserialize;
 use super::{
     super::forms::{see, typed},
     changes,
-    head::Tab,
-    part_of,
+    head::{Tab, part_of},
 };
 use crate::{
     api::{
@@ -44,7 +43,7 @@ struct Moment {
     at: u32,
     /// The last complete step.
     last: u32,
-    /// What the steps up to here used.
+    /// The resources that the steps up to here used.
     spent: Spent,
     /// The folder then, or why it is not kept.
     snapshot: Snapshot,
@@ -117,7 +116,7 @@ fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<Moment, ApiError> {
     Ok(moment)
 }
 
-/// What comes from the journal, and what is live.
+/// Says which part comes from the journal, and which is live.
 fn said(app: &App, run: RunId, moment: &Moment) -> Markup {
     let at = moment.at;
     let most = limits(&moment.limits);
@@ -191,7 +190,7 @@ fn start(run: &RunOverview, moment: &Moment) -> Markup {
     }
 }
 
-/// Where to go another way, as typed.
+/// A fork, as typed.
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct ForkForm {
     at: u32,

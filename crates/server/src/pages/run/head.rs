@@ -1,15 +1,18 @@
 //! The head of the pages of a run: its goal, what can be done to it, and the way to its parts.
 
+use axum::response::Html;
 use gyrus_contract::RunId;
 use gyrus_kernel::{Entry, log_name};
 use gyrus_surfaces::projection;
 use maud::{Markup, html};
 
 use super::super::{
-    frame::age,
+    frame::{Frame, Place, age},
     runs::{figures, outcome, state},
 };
-use crate::{app::App, error::ApiError, heads::RunWord, overview::RunOverview};
+use crate::{
+    api::runs::overview, app::App, error::ApiError, heads::RunWord, overview::RunOverview,
+};
 
 /// The pages of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +69,30 @@ impl Tab {
     }
 }
 
+/// Returns a page about a part of a run, below a short head.
+pub(super) fn part_of(
+    app: &App,
+    run: RunId,
+    tab: Tab,
+    body: &Markup,
+) -> Result<Html<String>, ApiError> {
+    let overview = overview(app, run)?;
+    let title = match tab.name() {
+        "" => format!("Run {}", overview.name),
+        name => format!("{name} of run {}", overview.name),
+    };
+    let frame = Frame {
+        title: &title,
+        place: Place::Other,
+    };
+    let main = html! {
+        (short_head(&overview))
+        (tabs(run, tab))
+        div.part-of-run data-run=(run) { (body) }
+    };
+    Ok(frame.page(app, &main))
+}
+
 /// Returns the links to the parts of a run.
 pub(super) fn tabs(run: RunId, current: Tab) -> Markup {
     html! {
@@ -79,7 +106,7 @@ pub(super) fn tabs(run: RunId, current: Tab) -> Markup {
 }
 
 /// Returns the head of a page about a part of a run.
-pub(super) fn short_head(run: &RunOverview) -> Markup {
+fn short_head(run: &RunOverview) -> Markup {
     html! {
         section #head data-live {
             div.heading {

@@ -14,22 +14,10 @@ mod steps;
 mod whole;
 mod widget;
 
-use axum::{
-    response::Html,
-    routing::{get, post},
-};
-use gyrus_contract::RunId;
-use maud::{Markup, html};
+use axum::routing::{get, post};
 
-use self::head::{Tab, short_head, tabs};
 pub(super) use self::{steps::steering, widget::questions};
-use super::frame::{Frame, Place};
-use crate::{
-    api::runs::overview,
-    app::App,
-    endpoint::{Endpoint, acts, reads},
-    error::ApiError,
-};
+use crate::endpoint::{Endpoint, acts, reads};
 
 /// Returns the endpoints of the pages of a run.
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -53,23 +41,4 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         acts("/runs/{run}/stop", post(act::stop)),
         acts("/runs/{run}/resume", post(act::resume)),
     ]
-}
-
-/// Returns a page about a part of a run, below a short head.
-fn part_of(app: &App, run: RunId, tab: Tab, body: &Markup) -> Result<Html<String>, ApiError> {
-    let overview = overview(app, run)?;
-    let title = match tab.name() {
-        "" => format!("Run {}", overview.name),
-        name => format!("{name} of run {}", overview.name),
-    };
-    let frame = Frame {
-        title: &title,
-        place: Place::Other,
-    };
-    let main = html! {
-        (short_head(&overview))
-        (tabs(run, tab))
-        div.part-of-run data-run=(run) { (body) }
-    };
-    Ok(frame.page(app, &main))
 }

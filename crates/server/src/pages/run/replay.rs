@@ -11,7 +11,7 @@ use axum::{
 use gyrus_surfaces::page::whole_text;
 use maud::html;
 
-use super::{head::Tab, part_of};
+use super::head::{Tab, part_of};
 use crate::{
     api::{control, runs::blocking},
     app::App,

@@ -7,7 +7,7 @@ use gyrus_kernel::log_name;
 use gyrus_surfaces::page::{one_step, step_address};
 use maud::{PreEscaped, html};
 
-use super::{head::Tab, part_of};
+use super::head::{Tab, part_of};
 use crate::{
     api::runs::blocking,
     app::App,

@@ -7,7 +7,7 @@ use gyrus_contract::RunId;
 use gyrus_surfaces::page::WholeRun;
 use maud::Markup;
 
-use super::{head::Tab, part_of};
+use super::head::{Tab, part_of};
 use crate::{api::runs::blocking, app::App, error::ApiError, extract::RunPath};
 
 pub(in super::super) async fn outcome(
