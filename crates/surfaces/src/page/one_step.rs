@@ -16,7 +16,7 @@ use super::{
     step::{Section, Step, Steps},
     timeline,
 };
-use crate::projection::{Happening, HappeningPart, Subject};
+use crate::projection::{Happening, HappeningPart, Projection, Subject};
 
 /// Number of entries before the wanted one that are read first; if they hold no end of a step,
 /// more are read.
@@ -40,10 +40,14 @@ pub struct OneStep {
     pub html: String,
 }
 
-/// A step with the last picture before it.
+/// Number of entries after the step in which a picture is looked for.
+const AFTER: u64 = 200;
+
+/// A step with the pictures around it.
 struct Found {
     step: Step,
     before: Option<Image>,
+    after: Option<Image>,
 }
 
 /// Draws the step that the entry `seq` belongs to, as far as it is known at the entry `end`. Reads
@@ -103,7 +107,14 @@ fn find(reader: &Reader, seq: u64, from: u64, end: u64) -> Result<Search, gyrus_
             match section {
                 Section::Between(item) => before = last_picture(&item.happenings).or(before),
                 Section::Step(step) if contains(&step, seq) && is_aligned => {
-                    return Ok(Search::Found(Box::new(Found { step, before })));
+                    let next = entries.take(usize::try_from(AFTER).unwrap_or(0));
+                    let next = next.map_while(Result::ok).filter(|entry| entry.seq <= end);
+                    let after = || next_picture(next, reader);
+                    return Ok(Search::Found(Box::new(Found {
+                        before: seen_before(&step).or(before),
+                        after: seen_after(&step).or_else(after),
+                        step,
+                    })));
                 }
                 Section::Step(step) if contains(&step, seq) => return Ok(Search::TooLate),
                 Section::Step(step) => {
@@ -124,11 +135,37 @@ fn contains(step: &Step, seq: u64) -> bool {
 }
 
 fn last_picture(happenings: &[Happening]) -> Option<Image> {
-    let parts = happenings
-        .iter()
-        .rev()
-        .flat_map(|one| one.parts.iter().rev());
-    let mut pictures = parts.filter_map(|part| match part {
+    happenings.iter().rev().find_map(picture)
+}
+
+/// Returns what was seen in a step before its first call.
+fn seen_before(step: &Step) -> Option<Image> {
+    let until_call = step
+        .happenings()
+        .take_while(|one| one.subject != Subject::Call);
+    until_call.filter_map(picture).last()
+}
+
+/// Returns what was seen in a step after its last call.
+fn seen_after(step: &Step) -> Option<Image> {
+    let all: Vec<&Happening> = step.happenings().collect();
+    let after_call = all.rsplit(|one| one.subject == Subject::Call).next()?;
+    let has_call = after_call.len() < all.len();
+    let mut last = after_call.iter().rev().filter(|_| has_call);
+    last.find_map(|one| picture(one))
+}
+
+/// Returns the first picture of the entries behind a step.
+fn next_picture(
+    mut entries: impl Iterator<Item = gyrus_journal::Entry>,
+    reader: &Reader,
+) -> Option<Image> {
+    let mut projection = Projection::new();
+    entries.find_map(|entry| projection.take(&entry, reader).iter().find_map(picture))
+}
+
+fn picture(happening: &Happening) -> Option<Image> {
+    let mut pictures = happening.parts.iter().rev().filter_map(|part| match part {
         HappeningPart::Picture(image) => Some(image.clone()),
         HappeningPart::Badge(..)
         | HappeningPart::Text(..)
@@ -155,18 +192,16 @@ fn draw(found: &Found, reader: &Reader, run: RunId, began_ms: i64) -> Markup {
         rest: "the whole text is in the journal",
     };
     let mut pictures = Pictures::served(run);
-    let of_item = |item: &super::step::Item| last_picture(&item.happenings);
-    let after = step.items.iter().rev().find_map(of_item);
     let requests = step
         .happenings()
         .filter(|one| one.subject == Subject::Request);
     let requests: Vec<&Happening> = requests.collect();
     html! {
         p.step-figures { (timeline::figures(step)) (start.moment_and_hour(step.began_ms)) }
-        @if found.before.is_some() || after.is_some() {
+        @if found.before.is_some() || found.after.is_some() {
             div.before-after {
                 (seen("Before", found.before.as_ref(), reader, &mut pictures))
-                (seen("After", after.as_ref(), reader, &mut pictures))
+                (seen("After", found.after.as_ref(), reader, &mut pictures))
             }
         }
         div.items { @for item in &step.items { (drawing.item(item, &mut pictures)) } }

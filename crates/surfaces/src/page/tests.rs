@@ -6,7 +6,7 @@ use gyrus_kernel::{Entry, log_name};
 use serde_json::{Value, json, value::to_raw_value};
 use tempfile::TempDir;
 
-use super::write;
+use super::{Stretch, WholeRun, Zoom, one_step, rows, write};
 
 const EFFECT_OF_CHILD: &str = "2.4";
 
@@ -392,7 +392,10 @@ const PNG: &[u8] = &[
 /// The text of a page between two words, without its tags.
 fn text(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1;
-    let body = body.split_once("<script>").unwrap().0;
+    words(body.split_once("<script>").unwrap().0)
+}
+
+fn words(body: &str) -> String {
     let pieces = body
         .split('<')
         .map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
@@ -524,4 +527,105 @@ fn damage_ends_the_page_and_is_told() {
     let page = String::from_utf8(out).unwrap();
     assert!(page.contains("This page shows what is before it.") && page.ends_with("</html>\n"));
     assert!(page.contains("Both files first."));
+}
+
+#[test]
+fn a_stretch_is_drawn_at_every_zoom() {
+    let world = World::new();
+    let run = everything(&world);
+    let reader = world.store.reader(&log_name(run)).unwrap();
+    let end = reader.end().unwrap();
+    let drawn = |zoom| rows(&reader, run, Stretch::Newest, zoom, end).unwrap();
+    for (zoom, words, not) in [
+        (Zoom::Cycles, "Both files first.", "january.csv"),
+        (Zoom::Effects, "january.csv", "\"kind\""),
+        (
+            Zoom::Entries,
+            "class=\"name\">cycle.dropped",
+            "class=\"gist\"",
+        ),
+        (
+            Zoom::Reading,
+            "The posting needs a yes.",
+            "<details class=\"step",
+        ),
+    ] {
+        let drawn = drawn(zoom);
+        assert!(drawn.html.contains(words), "{zoom:?}: {}", drawn.html);
+        assert!(!drawn.html.contains(not), "{zoom:?}: {}", drawn.html);
+        assert_eq!((drawn.first, drawn.more), (1, false), "{zoom:?}");
+    }
+    let entries = drawn(Zoom::Entries).html;
+    assert_eq!(
+        entries.matches("<div class=\"row entry\"").count() as u64,
+        end
+    );
+    assert!(entries.contains(&format!("href=\"/api/runs/{run}/blobs/")));
+    // The strip has each picture and the end of a process.
+    let film = drawn(Zoom::Effects).film;
+    assert_eq!(film.matches("<img ").count(), 4);
+    assert_eq!(film.matches("class=\"seam\"").count(), 1);
+}
+
+#[test]
+fn a_step_has_one_address_for_good() {
+    let world = World::new();
+    let run = everything(&world);
+    let reader = world.store.reader(&log_name(run)).unwrap();
+    let end = reader.end().unwrap();
+    let mut numbers = Vec::new();
+    for seq in 1..=end {
+        let Some(step) = one_step(&reader, run, seq, end).unwrap() else {
+            assert_eq!(seq, end, "only the end of the run is in no step");
+            continue;
+        };
+        assert!((step.first..=step.last).contains(&seq));
+        let known = one_step(&reader, run, step.first, end).unwrap().unwrap();
+        assert_eq!(known.html, step.html, "{seq}");
+        if numbers.last() != Some(&step.number) {
+            numbers.push(step.number);
+        }
+        if step.number == 2 {
+            // What was asked, decided and done stands on it, and what was seen after it.
+            for words in [
+                "/home/anna/sales/post.sh",
+                "high risk",
+                "approved by anna",
+                "After",
+            ] {
+                assert!(step.html.contains(words), "{words}: {}", step.html);
+            }
+        }
+    }
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert!(one_step(&reader, run, 0, end).unwrap().is_none());
+    assert!(one_step(&reader, run, end + 1, end).unwrap().is_none());
+}
+
+#[test]
+fn a_whole_run_has_its_outcome_its_cost_and_its_relatives() {
+    let world = World::new();
+    let run = everything(&world);
+    let whole = WholeRun::read(&world.store, run).unwrap();
+    let outcome = whole.outcome().0;
+    assert!(outcome.contains("class=\"outcome claimed\""), "{outcome}");
+    assert!(outcome.contains("None was made: what the run says is a claim."));
+    let cost = words(&whole.cost().0);
+    for words in [
+        // The failed attempt is counted, and costs nothing.
+        "next step local/small 2 1 3,000 64 100",
+        "next step remote/large 1 0 2,300 64 100",
+        "look back local/small 1 0 1,200 64 100",
+        "Child runs used 1,200 tokens, $0.0036 beside it.",
+        "where the time went",
+        "tokens by step",
+    ] {
+        assert!(cost.contains(words), "`{words}` is not in: {cost}");
+    }
+    let relatives = whole.relatives().0;
+    assert!(relatives.contains("/compare?runs="), "{relatives}");
+    assert!(
+        relatives.contains("Look at the units again."),
+        "{relatives}"
+    );
 }

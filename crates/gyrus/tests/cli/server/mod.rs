@@ -8,6 +8,7 @@ mod guard;
 mod hooks;
 mod killed;
 mod live;
+mod long_runs;
 mod run_pages;
 mod runs;
 mod triggers;
@@ -89,6 +90,11 @@ impl<'w> Server<'w> {
             host: host.to_owned(),
             code: code.to_owned(),
         }
+    }
+
+    /// The process of the server.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

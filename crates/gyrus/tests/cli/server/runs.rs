@@ -152,6 +152,51 @@ fn a_no_in_words_reaches_the_model() {
     );
 }
 
+#[test]
+fn a_fork_asks_again_and_goes_on_when_it_is_answered() {
+    let world = World::new(ASKS);
+    let server = Server::start(&world);
+    let accepted = server.run("write", &json!({}));
+    server.wait(&accepted, |stage| stage["state"] == "parked");
+    let say_yes = |run: &str| {
+        let asked = server
+            .get(&format!("/api/runs/{run}/questions"))
+            .is(200)
+            .json();
+        let id = asked[0]["question"].as_str()?.to_owned();
+        let path = format!("/api/runs/{run}/questions/{id}/answer");
+        Some(server.post(&path, &json!({"approve": true})).is(202))
+    };
+    let run = accepted["run"].as_str().unwrap().to_owned();
+    say_yes(&run).unwrap();
+    server.wait_for_end(&accepted);
+    let fork = |body: &Value| server.post(&format!("/api/runs/{run}/fork"), body);
+    fork(&json!({"at": 9, "in_place": true})).is(409);
+    fork(&json!({"at": 0})).is(409);
+    fork(&json!({"at": 0, "into": "/nowhere/at/all"})).is(409);
+    fork(&json!({"at": 0, "in_place": true, "model": "no-such-model"})).is(409);
+    assert_eq!(world.runs().len(), 1);
+    let forked = fork(&json!({"at": 0, "into": world.path("copy")}))
+        .is(202)
+        .json();
+    let forked = forked["run"].as_str().unwrap().to_owned();
+    let shown = server.get(&format!("/api/runs/{forked}")).is(200).json();
+    assert_eq!(shown["forked_from"], run.as_str());
+    // The yes of the other run does not count for it; once it is answered, the queue goes on.
+    let since = std::time::Instant::now();
+    while say_yes(&forked).is_none() {
+        assert!(since.elapsed() < crate::support::TIMEOUT);
+    }
+    let state = || server.get(&format!("/api/runs/{forked}")).is(200).json();
+    while state()["state"] != "over" {
+        assert!(since.elapsed() < crate::support::TIMEOUT, "{:#}", state());
+    }
+    assert_eq!(
+        std::fs::read_to_string(world.path("copy/.envrc")).unwrap(),
+        "hello\n"
+    );
+}
+
 fn token(server: &Server<'_>, name: &str, scope: &str) -> String {
     let body = json!({"name": name, "scopes": [scope]});
     let made = server.post("/api/tokens", &body).is(201).json();
