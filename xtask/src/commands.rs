@@ -5,7 +5,7 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, repository, test, tidy,
+    apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, repository, test, tidy,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -16,7 +16,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "test",
         takes: "",
@@ -58,6 +58,12 @@ const COMMANDS: [Command; 10] = [
         takes: "",
         about: "try the HTTP API by clients from generators, and by schemathesis",
         run: |arguments| no_arguments(arguments).and_then(|()| clients::run()),
+    },
+    Command {
+        name: "pages",
+        takes: "",
+        about: "look for what keeps people from using the dashboard, by axe-core, and check its scripts",
+        run: |arguments| no_arguments(arguments).and_then(|()| pages::run()),
     },
     Command {
         name: "eval",

@@ -17,6 +17,7 @@ mod everyday;
 mod eval;
 mod apps;
 mod clients;
+mod pages;
 mod fuzz;
 mod programs;
 mod licences;

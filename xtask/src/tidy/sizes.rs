@@ -31,7 +31,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("screen", 10_141),
     ("server", 9_000),
     ("skills", 2_000),
-    ("surfaces", 6_680),
+    ("surfaces", 8_003),
     ("telemetry", 2_640),
     ("text", 837),
     ("tools", 7_390),

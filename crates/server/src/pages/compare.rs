@@ -216,8 +216,16 @@ fn delta(first: u64, own: u64, words: fn(u64) -> String) -> Markup {
     }
 }
 
-fn is_equal(row: &AlignedCalls) -> bool {
-    row.iter().all(Option::is_some)
+/// Whether all runs made the call, or came to the same end.
+fn is_equal(row: &AlignedCalls, calls: &[Calls]) -> bool {
+    let made = row.iter().zip(calls);
+    let made: Option<Vec<&ComparedCall>> = made
+        .map(|(place, calls)| calls.calls.get((*place)?))
+        .collect();
+    made.is_some_and(|made| {
+        let is_same = |one: &ComparedCall| !one.tool.is_empty() || one.gist == made[0].gist;
+        made.iter().all(|one| is_same(one))
+    })
 }
 
 fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
@@ -226,7 +234,7 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
         .map(|calls| calls.shared_steps)
         .max()
         .unwrap_or(0);
-    let first = rows.iter().position(|row| !is_equal(row));
+    let first = rows.iter().position(|row| !is_equal(row, calls));
     html! {
         p.first-difference {
             @if shared > 0 { b { (counted(shared, "step")) " shared by the fork. " } }
@@ -248,21 +256,21 @@ struct Group<'a> {
     rows: &'a [AlignedCalls],
 }
 
-fn groups(rows: &[AlignedCalls]) -> Vec<Group<'_>> {
-    let chunks = rows.chunk_by(|one, next| is_equal(one) == is_equal(next));
+fn groups<'a>(rows: &'a [AlignedCalls], calls: &[Calls]) -> Vec<Group<'a>> {
+    let chunks = rows.chunk_by(|one, next| is_equal(one, calls) == is_equal(next, calls));
     chunks
         .map(|rows| Group {
-            is_equal: is_equal(&rows[0]),
+            is_equal: is_equal(&rows[0], calls),
             rows,
         })
         .collect()
 }
 
 fn aligned(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
-    let groups = groups(&rows[..rows.len().min(MAX_ROWS)]);
+    let groups = groups(&rows[..rows.len().min(MAX_ROWS)], calls);
     let first = groups.iter().position(|group| !group.is_equal);
     html! {
-        div.aligned class={ "of-" (calls.len()) } {
+        div class={ "aligned of-" (calls.len()) } {
             div.names { @for name in NAMES.iter().take(calls.len()) { b { (name) } } }
             @for (number, group) in groups.iter().enumerate() {
                 @if group.is_equal { (folded(group.rows, calls, number)) } @else {

@@ -3,7 +3,7 @@
 
 use gyrus_contract::{BlobId, EffectId};
 use gyrus_journal::{Payload, Reader};
-use gyrus_kernel::Charge;
+use gyrus_kernel::{Charge, Entry};
 use serde_json::Value;
 
 use super::excerpt::Excerpt;
@@ -30,6 +30,8 @@ pub(super) struct Step {
     pub(super) ended_ms: i64,
     /// The outcome.
     pub(super) fate: Fate,
+    /// Whether it is the end of what the run shares with the one that it was forked from.
+    pub(super) is_shared: bool,
     /// The things that happened in it; those of one effect stand together, in order of the first.
     pub(super) items: Vec<Item>,
     /// Its entries as they stand in the journal, and those since the step before.
@@ -86,6 +88,7 @@ pub(super) struct Steps<'a> {
     projection: Projection,
     step: Option<Step>,
     entries: Vec<RawEntry>,
+    is_fork: bool,
 }
 
 impl<'a> Steps<'a> {
@@ -96,6 +99,7 @@ impl<'a> Steps<'a> {
             projection: Projection::new(),
             step: None,
             entries: Vec::new(),
+            is_fork: false,
         }
     }
 
@@ -114,6 +118,11 @@ impl<'a> Steps<'a> {
                 .step
                 .get_or_insert_with(|| Step::new(number, entry.at_ms));
             step.ended_ms = entry.at_ms;
+        }
+        if entry.kind == "run.started"
+            && let Ok(Entry::RunStarted(started)) = gyrus_kernel::parse(entry)
+        {
+            self.is_fork = started.forked_from.is_some();
         }
         self.entries.push(RawEntry::of(entry));
         for happening in happenings {
@@ -147,6 +156,7 @@ impl<'a> Steps<'a> {
     pub(super) fn finish(&mut self) -> Option<Section> {
         let mut step = self.step.take()?;
         step.entries = std::mem::take(&mut self.entries);
+        step.is_shared = std::mem::take(&mut self.is_fork) && step.items.is_empty();
         step.drop_repeated_words();
         Some(Section::Step(step))
     }
@@ -169,6 +179,7 @@ impl Step {
             began_ms: at_ms,
             ended_ms: at_ms,
             fate: Fate::Open,
+            is_shared: false,
             items: Vec::new(),
             entries: Vec::new(),
         }
@@ -199,6 +210,10 @@ impl Step {
 
     /// Returns the words that say best what it is about, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
+        if self.is_shared {
+            return "this and what is before it is shared with the run that it was forked from"
+                .to_owned();
+        }
         let thought = self.happenings().find_map(|one| {
             let text = one
                 .text(TextForm::Prose)

@@ -1,6 +1,7 @@
 //! `gyrus serve`, as programs meet it.
 
 mod cards;
+mod accessible;
 mod chromium;
 mod dashboard;
 mod agents;

@@ -13,7 +13,7 @@ const TAKEN: &str = "document.title.includes('taken') ? -1 : document.querySelec
      'main script, main iframe, main img:not([src^=\"/api/runs/\"]), [onerror], [href^=\"javascript\"]').length";
 
 /// Writes two files, fails once, and finishes. Every text is hostile.
-fn script() -> String {
+pub(super) fn script() -> String {
     format!(
         r#"
 [[reply]]
@@ -33,7 +33,7 @@ calls = [{{ tool = "finish", arguments = {{ reached = true, answer = "It is done
 }
 
 /// A browser that is let in.
-fn enter(world: &World, server: &Server<'_>) -> Chromium {
+pub(super) fn enter(world: &World, server: &Server<'_>) -> Chromium {
     let mut browser = Chromium::start(world);
     browser.open(&format!("http://{}/?#{}", server.host, server.code));
     browser.is_live();
@@ -41,7 +41,7 @@ fn enter(world: &World, server: &Server<'_>) -> Chromium {
 }
 
 /// A run that is over, by its id.
-fn finished(server: &Server<'_>, goal: &str) -> String {
+pub(super) fn finished(server: &Server<'_>, goal: &str) -> String {
     let accepted = server.run(goal, &json!({"approve": "auto"}));
     server.wait_for_end(&accepted);
     accepted["run"].as_str().unwrap().to_owned()
