@@ -11,7 +11,7 @@ const KEYS = [
   ["o", "open or fold all cycles", fold],
   ["q", "the next question", question],
   ["f", "fork", () => follow("a.fork")],
-  ["c", "compare", () => follow("a.compare") || compare()],
+  ["c", "compare", () => void follow("a.compare")],
   ["?", "this list", list],
 ];
 const CYCLES = ".step > summary, a.sentence, .reading > h2 > a, .row.entry, ol.runs .goal";
@@ -64,11 +64,6 @@ function follow(selector) {
   const link = document.querySelector(selector);
   if (link instanceof HTMLAnchorElement) link.click();
   return Boolean(link);
-}
-
-function compare() {
-  const part = document.querySelector("[data-run]");
-  if (part instanceof HTMLElement) location.assign(`/compare?runs=${part.dataset.run}`);
 }
 
 function question() {

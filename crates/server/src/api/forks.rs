@@ -79,6 +79,13 @@ pub(crate) async fn begin(
         let error = format!("the text is longer than {MAX_TEXT} bytes");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
     }
+    let named = [&fork.into, &fork.model].into_iter().flatten();
+    if named.into_iter().any(|name| name.contains('\0')) {
+        // No process takes such an argument.
+        return Err(ApiError::bad_request(
+            "invalid `into` or `model`: it has a NUL character",
+        ));
+    }
     let mut arguments = vec![
         "fork".to_owned(),
         run.to_string(),

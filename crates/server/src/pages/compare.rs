@@ -241,8 +241,11 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
             @match first {
                 None => { "Every call is the same in all of them." },
                 Some(at) => {
-                    "The first " (counted(at, "call")) " "
-                    (if at == 1 { "is" } else { "are" }) " the same. "
+                    @match at {
+                        0 => "They differ from the first call on. ",
+                        1 => "The first call is the same. ",
+                        at => { "The first " (counted(at, "call")) " are the same. " },
+                    }
                     a href="#difference" { "The first difference" }
                 },
             }

@@ -1,6 +1,9 @@
 //! The pages of a run, as a person meets them in a real Chromium.
 
-use serde_json::{Value, json};
+use gyrus_contract::{BlobId, RunId};
+use gyrus_journal::{NewEntry, Payload};
+use gyrus_kernel::log_name;
+use serde_json::{Value, json, value::to_raw_value};
 
 use super::{Server, chromium::Chromium};
 use crate::{browsing::has_browser, support::World};
@@ -294,5 +297,106 @@ fn keys_lead_through_a_run() {
     browser.wait("!document.querySelector('dialog')");
     browser.press("c", 67, "c");
     browser.shows("Two or three runs, with commas between them");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn every_zoom_and_the_cycle_follow_a_run_at_work() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::new(crate::support::UNTIL_GO);
+    let server = Server::start(&world);
+    let mut browser = enter(&world, &server);
+    for zoom in ["cycles", "effects", "entries", "reading"] {
+        let _ = std::fs::remove_file(world.work().join("go"));
+        let _ = std::fs::remove_file(world.work().join("ledger.txt"));
+        let accepted = server.run("wait", &json!({"approve": "auto"}));
+        let run = accepted["run"].as_str().unwrap();
+        world.wait_for_file("ledger.txt", "begun");
+        browser.open(&format!("http://{}/runs/{run}?zoom={zoom}", server.host));
+        let element = "document.querySelector('agent-cycle-fsm-widget')";
+        let part = format!("{element}.shadowRoot?.querySelector('.now b')?.textContent");
+        browser.wait(&format!("{part} === 'act'"));
+        browser.is_live();
+        browser.value("window.isSame = true");
+        std::fs::write(world.work().join("go"), "").unwrap();
+        browser.wait(&format!(
+            "{element}.shadowRoot.querySelector('.now').textContent.includes('The run is over.')"
+        ));
+        browser.wait("document.querySelector('#rows').textContent.includes('finish')");
+        browser.wait("document.querySelector('.heading .word.claimed')");
+        let ids = "[...document.querySelectorAll('#rows > *')].map((row) => row.id)";
+        assert_eq!(
+            browser.value(&format!("{ids}.length")),
+            browser.value(&format!("new Set({ids}).size")),
+            "no row is there twice: {zoom}"
+        );
+        assert_eq!(
+            browser.value("window.isSame"),
+            true,
+            "{zoom}: it was not loaded again"
+        );
+        server.wait_for_end(&accepted);
+    }
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+/// Writes a copy of a run in whose first call another file is named.
+fn forged(world: &World, run: &str) -> RunId {
+    let store = world.store();
+    let reader = store.reader(&log_name(run.parse().unwrap())).unwrap();
+    let copy = RunId::new();
+    let writer = store.create(&log_name(copy)).unwrap();
+    for entry in reader.entries(1).unwrap() {
+        let entry = entry.unwrap();
+        let Payload::Json(payload) = &entry.payload else {
+            panic!("nothing is erased")
+        };
+        let mut payload: Value = serde_json::from_str(payload.get()).unwrap();
+        for text in payload.to_string().split('"') {
+            if let Ok(blob) = text.parse::<BlobId>() {
+                writer.put_blob(&reader.blob(&blob).unwrap()).unwrap();
+            }
+        }
+        if entry.kind == "run.started" {
+            payload["run"] = json!(copy);
+        } else if entry.kind == "tool.call" && payload["call"]["tool"] == "write" {
+            payload["call"]["arguments"]["path"] = json!("<b>another</b>.txt");
+        }
+        let entry = NewEntry {
+            kind: &entry.kind,
+            version: entry.version,
+            payload: to_raw_value(&payload).unwrap(),
+        };
+        writer.append(&[entry]).unwrap();
+    }
+    writer.barrier_blocking().unwrap();
+    copy
+}
+
+#[test]
+fn a_replay_that_takes_another_way_shows_both_sides() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::new(&script());
+    world.run(&[]).exits(0);
+    let copy = forged(&world, &world.runs()[0].to_string());
+    let server = Server::start(&world);
+    let replayed = server.post(&format!("/api/runs/{copy}/replay"), &json!({}));
+    let error = replayed.is(409).json()["error"].to_string();
+    assert!(
+        error.contains("recorded was") && error.contains("but now it does"),
+        "{error}"
+    );
+    let mut browser = enter(&world, &server);
+    browser.open(&format!("http://{}/runs/{copy}", server.host));
+    browser.is_live();
+    browser.value("document.querySelector('form[action$=\"/replay\"] button').click()");
+    browser.shows("Not identical");
+    browser.shows("recorded was");
+    browser.shows("<b>another</b>.txt");
+    assert_eq!(browser.value(TAKEN), 0);
     assert_eq!(browser.complaints, Vec::<String>::new());
 }

@@ -174,6 +174,7 @@ fn a_fork_asks_again_and_goes_on_when_it_is_answered() {
     fork(&json!({"at": 9, "in_place": true})).is(409);
     fork(&json!({"at": 0})).is(409);
     fork(&json!({"at": 0, "into": "/nowhere/at/all"})).is(409);
+    fork(&json!({"at": 0, "into": "/a\u{0}b"})).is(400);
     fork(&json!({"at": 0, "in_place": true, "model": "no-such-model"})).is(409);
     assert_eq!(world.runs().len(), 1);
     let forked = fork(&json!({"at": 0, "into": world.path("copy")}))

@@ -182,6 +182,7 @@ fn controls(run: &RunOverview) -> Markup {
             }
             a.button href={ "/runs/" (run.run) "/live" } { "Live" }
             a.button.fork href={ "/runs/" (run.run) "/fork" } { "Fork" }
+            a.button.compare href={ "/compare?runs=" (run.run) } { "Compare" }
             a.button href={ "/runs/" (run.run) "/undo" } { "Undo" }
             (button("replay", "Run it again from its journal, with nothing live behind it", "", "Replay"))
             a.save href={ "/api/runs/" (run.run) "/page" } { "Save as one file" }
