@@ -43,10 +43,7 @@ fn got(world: &World) -> (Vec<(String, String)>, Option<u64>) {
         Origin::Skill { name, .. } => Some((name.clone(), text.text.clone())),
         _ => None,
     });
-    (
-        skills.collect(),
-        started.settings.limits.steps,
-    )
+    (skills.collect(), started.settings.limits.steps)
 }
 
 fn with_skill(folder: &str) -> World {
