@@ -75,7 +75,13 @@ impl Chromium {
             assert_eq!(message.pop(), Some(0), "the browser ended");
             let message: Value = serde_json::from_slice(&message).unwrap();
             if message["id"] == self.number {
-                assert!(message["error"].is_null(), "{method}: {message}");
+                // An expression that leaves the page may have no value any more.
+                let has_left =
+                    message["error"]["message"] == "Inspected target navigated or closed";
+                assert!(
+                    message["error"].is_null() || has_left,
+                    "{method}: {message}"
+                );
                 return message["result"].clone();
             }
             let params = message["params"].to_string();
