@@ -10,9 +10,11 @@ const MOST_ROWS = 600;
 let isBusy = false;
 let isAskedAgain = false;
 let isConnected = false;
+/** The position of the bus that was told last. */
+let known = 0;
 
 /** @param {Positions} positions */
-export function update({ isLive, changed }) {
+export function update({ isLive, changed, bus }) {
   const status = document.querySelector(".connection");
   if (status) {
     const words = isLive ? "live" : `reconnecting, as of ${new Date().toLocaleTimeString()}`;
@@ -23,7 +25,9 @@ export function update({ isLive, changed }) {
   isConnected = isLive;
   const run = rows()?.dataset.run;
   // A child's questions are counted at its root: they change its position.
-  if (isBack || changed.some((one) => !run || one.run === run)) void refresh();
+  const hasEvents = bus > known && document.querySelector("[data-bus]") !== null;
+  known = bus;
+  if (isBack || hasEvents || changed.some((one) => !run || one.run === run)) void refresh();
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    path::Path,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -28,7 +29,9 @@ use crate::{
     error::ApiError,
     heads::{FoundRuns, Heads},
     overview::Overviews,
+    surroundings::{AgentFileView, Configured},
     tokens::AccessTokens,
+    topics::Topics,
 };
 
 /// A piece of what a command of the command line does.
@@ -70,6 +73,16 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// The answer cannot be taken.
     fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError>;
+
+    /// Returns the files that describe agents, as they were read last.
+    fn agent_files(&self) -> Vec<AgentFileView>;
+
+    /// Returns the settings in force, and the policy for runs in this folder. May block for the
+    /// disk.
+    ///
+    /// # Errors
+    /// The folder cannot be worked in.
+    fn configured(&self, workdir: Option<&Path>) -> Result<Configured, ApiError>;
 
     /// Begins to carry out a command of the command line, in a process of its own.
     ///
@@ -116,6 +129,7 @@ pub struct App {
     pub(crate) program: Arc<dyn Program>,
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
+    pub(crate) topics: Topics,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     /// The OpenAPI document, once the router is made.
@@ -140,6 +154,7 @@ impl App {
         Arc::new(Self {
             heads: Heads::follow(&store, found),
             overviews: Overviews::default(),
+            topics: Topics::default(),
             store,
             gateway,
             agents: triggers.agents().clone(),

@@ -22,7 +22,9 @@ mod openapi;
 mod overview;
 mod pages;
 mod sse;
+mod surroundings;
 mod tokens;
+mod topics;
 
 pub use announced::announce_questions;
 pub use api::{AgentView, agents_on_disk};
@@ -31,6 +33,9 @@ pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};
 pub use heads::{FoundRuns, Head, Heads, RunWord};
 pub use overview::RunOverview;
+pub use surroundings::{
+    AgentFileView, Configured, HookFailure, HookView, PolicyFileView, ToolServerView,
+};
 pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 
 /// Returns everything that the server answers.

@@ -3,6 +3,7 @@
 mod agents;
 mod around;
 pub(crate) mod client;
+mod configured;
 mod connect;
 mod hooks;
 mod desktop_clipboard;
@@ -31,7 +32,7 @@ use tokio::{
 };
 
 pub(crate) use self::connect::elsewhere;
-use self::{around::Around, client::Server, workers::Processes};
+use self::{around::Around, client::Server, hooks::HookFailures, workers::Processes};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// The port if none is given.
@@ -128,13 +129,16 @@ impl Serve {
         let processes = Arc::new(Processes::new(&home.state)?);
         let (at_once, latch) = (self.at_once(), home.latch());
         let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
-        let (triggers, following) = agents::begin(gyrus, &home, &gateway).await?;
+        let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
         gateway.announce_on(bus.clone());
-        let _hooks = hooks::begin(hooks, bus).await?;
+        let failures = HookFailures::default();
+        let _hooks = hooks::begin(hooks, bus, &failures).await?;
         let around = Around {
             gyrus: gyrus.clone(),
             processes,
+            agent_files,
+            failures,
         };
         let code = tokens.code(TokenScope::all())?;
         let app = App::new(

@@ -1,13 +1,13 @@
 //! The endpoints. Each module names its own, a few lines each, and carries them out.
 
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
-mod events;
+pub(crate) mod events;
 pub(crate) mod questions;
 pub(crate) mod runs;
-mod server;
-mod triggers;
+pub(crate) mod server;
+pub(crate) mod triggers;
 
 pub use self::agents::{AgentView, agents_on_disk};
 use crate::endpoint::Endpoint;

@@ -25,6 +25,7 @@ macro_rules! web {
 /// The files of `web/`, with their media types.
 const FILES: &[(&str, &str, &[u8])] = &web![
     "dashboard.css": STYLE,
+    "places.css": STYLE,
     "icon.svg": "image/svg+xml",
     "main.js": SCRIPT,
     "enter.js": SCRIPT,

@@ -1,11 +1,19 @@
 //! The dashboard: pages over the same functions as the API. They are links and forms, and work
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
-//! Reading order: `frame` (what every page has), `runs`, `run`, `waiting`, `assets`.
+//! Reading order: `frame` (what every page has), `runs`, `run`, `waiting`, `agents`, `events`,
+//! `assets`.
 
 mod assets;
 mod forms;
 mod frame;
+mod recipients;
+mod agents;
+mod agent;
+mod events;
+mod event;
+mod conversation;
+mod queues;
 mod run;
 mod runs;
 mod waiting;
@@ -46,6 +54,16 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             "/runs/{run}/questions/{question}/answer",
             post(waiting::answer),
         ),
+        reads("/agents", get(agents::list)),
+        reads("/agents/{agent}", get(agent::show)),
+        acts("/agents/{agent}/pause", post(agent::pause)),
+        acts("/agents/{agent}/resume", post(agent::resume)),
+        acts("/agents/{agent}/skip", post(agent::skip)),
+        acts("/agents/{agent}/send", post(agent::send)),
+        acts("/agents/{agent}/triggers/{trigger}/fire", post(agent::fire)),
+        reads("/events", get(events::list)),
+        acts("/events", post(events::send)),
+        reads("/events/{position}", get(event::show)),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
         reads("/web/{version}/{file}", get(assets::file)).for_everybody(),

@@ -91,7 +91,7 @@ impl Filters {
 }
 
 /// Returns a value as it stands in a query.
-fn percent(value: &str) -> String {
+pub(super) fn percent(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
         match byte {
