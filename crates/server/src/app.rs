@@ -26,6 +26,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
+    costs::Costs,
     error::ApiError,
     heads::{FoundRuns, Heads},
     overview::Overviews,
@@ -130,6 +131,7 @@ pub struct App {
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
     pub(crate) topics: Topics,
+    pub(crate) costs: Costs,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     /// The OpenAPI document, once the router is made.
@@ -155,6 +157,7 @@ impl App {
             heads: Heads::follow(&store, found),
             overviews: Overviews::default(),
             topics: Topics::default(),
+            costs: Costs::default(),
             store,
             gateway,
             agents: triggers.agents().clone(),

@@ -13,6 +13,7 @@ mod announced;
 mod api;
 mod app;
 mod connection;
+mod costs;
 mod endpoint;
 mod error;
 mod extract;

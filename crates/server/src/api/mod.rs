@@ -3,8 +3,10 @@
 pub(crate) mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
+pub(crate) mod costs;
 pub(crate) mod events;
 pub(crate) mod questions;
+pub(crate) mod rules;
 pub(crate) mod runs;
 pub(crate) mod server;
 pub(crate) mod triggers;
@@ -21,6 +23,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(commands::endpoints());
     all.extend(control::endpoints());
     all.extend(questions::endpoints());
+    all.extend(costs::endpoints());
+    all.extend(rules::endpoints());
     all.extend(server::endpoints());
     all
 }

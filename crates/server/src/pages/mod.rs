@@ -13,7 +13,9 @@ mod agent;
 mod events;
 mod event;
 mod conversation;
+mod costs;
 mod queues;
+mod rules;
 mod run;
 mod runs;
 mod waiting;
@@ -64,6 +66,11 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/events", get(events::list)),
         acts("/events", post(events::send)),
         reads("/events/{position}", get(event::show)),
+        reads("/costs", get(costs::show)),
+        reads("/costs.csv", get(costs::csv)),
+        reads("/rules", get(rules::show)),
+        acts("/rules/gate", post(rules::ask)),
+        decides("/rules/grants/{grant}/revoke", post(rules::revoke)),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
         reads("/web/{version}/{file}", get(assets::file)).for_everybody(),

@@ -45,6 +45,7 @@ use self::{
 pub use self::{
     moment::{date_and_time, duration},
     picture::Pictures,
+    plot::{Bar, plot},
     rows::{Rows, Stretch, rows, visible_html, whole_text},
 };
 pub use crate::console::card::whose;
