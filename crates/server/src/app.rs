@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +17,7 @@ use gyrus_kernel::{
 };
 use gyrus_runtime::{
     agents::Agents,
-    queue::{Gateway, RunRequest},
+    queue::{AtOnce, Gateway, RunRequest},
     triggers::Triggers,
 };
 use schemars::JsonSchema;
@@ -101,6 +101,10 @@ pub struct Options {
     pub cookie: String,
     /// The emergency stop that it shows, sets and lifts.
     pub latch: Latch,
+    /// The state folder.
+    pub state: PathBuf,
+    /// The limits of what runs at once.
+    pub at_once: AtOnce,
 }
 
 /// Counters, for `/metrics`.
@@ -134,6 +138,8 @@ pub struct App {
     pub(crate) costs: Costs,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
+    /// The time at which it was made, in UTC milliseconds.
+    pub(crate) started_ms: i64,
     /// The OpenAPI document, once the router is made.
     pub(crate) document: OnceLock<Value>,
     /// True once the server stops: streams end then.
@@ -166,6 +172,7 @@ impl App {
             program,
             counters: Counters::default(),
             options,
+            started_ms: gyrus_kernel::now_ms(),
             document: OnceLock::new(),
             stopping,
         })

@@ -11,7 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, Purpose, RunId, Strength};
-use gyrus_journal::{Entry as RawEntry, Payload};
+use gyrus_journal::{Entry as RawEntry, Payload, Store};
 use gyrus_kernel::{Charge, Ending, Entry, log_name};
 use serde::Deserialize;
 
@@ -168,9 +168,27 @@ impl Costs {
         }
         Ok(known)
     }
+
+    /// Returns the runs of which it is known that their journals cannot be read to their ends.
+    pub(crate) fn damaged(&self) -> Vec<RunId> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.damaged.iter().copied().collect()
+    }
 }
 
 impl RunCosts {
+    /// Creates costs of which nothing was read yet; without an agent, the journal names it.
+    fn new(run: RunId, agent: Arc<str>) -> Self {
+        Self {
+            agent,
+            cognitive_loop: "".into(),
+            outcome: None,
+            calls: BTreeMap::new(),
+            members: vec![Member::new(run)],
+            is_over: false,
+        }
+    }
+
     /// Whether there may be entries that were not read.
     fn may_grow(&self, app: &App) -> bool {
         let Some(root) = self.members.first() else {
@@ -183,11 +201,19 @@ impl RunCosts {
         }
     }
 
-    fn read(&mut self, app: &App, names: &mut HashSet<Arc<str>>) -> Result<(), ApiError> {
+    /// Reads what is new in the journals.
+    ///
+    /// # Errors
+    /// One of them cannot be read to its end. What was read before that counts.
+    fn read(
+        &mut self,
+        store: &Store,
+        names: &mut HashSet<Arc<str>>,
+    ) -> Result<(), gyrus_journal::Error> {
         let mut at = 0;
         while at < self.members.len() && at < CHILDREN {
             let mut member = self.members[at].clone();
-            let reader = app.store.reader(&log_name(member.run));
+            let reader = store.reader(&log_name(member.run));
             // A child that was removed has nothing more to tell.
             if let Ok(reader) = reader {
                 for entry in reader.entries(member.next)? {
@@ -294,16 +320,9 @@ impl Known {
             let queued = app
                 .gateway
                 .with(|queue| Some(queue.of_run(run)?.command.agent.clone()));
-            RunCosts {
-                agent: shared(&mut self.names, &queued.unwrap_or_default()),
-                cognitive_loop: "".into(),
-                outcome: None,
-                calls: BTreeMap::new(),
-                members: vec![Member::new(run)],
-                is_over: false,
-            }
+            RunCosts::new(run, shared(&mut self.names, &queued.unwrap_or_default()))
         });
-        if costs.read(app, &mut self.names).is_err() {
+        if costs.read(&app.store, &mut self.names).is_err() {
             self.damaged.insert(run);
             // What can be read counts, and is not read again.
             costs.is_over = true;
@@ -331,5 +350,66 @@ fn word(purpose: Purpose) -> &'static str {
         Purpose::Verify => "verify",
         Purpose::Safety => "safety",
         Purpose::Summarise => "summarise",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_journal::NewEntry;
+    use serde_json::{Value, json, value::to_raw_value};
+
+    use super::*;
+
+    fn charge(tokens: u64, cost: u64) -> Value {
+        json!({"tokens": tokens, "cost": cost})
+    }
+
+    #[test]
+    fn every_attempt_counts_once_and_money_is_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let (run, mut names) = (RunId::new(), HashSet::new());
+        let writer = store.create(&log_name(run)).unwrap();
+        let write = |kind: &str, payload: &Value| {
+            let payload = to_raw_value(payload).unwrap();
+            let version = 1;
+            let entry = NewEntry {
+                kind,
+                version,
+                payload,
+            };
+            writer.append(&[entry]).unwrap();
+            writer.barrier_blocking().unwrap();
+        };
+        let call = |effect: &str, attempt: u32| {
+            json!({"effect": effect, "attempt": attempt, "purpose": "agent", "model": "m",
+                   "reserved": charge(100, 50), "tail": ["large"]})
+        };
+        let reply = |effect: &str, attempt: u32, is_estimated: bool, cost: u64| {
+            json!({"effect": effect, "attempt": attempt, "charged": charge(7, cost),
+                   "estimated": is_estimated, "took_ms": 1})
+        };
+        let mut costs = RunCosts::new(run, "scribe".into());
+        write("model.call", &call("1.1", 1));
+        costs.read(&store, &mut names).unwrap();
+        let sums = |costs: &RunCosts| *costs.calls.values().next().unwrap();
+        assert_eq!((sums(&costs).reserved, sums(&costs).tokens), (50, 100));
+        write("model.reply", &reply("1.1", 1, true, 50));
+        write("model.call", &call("1.1", 2));
+        write("model.reply", &reply("1.1", 2, false, 20));
+        // Twice the same end, as nobody should write it, changes nothing.
+        write("model.reply", &reply("1.1", 2, false, 20));
+        write("model.call", &call("1.2", 1));
+        costs.read(&store, &mut names).unwrap();
+        costs.read(&store, &mut names).unwrap();
+        let whole = Sums {
+            calls: 3,
+            tokens: 114,
+            settled: 20,
+            estimated: 50,
+            reserved: 50,
+        };
+        assert_eq!(sums(&costs), whole);
+        assert_eq!(whole.cost(), 120);
     }
 }

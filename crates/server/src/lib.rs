@@ -19,6 +19,7 @@ mod error;
 mod extract;
 mod guard;
 mod heads;
+mod health;
 mod openapi;
 mod overview;
 mod pages;

@@ -14,9 +14,10 @@ mod workers;
 use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
+use gyrus::runtime::Home;
 use gyrus_contract::DEFAULT_AGENT;
 use gyrus_journal::Store;
-use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};
+use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
@@ -147,7 +148,7 @@ impl Serve {
             triggers,
             tokens,
             Arc::new(around),
-            options(address, home.latch()),
+            options(address, &home, at_once),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -260,14 +261,16 @@ fn taken(error: QueueError) -> Failure {
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr, latch: Latch) -> Options {
+fn options(address: SocketAddr, home: &Home, at_once: AtOnce) -> Options {
     let port = address.port();
     Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
         cookie: format!("gyrus-{port}"),
-        latch,
+        latch: home.latch(),
+        state: home.state.clone(),
+        at_once,
     }
 }
 

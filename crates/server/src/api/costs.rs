@@ -20,6 +20,9 @@ use crate::{
 /// Number of groups in an answer: the dearest, or the newest days.
 const GROUPS: usize = 1_000;
 
+/// Number of days before today of which each is in an answer by day, also without calls.
+const DAYS: i64 = 400;
+
 /// Number of runs among the dearest.
 const DEAREST: usize = 20;
 
@@ -200,10 +203,14 @@ pub(crate) fn report(
     let mut total = Group::default();
     let mut groups: Vec<BTreeMap<String, Group>> = by.iter().map(|_| BTreeMap::new()).collect();
     let mut dearest: Vec<DearRun> = Vec::new();
+    let mut earliest = today;
     for (run, costs) in &known.runs {
         let own = || costs.calls.iter().filter(|(calls, _)| calls.day >= first);
         let mut whole = Sums::default();
-        own().for_each(|(_, sums)| whole.add(sums));
+        for (calls, sums) in own() {
+            whole.add(sums);
+            earliest = earliest.min(calls.day);
+        }
         if whole.calls == 0 {
             continue;
         }
@@ -223,6 +230,12 @@ pub(crate) fn report(
             }
         }
     }
+    if let Some(at) = by.iter().position(|by| *by == CostsBy::Day) {
+        // A day without calls is a day, too.
+        for day in earliest.max(today - DAYS)..=today {
+            groups[at].entry(date(day)).or_default();
+        }
+    }
     dearest.sort_by_key(|one| std::cmp::Reverse((one.cost_microdollars, one.tokens, one.run)));
     dearest.truncate(DEAREST);
     let reports = by.iter().zip(groups).map(|(by, groups)| CostReport {
@@ -237,15 +250,17 @@ pub(crate) fn report(
 
 fn key(by: CostsBy, calls: &Calls, run: &RunCosts) -> String {
     match by {
-        CostsBy::Day => {
-            let date = gyrus_text::utc(calls.day.saturating_mul(DAY_MS));
-            date.split('T').next().unwrap_or_default().to_owned()
-        }
+        CostsBy::Day => date(calls.day),
         CostsBy::Agent => run.agent.to_string(),
         CostsBy::Model => calls.model.to_string(),
         CostsBy::Purpose => calls.purpose.to_owned(),
         CostsBy::Loop => run.cognitive_loop.to_string(),
     }
+}
+
+fn date(day: i64) -> String {
+    let time = gyrus_text::utc(day.saturating_mul(DAY_MS));
+    time.split('T').next().unwrap_or_default().to_owned()
 }
 
 fn in_order(by: CostsBy, groups: BTreeMap<String, Group>) -> Vec<CostGroup> {

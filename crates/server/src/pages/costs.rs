@@ -93,7 +93,7 @@ fn told(report: &CostReport) -> Markup {
             p.warning { (counted(report.damaged.len(), "journal")) " cannot be read to the end; what can be read counts. " a href="/health" { "Health" } }
         }
         @if report.total.cost() == 0 && report.total.tokens > 0 {
-            p.aside { "No price of these models is known, so tokens stand for money." }
+            p.aside.told-beside { "No price of these models is known, so tokens stand for money." }
         }
     }
 }

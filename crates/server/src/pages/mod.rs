@@ -16,6 +16,8 @@ mod conversation;
 mod costs;
 mod queues;
 mod rules;
+mod health;
+mod search;
 mod run;
 mod runs;
 mod waiting;
@@ -71,6 +73,10 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/rules", get(rules::show)),
         acts("/rules/gate", post(rules::ask)),
         decides("/rules/grants/{grant}/revoke", post(rules::revoke)),
+        reads("/health", get(health::show)),
+        acts("/health/doctor", post(health::doctor)),
+        acts("/health/verify", post(health::verify)),
+        reads("/search", get(search::find)),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
         reads("/web/{version}/{file}", get(assets::file)).for_everybody(),

@@ -6,6 +6,7 @@ mod agents;
 mod guard;
 mod hooks;
 mod killed;
+mod places;
 mod runs;
 mod triggers;
 
