@@ -15,7 +15,7 @@ function tell(changed) {
 }
 
 function connect() {
-  const source = new EventSource("/api/stream");
+  const source = new EventSource("/api/stream?bus=true");
   source.addEventListener("open", () => {
     isLive = true;
     // The server may be another one: its first event has every position anew.

@@ -30,7 +30,7 @@ export function follow(told) {
 
 /** @param {(isLive: boolean, changed: Position[], bus: number) => void} take */
 function followAlone(take) {
-  const source = new EventSource("/api/stream");
+  const source = new EventSource("/api/stream?bus=true");
   let bus = 0;
   source.addEventListener("open", () => take(true, [], bus));
   source.addEventListener("heads", (event) => take(true, JSON.parse(event.data), bus));

@@ -13,9 +13,10 @@ use std::{
 use gyrus_contract::{EffectId, Purpose, RunId, Strength};
 use gyrus_journal::{Entry as RawEntry, Payload, Store};
 use gyrus_kernel::{Charge, Ending, Entry, log_name};
+use gyrus_runtime::queue::Gateway;
 use serde::Deserialize;
 
-use crate::{app::App, error::ApiError, heads::RunWord};
+use crate::heads::{Heads, RunWord};
 
 /// Number of runs that people started whose costs are kept: the newest.
 const KEPT: usize = 20_000;
@@ -146,17 +147,22 @@ impl Costs {
     ///
     /// # Errors
     /// The store cannot be listed.
-    pub(crate) fn now(&self, app: &App) -> Result<MutexGuard<'_, Known>, ApiError> {
+    pub(crate) fn now(
+        &self,
+        gateway: &Gateway,
+        heads: &Heads,
+    ) -> Result<MutexGuard<'_, Known>, gyrus_journal::Error> {
+        let store = gateway.store();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let roots = gyrus_kernel::runs(&app.store)?.into_iter().rev();
+        let roots = gyrus_kernel::runs(store)?.into_iter().rev();
         let roots: Vec<RunId> = roots.filter(|run| run.is_root()).take(KEPT).collect();
         let there: HashSet<RunId> = roots.iter().copied().collect();
         known.runs.retain(|run, _| there.contains(run));
         known.damaged.retain(|run| there.contains(run));
         known.unread = 0;
         for run in roots {
-            let is_read = known.runs.get(&run).is_some_and(|one| !one.may_grow(app));
+            let is_read = known.runs.get(&run).is_some_and(|one| !one.may_grow(heads));
             if is_read {
                 continue;
             }
@@ -164,7 +170,7 @@ impl Costs {
                 known.unread += usize::from(!known.runs.contains_key(&run));
                 continue;
             }
-            known.read(app, run);
+            known.read(gateway, run);
         }
         Ok(known)
     }
@@ -190,11 +196,11 @@ impl RunCosts {
     }
 
     /// Whether there may be entries that were not read.
-    fn may_grow(&self, app: &App) -> bool {
+    fn may_grow(&self, heads: &Heads) -> bool {
         let Some(root) = self.members.first() else {
             return false;
         };
-        match app.heads.of(root.run) {
+        match heads.of(root.run) {
             _ if self.is_over => false,
             Some(head) => head.state == RunWord::Running || head.seq >= root.next,
             None => true,
@@ -265,10 +271,10 @@ impl RunCosts {
                         self.outcome = Some(strength);
                     }
                 }
-                Ok(Entry::ChildStarted(child)) => {
-                    if self.members.iter().all(|known| known.run != child.child) {
-                        self.members.push(Member::new(child.child));
-                    }
+                Ok(Entry::ChildStarted(child))
+                    if self.members.iter().all(|known| known.run != child.child) =>
+                {
+                    self.members.push(Member::new(child.child));
                 }
                 _ => {}
             },
@@ -315,14 +321,12 @@ impl RunCosts {
 }
 
 impl Known {
-    fn read(&mut self, app: &App, run: RunId) {
+    fn read(&mut self, gateway: &Gateway, run: RunId) {
         let mut costs = self.runs.remove(&run).unwrap_or_else(|| {
-            let queued = app
-                .gateway
-                .with(|queue| Some(queue.of_run(run)?.command.agent.clone()));
+            let queued = gateway.with(|queue| Some(queue.of_run(run)?.command.agent.clone()));
             RunCosts::new(run, shared(&mut self.names, &queued.unwrap_or_default()))
         });
-        if costs.read(&app.store, &mut self.names).is_err() {
+        if costs.read(gateway.store(), &mut self.names).is_err() {
             self.damaged.insert(run);
             // What can be read counts, and is not read again.
             costs.is_over = true;

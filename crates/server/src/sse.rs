@@ -68,16 +68,17 @@ fn respond(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'stati
 /// Shortest time between two positions of the bus in one stream.
 const BUS_EVERY: Duration = Duration::from_millis(100);
 
-/// Streams the positions of runs, and the last position of the bus: all at first, then those that
-/// change. A follower that is slow gets the newest position of each run, and none in between.
-pub(crate) fn heads(app: &Arc<App>) -> Result<Response, ApiError> {
+/// Streams the positions of runs, and the last position of the bus for those who want that: all at
+/// first, then those that change. A follower that is slow gets the newest position of each run, and
+/// none in between.
+pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError> {
     let place = Place::take(app)?;
     let first = Positions {
         changes: app.heads.changes(),
         stopping: app.stopping.clone(),
         place,
         seen: None,
-        bus: None,
+        bus: (!with_bus).then_some(EventPosition(u64::MAX)),
         bus_from: Instant::now(),
     };
     let events = stream::unfold(first, |mut positions| async move {
@@ -94,7 +95,7 @@ struct Positions {
     stopping: watch::Receiver<bool>,
     /// The version of the positions of runs that was told last.
     seen: Option<u64>,
-    /// The position of the bus that was told last.
+    /// The position of the bus that was told last; the highest that there can be if none is wanted.
     bus: Option<EventPosition>,
     /// The time from which on the next one may be told.
     bus_from: Instant,

@@ -39,7 +39,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// What calls of models have in common that are added up.
+/// The common property of the calls of models that are added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CostsBy {
@@ -70,7 +70,7 @@ impl CostsBy {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CostsQuery {
-    /// What the costs are added up by.
+    /// The property by which costs are added up.
     #[serde(default)]
     pub(crate) by: CostsBy,
     /// Only calls of this many days, today included; all if it is absent.
@@ -81,7 +81,7 @@ pub(crate) struct CostsQuery {
 /// The costs of a group of calls. Money is in millionths of a US dollar, as far as prices are known.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct CostGroup {
-    /// What the calls have in common.
+    /// The day, agent, model, purpose or loop.
     pub(crate) key: String,
     /// Number of calls of models, failed attempts included.
     pub(crate) calls: u64,
@@ -199,7 +199,7 @@ pub(crate) fn report(
 ) -> Result<Vec<CostReport>, ApiError> {
     let today = now_ms().div_euclid(DAY_MS);
     let first = days.map_or(i64::MIN, |days| today - i64::from(days) + 1);
-    let known = app.costs.now(app)?;
+    let known = app.costs.now(&app.gateway, &app.heads)?;
     let mut total = Group::default();
     let mut groups: Vec<BTreeMap<String, Group>> = by.iter().map(|_| BTreeMap::new()).collect();
     let mut dearest: Vec<DearRun> = Vec::new();

@@ -1,4 +1,4 @@
-//! What is allowed without asking, what the gate would say, and the settings in force.
+//! Standing grants, verdicts of the gate on command lines, and the settings in force.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -63,11 +63,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 pub(crate) struct GrantView {
     /// Its id.
     pub(crate) id: String,
-    /// What is allowed, as a phrase that follows "allowed".
+    /// The permission, as a phrase that follows "allowed".
     pub(crate) grant: String,
     /// The folder in which it holds.
     pub(crate) workspace: PathBuf,
-    /// Who gave it.
+    /// The person or program that gave it.
     pub(crate) by: String,
     /// The surface on which it was given.
     pub(crate) surface: String,

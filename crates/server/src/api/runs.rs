@@ -70,6 +70,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(200, "The page.", Form::Other("text/html")),
         reads("/api/stream", get(stream))
             .named("followPositions", "Follow the positions of all runs")
+            .query::<StreamQuery>()
             .answer(200, "A list of positions in each event.", Form::Events),
     ]
 }
@@ -296,8 +297,20 @@ pub(crate) async fn events(
     sse::entries(&app, run, after)
 }
 
-pub(crate) async fn stream(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    sse::heads(&app)
+/// Further positions to follow.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamQuery {
+    /// Also tell the last position of the event bus, in events named `bus`.
+    #[serde(default)]
+    bus: bool,
+}
+
+pub(crate) async fn stream(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<StreamQuery>,
+) -> Result<Response, ApiError> {
+    sse::heads(&app, query.bus)
 }
 
 pub(crate) async fn blob(

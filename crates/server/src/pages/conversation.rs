@@ -1,10 +1,14 @@
 //! One conversation as a sequence diagram: a lane for each party, an arrow for each event. The
 //! table below it says the same.
 
+use std::collections::BTreeSet;
+
+use gyrus_contract::RunId;
+use gyrus_runtime::Event;
 use gyrus_text::{clip, counted};
 use maud::{Markup, html};
 
-use super::{event, recipients::Recipients};
+use super::recipients::Recipients;
 use crate::{app::App, sse::PlacedEvent};
 
 /// Number of lanes; further parties share the last one.
@@ -21,6 +25,28 @@ const BUS: &str = "the bus";
 /// The lane of all parties that have none of their own.
 const OTHERS: &str = "others";
 
+/// Returns the runs that an event is about: the one that it names, and those of its conversation.
+pub(super) fn runs(app: &App, event: &Event) -> BTreeSet<RunId> {
+    let named = event.payload["run"].as_str();
+    let mut runs: BTreeSet<RunId> = named.and_then(|run| run.parse().ok()).into_iter().collect();
+    if let Some(id) = &event.correlation {
+        runs.extend(of_conversation(app, id));
+    }
+    runs.retain(|run| app.store.exists(&gyrus_kernel::log_name(*run)));
+    runs
+}
+
+/// Returns the runs of the commands with a correlation id.
+fn of_conversation(app: &App, id: &str) -> Vec<RunId> {
+    app.gateway.with(|queue| {
+        let own = queue
+            .all()
+            .into_iter()
+            .filter(|one| one.command.id == id || one.command.correlation.as_deref() == Some(id));
+        own.map(|one| one.command.run).collect()
+    })
+}
+
 /// An arrow from one lane to another.
 struct Arrow {
     from: usize,
@@ -36,7 +62,7 @@ pub(super) fn drawn(
     events: &[PlacedEvent],
     recipients: &Recipients,
 ) -> Markup {
-    let runs: Vec<_> = event::of_conversation(app, id)
+    let runs: Vec<_> = of_conversation(app, id)
         .into_iter()
         .filter(|run| app.store.exists(&gyrus_kernel::log_name(*run)))
         .collect();

@@ -1,4 +1,4 @@
-//! What runs cost, in several ways, each as a drawing, a table and a file.
+//! The costs of runs, added up in several ways, each as a drawing, a table and a file.
 
 use std::sync::Arc;
 

@@ -1,14 +1,13 @@
 //! One event, with everything that it says.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use axum::{extract::State, response::Html};
-use gyrus_contract::RunId;
-use gyrus_runtime::Event;
 use gyrus_surfaces::page::{date_and_time, whole_text};
 use maud::html;
 
 use super::{
+    conversation::runs,
     events::{correlated, trust},
     frame::{Frame, Place, age},
     recipients::Recipients,
@@ -78,26 +77,4 @@ pub(super) async fn show(
         Ok(frame.page(&app, &main))
     })
     .await
-}
-
-/// Returns the runs that an event is about: the one that it names, and those of its conversation.
-pub(super) fn runs(app: &App, event: &Event) -> BTreeSet<RunId> {
-    let named = event.payload["run"].as_str();
-    let mut runs: BTreeSet<RunId> = named.and_then(|run| run.parse().ok()).into_iter().collect();
-    if let Some(id) = &event.correlation {
-        runs.extend(of_conversation(app, id));
-    }
-    runs.retain(|run| app.store.exists(&gyrus_kernel::log_name(*run)));
-    runs
-}
-
-/// Returns the runs of the commands with a correlation id.
-pub(super) fn of_conversation(app: &App, id: &str) -> Vec<RunId> {
-    app.gateway.with(|queue| {
-        let own = queue
-            .all()
-            .into_iter()
-            .filter(|one| one.command.id == id || one.command.correlation.as_deref() == Some(id));
-        own.map(|one| one.command.run).collect()
-    })
 }

@@ -1,4 +1,4 @@
-//! What runs may do: grants, the policy, and what the gate would say.
+//! The rules of runs: grants, the policy, and what the gate would say.
 
 use std::{path::PathBuf, sync::Arc};
 

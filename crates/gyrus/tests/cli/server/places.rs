@@ -158,12 +158,12 @@ fn a_grant_that_is_revoked_is_asked_about_again_and_the_gate_answers() {
     server.delete("/api/grants/0123").is(404);
 
     let folder = world.work().display().to_string();
-    let line = format!("rm -rf /; echo {HOSTILE}");
-    let mut ask = json!({"command": line, "workdir": folder, "mode": "never"});
+    let line = format!("rm -rf / # {}", HOSTILE.replace('\u{202E}', ""));
+    let mut ask = json!({"command": line, "workdir": folder, "mode": "ask"});
     send(&mut browser, "form.gate", &ask);
     browser.wait("document.querySelector('.gate-answer b')");
     let decided = "document.querySelector('.gate-answer b').innerText";
-    assert_eq!(browser.value(decided), "denied");
+    assert_eq!(browser.value(decided), "a person is asked");
     let kept = browser.value("document.querySelector('[name=command]').value");
     assert!(kept.as_str().unwrap().contains("rm -rf /"), "{kept}");
     assert_eq!(browser.value(TAKEN), 0);
