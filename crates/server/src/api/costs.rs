@@ -155,9 +155,8 @@ pub(crate) struct CostReport {
     pub(crate) dearest: Vec<DearRun>,
     /// Number of runs whose journals were not read yet: ask again.
     pub(crate) unread: usize,
-    /// Runs whose journals cannot be read to their ends; what can be read of them counts.
-    #[schemars(with = "Vec<String>")]
-    pub(crate) damaged: Vec<RunId>,
+    /// Number of runs whose journals cannot be read to their ends; what can be read of them counts.
+    pub(crate) damaged: usize,
 }
 
 async fn show(
@@ -243,7 +242,7 @@ pub(crate) fn report(
         groups: in_order(*by, groups),
         dearest: dearest.clone(),
         unread: known.unread,
-        damaged: known.damaged.iter().copied().collect(),
+        damaged: known.damaged.len(),
     });
     Ok(reports.collect())
 }

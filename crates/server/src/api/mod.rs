@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
 pub(crate) mod costs;
+mod evals;
 pub(crate) mod events;
 pub(crate) mod questions;
 pub(crate) mod rules;
@@ -25,6 +26,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(questions::endpoints());
     all.extend(costs::endpoints());
     all.extend(rules::endpoints());
+    all.extend(evals::endpoints());
     all.extend(server::endpoints());
     all
 }

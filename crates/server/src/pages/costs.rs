@@ -89,8 +89,8 @@ fn told(report: &CostReport) -> Markup {
         @if report.unread > 0 {
             p.warning role="status" { "Still being added up: " (counted(report.unread, "older run")) " not read yet." }
         }
-        @if !report.damaged.is_empty() {
-            p.warning { (counted(report.damaged.len(), "journal")) " cannot be read to the end; what can be read counts. " a href="/health" { "Health" } }
+        @if report.damaged > 0 {
+            p.warning { (counted(report.damaged, "journal")) " cannot be read to the end; what can be read counts. " a href="/health" { "Health" } }
         }
         @if report.total.cost() == 0 && report.total.tokens > 0 {
             p.aside.told-beside { "No price of these models is known, so tokens stand for money." }

@@ -35,6 +35,9 @@ use crate::{
 /// Number of characters of a payload that a row shows.
 const GIST: usize = 160;
 
+/// Length of a UUID.
+const UUID: usize = 36;
+
 /// The part of the bus to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -164,16 +167,19 @@ fn row(placed: &PlacedEvent, recipients: &Recipients) -> Markup {
             td.name { (event.from) }
             td.to { (recipients.named(&event.topic)) }
             td.name { @if let Some(id) = &event.correlation { (correlated(id)) } }
-            td.payload { (trust(&event.origin)) code { (gist(&event.payload)) } }
+            td.payload { div { (trust(&event.origin)) code { (gist(&event.payload)) } } }
         }
     }
 }
 
 /// Returns a link to all events of a conversation.
 pub(super) fn correlated(id: &str) -> Markup {
-    html! {
-        a href={ "/events?correlation=" (percent(id)) } title=(id) { (gyrus_text::clip(id, 12)) }
-    }
+    // Ids of gyrus's own begin with the time, and differ at the end.
+    let shown = match id.char_indices().nth_back(7) {
+        Some((at, _)) if id.len() == UUID => format!("…{}", &id[at..]),
+        _ => gyrus_text::clip(id, 12),
+    };
+    html! { a href={ "/events?correlation=" (percent(id)) } title=(id) { (shown) } }
 }
 
 /// Returns how far a payload is trusted, in words.

@@ -23,6 +23,9 @@ use crate::{
 /// Number of processes that are named.
 const PROCESSES: usize = 50;
 
+/// Number of damaged journals that are named.
+const DAMAGED: usize = 20;
+
 /// Beginning of the names under which hooks hear events.
 const HOOK: &str = "hook.";
 
@@ -64,7 +67,7 @@ async fn page(
                 div.problem role="group" aria-label="Damaged journals" {
                     p { b { (counted(damaged.len(), "journal")) } " cannot be read to the end. "
                         code { "gyrus runs verify" } " says what is wrong." }
-                    ul { @for run in &damaged { li { a href={ "/runs/" (run) } { (run.short()) } } } }
+                    ul { @for run in damaged.iter().take(DAMAGED) { li { a href={ "/runs/" (run) } { (run.short()) } } } }
                 }
             }
             section #health data-live {
