@@ -18,6 +18,8 @@ mod queues;
 mod rules;
 mod health;
 mod search;
+mod filter;
+mod several;
 mod run;
 mod runs;
 mod waiting;
@@ -50,6 +52,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/runs/{run}", get(run::show)),
         reads("/runs/{run}/rows", get(run::rows)),
         acts("/runs", post(runs::start)),
+        acts("/runs/several", post(several::act)),
         acts("/runs/{run}/steer", post(run::steer)),
         acts("/runs/{run}/pause", post(run::pause)),
         acts("/runs/{run}/stop", post(run::stop)),

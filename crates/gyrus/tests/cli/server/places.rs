@@ -220,7 +220,9 @@ fn costs_are_added_up_as_runs_end() {
     names.sort_by_key(|name| name.to_string());
     assert_eq!(names, ["default", "scribe"]);
     assert_eq!(costs("purpose")["groups"][0]["calls"], 4);
-    let page = page(&server, "/costs").is(200).body;
+    let page = ask(&server, &cookie_of(&server), "GET", "/costs", "")
+        .is(200)
+        .body;
     for what in [
         "By day",
         "By loop",
@@ -236,13 +238,14 @@ fn costs_are_added_up_as_runs_end() {
     server.get("/api/costs?days=x").is(400);
 }
 
-fn page(server: &Server<'_>, path: &str) -> Answer {
-    server.send(
-        "GET",
-        path,
-        &format!("cookie: {}\r\n", cookie_of(server)),
-        "",
-    )
+/// Sends what a browser with this cookie would: a page to get, or a form.
+fn ask(server: &Server<'_>, cookie: &str, method: &str, path: &str, form: &str) -> Answer {
+    let head = format!(
+        "cookie: {cookie}\r\norigin: http://{}\r\n\
+         content-type: application/x-www-form-urlencoded\r\n",
+        server.host
+    );
+    server.send(method, path, &head, form)
 }
 
 #[test]
@@ -252,14 +255,7 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
     let server = Server::start(&world);
     wait(&server, "scribe", |agent| agent["stage"] == "active");
     let cookie = cookie_of(&server);
-    let ask = |method: &str, path: &str, body: &str| {
-        let head = format!(
-            "cookie: {cookie}\r\norigin: http://{}\r\n\
-             content-type: application/x-www-form-urlencoded\r\n",
-            server.host
-        );
-        server.send(method, path, &head, body)
-    };
+    let ask = |method: &str, path: &str, body: &str| ask(&server, &cookie, method, path, body);
     for (path, status) in [
         ("/agents/nobody", 404),
         ("/agents/%2e%2e%2fqueue", 404),
@@ -327,5 +323,55 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
         "/api/agent-files",
     ] {
         assert!(document["paths"][path].is_object(), "{path}");
+    }
+}
+
+#[test]
+fn runs_are_filtered_by_words_and_acted_on_together() {
+    let world = World::new(OUTSIDE);
+    std::fs::write(world.path("person/notes"), "remember\n").unwrap();
+    let server = Server::start(&world);
+    for goal in ["one apple", "two apples"] {
+        let command = server.run(goal, &json!({}));
+        server.wait(&command, |stage| stage["for_person"] == true);
+    }
+    let cookie = cookie_of(&server);
+    let page = |path: &str| ask(&server, &cookie, "GET", path, "");
+    let waiting = page("/?text=state:waiting+cost%3C0.5+two").is(200).body;
+    assert!(waiting.contains("two apples") && !waiting.contains("one apple"));
+    assert!(
+        !waiting.contains("/runs/several"),
+        "one run has a page of its own"
+    );
+    let none = page("/?text=cost%3E0.5+apple").is(200).body;
+    assert!(none.contains("No run is like this."), "{none}");
+    page("/?text=state:sleepy").is(400);
+    page("/?text=cost%3Emuch").is(400);
+
+    let all = page("/?text=apple").is(200).body;
+    let form = all.split("value=\"stop\"").nth(1).unwrap();
+    let ids = form
+        .split("name=\"runs\" value=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    assert_eq!(ids.split(' ').count(), 2, "{all}");
+    let act = |form: &str| ask(&server, &cookie, "POST", "/runs/several", form);
+    let nowhere = "01a20b54-f885-7490-9a37-87e8b7c4242c";
+    let ids = ids.replace(' ', "+");
+    let done = act(&format!("action=stop&runs={ids}+{nowhere}"))
+        .is(200)
+        .body;
+    assert!(done.contains("2 runs of 3 asked to stop"), "{done}");
+    assert!(done.contains("there is no such run"), "{done}");
+    for wrong in [
+        "action=stop&runs=",
+        "action=stop&runs=x",
+        "action=burn&runs=x",
+        "",
+    ] {
+        assert!(act(wrong).status >= 400, "{wrong}");
     }
 }
