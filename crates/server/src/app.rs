@@ -30,6 +30,7 @@ use crate::{
     error::ApiError,
     heads::{FoundRuns, Heads},
     overview::Overviews,
+    state_folder::LastLook,
     surroundings::{AgentFileView, Configured},
     tokens::AccessTokens,
     topics::Topics,
@@ -136,6 +137,7 @@ pub struct App {
     pub(crate) overviews: Overviews,
     pub(crate) topics: Topics,
     pub(crate) costs: Costs,
+    pub(crate) state_folder: LastLook,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     /// The time at which it was made, in UTC milliseconds.
@@ -164,6 +166,7 @@ impl App {
             overviews: Overviews::default(),
             topics: Topics::default(),
             costs: Costs::default(),
+            state_folder: LastLook::default(),
             store,
             gateway,
             agents: triggers.agents().clone(),

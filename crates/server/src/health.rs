@@ -1,11 +1,6 @@
 //! The server and its machine, as they are now: the state folder, the processes, the queue.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::fs;
 
 use gyrus_contract::RunId;
 use gyrus_kernel::log_name;
@@ -13,10 +8,7 @@ use gyrus_runtime::queue::Stage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{app::App, error::ApiError, heads::RunWord};
-
-/// Time for which the sizes of files are added up; what comes after it is left out.
-const SIZED_FOR: Duration = Duration::from_secs(1);
+use crate::{app::App, error::ApiError, heads::RunWord, state_folder::StateFolder};
 
 /// Number of ended commands that failed that are told.
 const FAILURES: usize = 10;
@@ -42,21 +34,6 @@ pub(crate) struct Status {
     pub(crate) queue: QueueFigures,
     /// The last commands that failed, newest first.
     pub(crate) failures: Vec<FailedCommand>,
-}
-
-/// The folder with journals and keys.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct StateFolder {
-    /// The folder.
-    pub(crate) path: String,
-    /// Number of journals by their kind: `runs` are the runs.
-    pub(crate) journals: BTreeMap<String, usize>,
-    /// Size of all files in bytes.
-    pub(crate) bytes: u64,
-    /// Number of files.
-    pub(crate) files: usize,
-    /// Whether there are more files than were counted in a second.
-    pub(crate) more: bool,
 }
 
 /// A process that drives a run.
@@ -117,7 +94,7 @@ impl Status {
             pid,
             started_ms: app.started_ms,
             memory_bytes: memory(pid),
-            state: StateFolder::now(app)?,
+            state: state(app)?,
             processes: processes(app),
             browsers: browsers(),
             queue,
@@ -126,49 +103,9 @@ impl Status {
     }
 }
 
-impl StateFolder {
-    fn now(app: &App) -> Result<Self, ApiError> {
-        let journals = app.store.root();
-        let mut state = Self {
-            path: app.options.state.display().to_string(),
-            journals: BTreeMap::new(),
-            bytes: 0,
-            files: 0,
-            more: false,
-        };
-        let unreadable = |error: std::io::Error| ApiError::internal(error.to_string());
-        for kind in fs::read_dir(journals).map_err(unreadable)? {
-            let kind = kind.map_err(unreadable)?;
-            let name = kind.file_name().to_string_lossy().into_owned();
-            if let Ok(names) = app.store.names(&name)
-                && !names.is_empty()
-            {
-                state.journals.insert(name, names.len());
-            }
-        }
-        state.size(&app.options.state, Instant::now());
-        Ok(state)
-    }
-
-    /// Adds up the files of a folder. What vanishes meanwhile is left out.
-    fn size(&mut self, folder: &Path, began: Instant) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if began.elapsed() > SIZED_FOR {
-                self.more = true;
-                return;
-            }
-            // Links are not followed: of a link, it is the link itself.
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            if metadata.is_dir() {
-                self.size(&entry.path(), began);
-            } else {
-                self.files += 1;
-                self.bytes = self.bytes.saturating_add(metadata.len());
-            }
-        }
-    }
+fn state(app: &App) -> Result<StateFolder, ApiError> {
+    let looked = app.state_folder.now(&app.store, &app.options.state);
+    looked.map_err(|error| ApiError::internal(format!("the state folder cannot be read: {error}")))
 }
 
 fn processes(app: &App) -> Vec<RunProcess> {

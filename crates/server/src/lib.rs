@@ -24,6 +24,7 @@ mod openapi;
 mod overview;
 mod pages;
 mod sse;
+mod state_folder;
 mod surroundings;
 mod tokens;
 mod topics;

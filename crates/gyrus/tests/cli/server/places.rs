@@ -294,6 +294,34 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
         let answer = ask("POST", path, body);
         assert_eq!(answer.status, status, "{path} {answer:#?}");
     }
+    // What is dropped is in sight.
+    write_agent(
+        &world,
+        "small",
+        "mailbox: 1\ntriggers: {daily: {cron: '0 8 * * *'}}\n",
+    );
+    wait(&server, "small", |agent| agent["stage"] == "active");
+    ask("POST", "/agents/small/pause", "").is(303);
+    for text in ["one", "two", "three"] {
+        ask("POST", "/agents/small/send", &format!("text={text}")).is(303);
+    }
+    wait(&server, "small", |agent| agent["dropped"] == 2);
+    let events = ask("GET", "/events", "").is(200).body;
+    assert!(
+        events.contains("2 events</b> dropped") || events.contains("2 events dropped"),
+        "{events}"
+    );
+    ask("POST", "/agents/small/skip", "").is(303);
+    ask("POST", "/agents/small/resume", "").is(303);
+    let fired = ask("POST", "/agents/small/triggers/daily/fire", "").is(303);
+    assert!(
+        fired.head.contains("location: /agents/small"),
+        "{}",
+        fired.head
+    );
+    wait(&server, "small", |agent| agent["handled"] == 1);
+    let small = ask("GET", "/agents/small", "").is(200).body;
+    assert!(small.contains("claimed: written"), "{small}");
     // Nothing is done for a page of somebody else, or by looking.
     let foreign = format!("cookie: {cookie}\r\norigin: http://127.0.0.1:1\r\n");
     server
