@@ -7,14 +7,15 @@ const ports = new Set();
 /** @type {Map<string, Position>} */
 const known = new Map();
 let isLive = false;
+let bus = 0;
 
 /** @param {Position[]} changed */
 function tell(changed) {
-  for (const port of ports) port.postMessage({ isLive, changed });
+  for (const port of ports) port.postMessage({ isLive, changed, bus });
 }
 
 function connect() {
-  const source = new EventSource("/api/stream");
+  const source = new EventSource("/api/stream?bus=true");
   source.addEventListener("open", () => {
     isLive = true;
     // The server may be another one: its first event has every position anew.
@@ -27,6 +28,10 @@ function connect() {
     for (const position of changed) known.set(position.run, position);
     tell(changed);
   });
+  source.addEventListener("bus", (event) => {
+    bus = Number(event.data);
+    tell([]);
+  });
   source.addEventListener("error", () => {
     isLive = false;
     tell([]);
@@ -38,6 +43,6 @@ addEventListener("connect", (event) => {
   const [port] = /** @type {MessageEvent} */ (event).ports;
   ports.add(port);
   port.onmessage = () => ports.delete(port);
-  port.postMessage({ isLive, changed: [...known.values()] });
+  port.postMessage({ isLive, changed: [...known.values()], bus });
 });
 connect();

@@ -10,9 +10,11 @@ const MOST_ROWS = 600;
 let isBusy = false;
 let isAskedAgain = false;
 let isConnected = false;
+/** The position of the bus that was told last. */
+let known = 0;
 
 /** @param {Positions} positions */
-export function update({ isLive, changed }) {
+export function update({ isLive, changed, bus }) {
   const status = document.querySelector(".connection");
   if (status) {
     const words = isLive ? "live" : `reconnecting, as of ${new Date().toLocaleTimeString()}`;
@@ -24,7 +26,10 @@ export function update({ isLive, changed }) {
   // The runs that the page is about; a page about none is about all.
   const about = document.querySelector("[data-run]")?.getAttribute("data-run");
   // A child's questions are counted at its root: they change its position.
-  if (isBack || changed.some((one) => !about || about.includes(one.run))) void refresh();
+  const hasEvents = bus > known && document.querySelector("[data-bus]") !== null;
+  known = bus;
+  const isAbout = changed.some((one) => !about || about.includes(one.run));
+  if (isBack || hasEvents || isAbout) void refresh();
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -16,7 +17,7 @@ use gyrus_kernel::{
 };
 use gyrus_runtime::{
     agents::Agents,
-    queue::{Gateway, RunRequest},
+    queue::{AtOnce, Gateway, RunRequest},
     triggers::Triggers,
 };
 use schemars::JsonSchema;
@@ -25,11 +26,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
+    costs::Costs,
     error::ApiError,
     heads::{FoundRuns, Heads},
     leases::Leases,
     overview::Overviews,
+    state_folder::LastLook,
+    surroundings::{AgentFileView, Configured},
     tokens::AccessTokens,
+    topics::Topics,
 };
 
 /// A piece of what a command of the command line does.
@@ -72,6 +77,16 @@ pub trait Program: Send + Sync + 'static {
     /// The answer cannot be taken.
     fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError>;
 
+    /// Returns the files that describe agents, as they were read last.
+    fn agent_files(&self) -> Vec<AgentFileView>;
+
+    /// Returns the settings in force, and the policy for runs in this folder. May block for the
+    /// disk.
+    ///
+    /// # Errors
+    /// The folder cannot be worked in.
+    fn configured(&self, workdir: Option<&Path>) -> Result<Configured, ApiError>;
+
     /// Begins to carry out a command of the command line, in a process of its own.
     ///
     /// # Errors
@@ -94,6 +109,10 @@ pub struct Options {
     pub cookie: String,
     /// The emergency stop that it shows, sets and lifts.
     pub latch: Latch,
+    /// The state folder.
+    pub state: PathBuf,
+    /// The limits of what runs at once.
+    pub at_once: AtOnce,
 }
 
 /// Counters, for `/metrics`.
@@ -124,8 +143,13 @@ pub struct App {
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
     pub(crate) leases: Leases,
+    pub(crate) topics: Topics,
+    pub(crate) costs: Costs,
+    pub(crate) state_folder: LastLook,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
+    /// The time at which it was made, in UTC milliseconds.
+    pub(crate) started_ms: i64,
     /// The OpenAPI document, once the router is made.
     pub(crate) document: OnceLock<Value>,
     /// True once the server stops: streams end then.
@@ -149,6 +173,9 @@ impl App {
             heads: Heads::follow(&store, found),
             overviews: Overviews::default(),
             leases: Leases::default(),
+            topics: Topics::default(),
+            costs: Costs::default(),
+            state_folder: LastLook::default(),
             store,
             gateway,
             agents: triggers.agents().clone(),
@@ -157,6 +184,7 @@ impl App {
             program,
             counters: Counters::default(),
             options,
+            started_ms: gyrus_kernel::now_ms(),
             document: OnceLock::new(),
             stopping,
         })

@@ -13,17 +13,22 @@ mod announced;
 mod api;
 mod app;
 mod connection;
+mod costs;
 mod endpoint;
 mod error;
 mod extract;
 mod guard;
 mod heads;
 mod leases;
+mod health;
 mod openapi;
 mod overview;
 mod pages;
 mod sse;
+mod state_folder;
+mod surroundings;
 mod tokens;
+mod topics;
 
 pub use announced::announce_questions;
 pub use api::{AgentView, agents_on_disk};
@@ -32,6 +37,9 @@ pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};
 pub use heads::{FoundRuns, Head, Heads, RunWord};
 pub use overview::RunOverview;
+pub use surroundings::{
+    AgentFileView, Configured, HookFailure, HookView, PolicyFileView, ToolServerView,
+};
 pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 
 /// Returns everything that the server answers.

@@ -21,8 +21,9 @@ const GIST: usize = 400;
 /// Number of entries that are searched for the last sentence.
 const SEARCHED: usize = 60;
 
-/// Number of overviews of runs that are over that are kept.
-const KEPT: usize = 10_000;
+/// Number of overviews of runs that are over that are kept: as many as one list looks at, because a
+/// longer list would push out what it has just read.
+const KEPT: usize = 20_000;
 
 /// A run in a few words.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -13,10 +13,14 @@ use futures_util::{Stream, StreamExt, stream};
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Follower};
 use gyrus_kernel::{RunState, log_name};
-use gyrus_runtime::{self as runtime, EventPosition, TopicPattern};
+use gyrus_runtime::{self as runtime, BusError, EventPosition, TopicPattern};
 use gyrus_surfaces::json;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::{app::App, error::ApiError, heads::RunWord};
 
@@ -61,36 +65,74 @@ fn respond(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'stati
     Sse::new(stream).keep_alive(alive).into_response()
 }
 
-/// Streams the positions of runs: all at first, then those that change. A follower that is slow gets
-/// the newest position of each run, and none in between.
-pub(crate) fn heads(app: &Arc<App>) -> Result<Response, ApiError> {
+/// Shortest time between two positions of the bus in one stream.
+const BUS_EVERY: Duration = Duration::from_millis(100);
+
+/// Streams the positions of runs, and the last position of the bus for those who want that: all at
+/// first, then those that change. A follower that is slow gets the newest position of each run, and
+/// none in between.
+pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError> {
     let place = Place::take(app)?;
-    let changes = app.heads.changes();
-    let stopping = app.stopping.clone();
-    let first = (place, changes, stopping, 0, true);
-    let events = stream::unfold(
-        first,
-        |(place, mut changes, mut stopping, seen, begins)| async move {
-            loop {
-                let version = *changes.borrow_and_update();
-                if begins || version > seen {
-                    let heads = place.0.heads.since(seen);
-                    let event = Event::default()
-                        .event("heads")
-                        .id(version.to_string())
-                        .retry(RETRY)
-                        .json_data(&heads)
-                        .unwrap_or_default();
-                    return Some((Ok(event), (place, changes, stopping, version, false)));
-                }
-                tokio::select! {
-                    changed = changes.changed() => changed.ok()?,
-                    _ = stopping.wait_for(|stop| *stop) => return None,
-                }
-            }
-        },
-    );
+    let first = Positions {
+        changes: app.heads.changes(),
+        stopping: app.stopping.clone(),
+        place,
+        seen: None,
+        bus: (!with_bus).then_some(EventPosition(u64::MAX)),
+        bus_from: Instant::now(),
+    };
+    let events = stream::unfold(first, |mut positions| async move {
+        let event = positions.next().await?;
+        Some((Ok(event), positions))
+    });
     Ok(respond(events))
+}
+
+/// A follower of all positions.
+struct Positions {
+    place: Place,
+    changes: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    /// The version of the positions of runs that was told last.
+    seen: Option<u64>,
+    /// The position of the bus that was told last; the highest that there can be if none is wanted.
+    bus: Option<EventPosition>,
+    /// The time from which on the next one may be told.
+    bus_from: Instant,
+}
+
+impl Positions {
+    async fn next(&mut self) -> Option<Event> {
+        let app = Arc::clone(&self.place.0);
+        let bus = app.agents.bus();
+        loop {
+            let version = *self.changes.borrow_and_update();
+            if self.seen.is_none_or(|seen| version > seen) {
+                let heads = app.heads.since(self.seen.unwrap_or(0));
+                self.seen = Some(version);
+                let event = Event::default().event("heads").id(version.to_string());
+                return Some(event.retry(RETRY).json_data(&heads).unwrap_or_default());
+            }
+            let last = bus.last_position().ok()?;
+            let told = self.bus;
+            if told.is_none_or(|told| last > told) && Instant::now() >= self.bus_from {
+                self.bus = Some(last);
+                self.bus_from = Instant::now() + BUS_EVERY;
+                return Some(Event::default().event("bus").data(last.to_string()));
+            }
+            let (bus_from, told) = (self.bus_from, told.unwrap_or(last));
+            let grown = async {
+                bus.wait_beyond(told).await?;
+                sleep_until(bus_from).await;
+                Ok::<_, BusError>(())
+            };
+            tokio::select! {
+                changed = self.changes.changed() => changed.ok()?,
+                grown = grown => grown.ok()?,
+                _ = self.stopping.wait_for(|stop| *stop) => return None,
+            }
+        }
+    }
 }
 
 /// Streams the entries of a run after a number, as they reach the disk. The stream ends with the
@@ -167,7 +209,7 @@ struct Following {
     /// The number of the last entry that there will be.
     end: Option<u64>,
     last: u64,
-    stopping: tokio::sync::watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 }
 
 impl Following {

@@ -1,6 +1,9 @@
 //! `gyrus eval`
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand, ValueEnum};
 use gyrus_contract::Strength;
@@ -13,6 +16,10 @@ use crate::{
     lab::{Installed, Streams},
     setup, stopped, time,
 };
+
+/// The folder of the state with copies of reports, and the most of them.
+const KEPT_IN: &str = "evals";
+const MOST_KEPT: usize = 500;
 
 /// Attempts under way at once, when nobody says.
 const JOBS: u32 = 1;
@@ -102,6 +109,7 @@ impl Eval {
             None => self.evaluation,
         };
         stopped::check(gyrus)?;
+        let folder = evaluation.report.clone();
         let (model, options) = evaluation.options();
         let evaluation = eval::Evaluation::prepare(options)?;
         let runtime = drive::runtime()?;
@@ -111,8 +119,31 @@ impl Eval {
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());
         let ended = runtime.block_on(run);
         runtime.shutdown_background();
-        Ok(ended?.into())
+        let ended = ended?;
+        if let Some(folder) = folder {
+            keep(gyrus, &folder)?;
+        }
+        Ok(ended.into())
     }
+}
+
+/// Keeps a copy of a report with the state, where a server finds it, and forgets the oldest copies.
+fn keep(gyrus: &Gyrus, folder: &Path) -> Result<(), Failure> {
+    let kept = gyrus.home()?.state.join(KEPT_IN);
+    fs::create_dir_all(&kept)?;
+    // Ids of this kind sort by their time.
+    let name = format!("{}.json", gyrus_contract::time_ordered_uuid());
+    let unfinished = kept.join(format!(".{name}"));
+    fs::copy(folder.join("report.json"), &unfinished)?;
+    fs::rename(&unfinished, kept.join(name))?;
+    let entries = fs::read_dir(&kept)?.collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<_> = entries.iter().map(fs::DirEntry::path).collect();
+    names.sort();
+    let many = names.len().saturating_sub(MOST_KEPT);
+    for old in &names[..many] {
+        fs::remove_file(old)?;
+    }
+    Ok(())
 }
 
 impl Evaluation {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use gyrus::runtime::{self, Confinement};
 use gyrus_contract::{
-    Containment, DEFAULT_AGENT, Decision, Does, Gate, Judgement, Network, Place, Risk, RunId,
-    ToolCall,
+    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, Place, Risk,
+    RunId, ToolCall,
 };
+use gyrus_kernel::grants;
 use gyrus_text::one_line;
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -107,7 +108,7 @@ struct Explain {
 }
 
 impl Explain {
-    fn under<'a>(&'a self, workspace: &'a Path) -> Judgement<'a> {
+    fn under<'a>(&'a self, workspace: &'a Path, grants: &'a [Grant]) -> Judgement<'a> {
         Judgement {
             agent: &self.agent,
             workspace,
@@ -115,7 +116,7 @@ impl Explain {
             exposed: true,
             throwaway: false,
             undoable: true,
-            grants: &[],
+            grants,
             trusted: &[],
             link_was_seen: false,
         }
@@ -142,7 +143,11 @@ impl Explain {
         let resolved = gate
             .resolve(&call, shell.spec(), place)
             .map_err(|error| Failure::usage(error.reason))?;
-        let verdict = gate.judge(&resolved, shell.spec(), &self.under(&workspace));
+        let standing = grants::in_folder(&store, &workspace)
+            .map_err(|error| Failure::failed("the grants cannot be read").because(&error))?;
+        let grants: Vec<Grant> = standing.into_iter().map(|one| one.grant).collect();
+        let under = self.under(&workspace, &grants);
+        let verdict = gate.judge(&resolved, shell.spec(), &under);
         let command = resolved
             .command
             .ok_or_else(|| Failure::failed("the command line was not read"))?;

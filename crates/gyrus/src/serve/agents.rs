@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -22,6 +22,7 @@ use gyrus_runtime::{
     queue::{ContextText, Gateway, NewCommand, QueueError, Stage, Work},
     triggers::{SystemClock, Triggers},
 };
+use gyrus_server::AgentFileView;
 use gyrus_surfaces::console::put;
 use tokio::task::AbortHandle;
 
@@ -44,6 +45,9 @@ const TRIGGERED: &str = include_str!("triggered.md");
 /// The settings of an agent, which its file may change at any time.
 type Settings = Arc<Mutex<Arc<AgentFile>>>;
 
+/// The files as they were read last, for whoever shows them.
+pub(super) type ReadFiles = Arc<Mutex<Vec<AgentFileView>>>;
+
 /// The agents that files describe.
 struct FileAgents {
     gyrus: Gyrus,
@@ -57,6 +61,7 @@ struct FileAgents {
     described: BTreeMap<PathBuf, String>,
     /// The mistakes that were said of each invalid file, so that it is said once.
     invalid: BTreeMap<PathBuf, Vec<Mistake>>,
+    files: ReadFiles,
 }
 
 /// Brings the agents to life that files describe, begins to deliver events to them, and follows the
@@ -65,7 +70,7 @@ pub(super) async fn begin(
     gyrus: &Gyrus,
     home: &Home,
     gateway: &Gateway,
-) -> Result<(Triggers, AbortHandle), Failure> {
+) -> Result<(Triggers, ReadFiles, AbortHandle), Failure> {
     let store = gateway.store();
     let bus = EventBus::open(store, HistoryLimits::default())?;
     let agents = Agents::open(store, bus);
@@ -82,14 +87,16 @@ pub(super) async fn begin(
         secrets: HookSecrets::new(),
         described: BTreeMap::new(),
         invalid: BTreeMap::new(),
+        files: ReadFiles::default(),
     };
+    let read = Arc::clone(&files.files);
     let watch = watch_files(home);
     // All of them live before the first event is delivered.
     files.load().await;
     agents.begin().await?;
     triggers.begin().await?;
     let following = tokio::spawn(files.follow(watch)).abort_handle();
-    Ok((triggers, following))
+    Ok((triggers, read, following))
 }
 
 impl FileAgents {
@@ -125,11 +132,12 @@ impl FileAgents {
         };
         self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
-        let mut invalid = BTreeMap::new();
+        let (mut invalid, mut views) = (BTreeMap::new(), Vec::new());
         for Reading { path, agent } in readings {
             match agent {
                 Ok(file) => {
                     let name = file.config.name.clone();
+                    views.push(view(&path, &file));
                     match self.living.get(&name) {
                         Some(settings) => self.change(settings, file).await,
                         None => new.push(file),
@@ -138,6 +146,7 @@ impl FileAgents {
                     named.insert(name);
                 }
                 Err(mistakes) => {
+                    views.push(view_of_invalid(&path, self.described.get(&path), &mistakes));
                     // It may be half written, so the agent stays as it was.
                     named.extend(self.described.get(&path).cloned());
                     if self.invalid.get(&path) != Some(&mistakes) {
@@ -150,6 +159,7 @@ impl FileAgents {
             }
         }
         self.invalid = invalid;
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = views;
         let creating = stream::iter(new).map(|file| self.create(file));
         let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
         self.living.extend(created.into_iter().flatten());
@@ -235,6 +245,32 @@ impl FileAgents {
             Ok(()) => say(&format!("agent {name} is paused: its file was removed\n")),
             Err(error) => say(&format!("agent {name}: {error}\n")),
         }
+    }
+}
+
+fn view(path: &Path, file: &AgentFile) -> AgentFileView {
+    AgentFileView {
+        path: path.to_owned(),
+        agent: Some(file.config.name.clone()),
+        workdir: Some(file.workdir.clone()),
+        instructions: file.instructions.clone(),
+        most_runs: file.budget.runs,
+        most_tokens: file.budget.tokens,
+        most_cost_microdollars: file.budget.cost_microdollars,
+        mistakes: Vec::new(),
+    }
+}
+
+fn view_of_invalid(path: &Path, agent: Option<&String>, mistakes: &[Mistake]) -> AgentFileView {
+    AgentFileView {
+        path: path.to_owned(),
+        agent: agent.cloned(),
+        workdir: None,
+        instructions: String::new(),
+        most_runs: None,
+        most_tokens: None,
+        most_cost_microdollars: None,
+        mistakes: mistakes.iter().map(ToString::to_string).collect(),
     }
 }
 

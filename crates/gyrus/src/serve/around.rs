@@ -1,13 +1,19 @@
 //! The program around the server: it checks requests and carries out command lines.
 
-use std::{io, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::Path,
+    process::Stdio,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use gyrus::runtime;
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::RunRequest;
-use gyrus_server::{ApiError, CommandPiece, CommandPieces, Program};
+use gyrus_server::{AgentFileView, ApiError, CommandPiece, CommandPieces, Configured, Program};
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
@@ -16,7 +22,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{words, workers::Processes};
+use super::{
+    agents::ReadFiles, configured::configured, hooks::HookFailures, words, workers::Processes,
+};
 use crate::{Gyrus, commands, failure::Failure, takeover};
 
 /// Number of pieces of output that wait to be read.
@@ -35,6 +43,8 @@ const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 pub(super) struct Around {
     pub(super) gyrus: Gyrus,
     pub(super) processes: Arc<Processes>,
+    pub(super) agent_files: ReadFiles,
+    pub(super) failures: HookFailures,
 }
 
 impl Program for Around {
@@ -70,6 +80,18 @@ impl Program for Around {
             .store()
             .and_then(|store| commands::check_edited(&self.gyrus, &store, open, answer));
         checked.map_err(|failure| ApiError::bad_request(failure.message))
+    }
+
+    fn agent_files(&self) -> Vec<AgentFileView> {
+        let files = self.agent_files.lock();
+        files.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn configured(&self, workdir: Option<&Path>) -> Result<Configured, ApiError> {
+        let failures = self.failures.lock();
+        let failures = failures.unwrap_or_else(PoisonError::into_inner).clone();
+        configured(&self.gyrus, workdir, &failures)
+            .map_err(|failure| ApiError::bad_request(failure.message))
     }
 
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError> {

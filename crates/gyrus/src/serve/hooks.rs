@@ -4,13 +4,18 @@
 //! serves, it is told later, in order. An event that it does not take in about two hours is given
 //! up, so that one bad event does not hold up all others.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use gyrus_kernel::now_ms;
 use gyrus_net::{causes, client_builder};
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, StartAt, TopicPattern, triggers::HookSecret,
 };
+use gyrus_server::HookFailure;
 use gyrus_surfaces::{console::put, notify::NotifyCommand};
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
 use tokio::task::JoinSet;
@@ -54,6 +59,9 @@ enum Undelivered {
     Refused(String),
 }
 
+/// The last failure of each hook, for whoever shows it.
+pub(super) type HookFailures = Arc<Mutex<BTreeMap<String, HookFailure>>>;
+
 /// Reads the hooks of the configuration.
 pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<Hook>, Failure> {
     let config = gyrus.config()?;
@@ -67,7 +75,11 @@ pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<Hook>, Failure> {
 
 /// Begins to tell hooks of events, and forgets those that there were before. Dropping the tasks
 /// ends it.
-pub(super) async fn begin(hooks: Vec<Hook>, bus: &EventBus) -> Result<JoinSet<()>, Failure> {
+pub(super) async fn begin(
+    hooks: Vec<Hook>,
+    bus: &EventBus,
+    failures: &HookFailures,
+) -> Result<JoinSet<()>, Failure> {
     for known in bus.durable_subscribers() {
         let hook = known.name.strip_prefix(SUBSCRIBER);
         if hook.is_some_and(|hook| hooks.iter().all(|one| one.name != hook)) {
@@ -76,10 +88,10 @@ pub(super) async fn begin(hooks: Vec<Hook>, bus: &EventBus) -> Result<JoinSet<()
     }
     let mut tasks = JoinSet::new();
     for hook in hooks {
-        let bus = bus.clone();
+        let (bus, failures) = (bus.clone(), Arc::clone(failures));
         tasks.spawn(async move {
             let name = hook.name.clone();
-            if let Err(error) = follow(&bus, hook).await {
+            if let Err(error) = follow(&bus, hook, &failures).await {
                 say(&format!(
                     "the hook `{name}` is told of nothing more: {error}\n"
                 ));
@@ -133,7 +145,7 @@ fn read(keys: &Keys<'_>, variable: &str) -> Result<HookSecret, String> {
 }
 
 /// Tells a hook of events, one after the other.
-async fn follow(bus: &EventBus, hook: Hook) -> Result<(), BusError> {
+async fn follow(bus: &EventBus, hook: Hook, failures: &HookFailures) -> Result<(), BusError> {
     let subscriber = format!("{SUBSCRIBER}{}", hook.name);
     let mut known = bus.durable_subscribers().into_iter();
     // One that is new hears of what happens from now on.
@@ -147,7 +159,7 @@ async fn follow(bus: &EventBus, hook: Hook) -> Result<(), BusError> {
     loop {
         match events.next().await? {
             DurableItem::Event(position, event) => {
-                if let Err(why) = deliver(&hook, &event).await {
+                if let Err(why) = deliver(&hook, &event, failures).await {
                     let (name, id) = (&hook.name, event.id);
                     say(&format!(
                         "the hook `{name}` was not told of event {id}: {why}\n"
@@ -163,20 +175,36 @@ async fn follow(bus: &EventBus, hook: Hook) -> Result<(), BusError> {
     }
 }
 
-async fn deliver(hook: &Hook, event: &Arc<Event>) -> Result<(), String> {
+async fn deliver(hook: &Hook, event: &Arc<Event>, failures: &HookFailures) -> Result<(), String> {
     let body = serde_json::to_string(&**event).map_err(|error| error.to_string())?;
     let mut waits = AGAIN_AFTER.iter();
     loop {
-        let why = match hook.way.tell(event, &body).await {
+        let undelivered = match hook.way.tell(event, &body).await {
             Ok(()) => return Ok(()),
-            Err(Undelivered::Refused(why)) => return Err(why),
-            Err(Undelivered::Again(why)) => why,
+            Err(undelivered) => undelivered,
         };
+        let (why, is_final) = match undelivered {
+            Undelivered::Refused(why) => (why, true),
+            Undelivered::Again(why) => (why, false),
+        };
+        note(failures, &hook.name, &why);
+        if is_final {
+            return Err(why);
+        }
         let Some(seconds) = waits.next() else {
             return Err(why);
         };
         tokio::time::sleep(Duration::from_secs(*seconds)).await;
     }
+}
+
+fn note(failures: &HookFailures, hook: &str, why: &str) {
+    let failure = HookFailure {
+        at_ms: now_ms(),
+        why: why.to_owned(),
+    };
+    let mut known = failures.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(hook.to_owned(), failure);
 }
 
 impl Way {

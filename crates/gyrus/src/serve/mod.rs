@@ -3,6 +3,7 @@
 mod agents;
 mod around;
 pub(crate) mod client;
+mod configured;
 mod connect;
 mod hooks;
 mod desktop_clipboard;
@@ -13,9 +14,10 @@ mod workers;
 use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
+use gyrus::runtime::Home;
 use gyrus_contract::DEFAULT_AGENT;
 use gyrus_journal::Store;
-use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};
+use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
@@ -31,7 +33,7 @@ use tokio::{
 };
 
 pub(crate) use self::connect::elsewhere;
-use self::{around::Around, client::Server, workers::Processes};
+use self::{around::Around, client::Server, hooks::HookFailures, workers::Processes};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// The port if none is given.
@@ -128,13 +130,16 @@ impl Serve {
         let processes = Arc::new(Processes::new(&home.state)?);
         let (at_once, latch) = (self.at_once(), home.latch());
         let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
-        let (triggers, following) = agents::begin(gyrus, &home, &gateway).await?;
+        let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
         gateway.announce_on(bus.clone());
-        let _hooks = hooks::begin(hooks, bus).await?;
+        let failures = HookFailures::default();
+        let _hooks = hooks::begin(hooks, bus, &failures).await?;
         let around = Around {
             gyrus: gyrus.clone(),
             processes,
+            agent_files,
+            failures,
         };
         let code = tokens.code(TokenScope::all())?;
         let app = App::new(
@@ -143,7 +148,7 @@ impl Serve {
             triggers,
             tokens,
             Arc::new(around),
-            options(address, home.latch()),
+            options(address, &home, at_once),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -256,14 +261,16 @@ fn taken(error: QueueError) -> Failure {
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr, latch: Latch) -> Options {
+fn options(address: SocketAddr, home: &Home, at_once: AtOnce) -> Options {
     let port = address.port();
     Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
         cookie: format!("gyrus-{port}"),
-        latch,
+        latch: home.latch(),
+        state: home.state.clone(),
+        at_once,
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     browsing::{browsing, has_browser},
+    server::Server,
     support::{THREE_STEPS, World, read, said},
 };
 
@@ -131,6 +132,16 @@ fn a_regression_is_pointed_at() {
     for word in ["checked", "verified", "claimed"] {
         assert!(!page.contains(&format!(">{word}<")), "{word}");
     }
+    // A server finds both, also when the folders are gone.
+    let server = Server::start(&world);
+    let listed = server.get("/api/evals").is(200).json();
+    let passed: Vec<_> = listed.as_array().unwrap().iter().collect();
+    let passed: Vec<_> = passed.iter().map(|one| &one["totals"]["passed"]).collect();
+    assert_eq!(passed, [0, 4], "{listed:#}");
+    let path = format!("/api/evals/{}", listed[1]["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).is(200).json(), found);
+    server.get("/api/evals/..%2fkeys").is(404);
+    drop(server);
     let compared = world.gyrus(&["eval", "compare", before, after]).exits(1);
     assert!(compared.out.contains("1 worse"), "{compared:#?}");
     assert!(

@@ -27,6 +27,9 @@ pub const DURABLE_SUBSCRIBERS: usize = 1_000;
 /// Maximum length of a durable subscriber's name, in bytes.
 const NAME_BYTES: usize = 200;
 
+/// Number of positions that are read together on the way back.
+const READ_BACK: u64 = 64;
+
 /// The next thing that a durable subscription has to tell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DurableItem {
@@ -210,6 +213,45 @@ impl EventBus {
             }
         }
         Ok((events, EventPosition(passed)))
+    }
+
+    /// Reads durable events before a position that are wanted: at most `limit`, newest first, of at
+    /// most `searched` positions. Returns them with the position down to which was read; 1 if there
+    /// is nothing older.
+    ///
+    /// # Errors
+    /// Returns an error when the history cannot be read.
+    pub async fn read_back(
+        &self,
+        before: EventPosition,
+        searched: u64,
+        limit: usize,
+        is_wanted: impl Fn(&Event) -> bool,
+    ) -> Result<(Vec<(EventPosition, Arc<Event>)>, EventPosition), BusError> {
+        let history = self.history()?;
+        let mut down_to = before.0.min(history.last() + 1).max(1);
+        let stop = history.oldest().max(down_to.saturating_sub(searched));
+        let mut events = Vec::new();
+        while down_to > stop && events.len() < limit {
+            let from = stop.max(down_to.saturating_sub(READ_BACK));
+            let (mut passed, mut stretch) = (from - 1, Vec::new());
+            while passed < down_to - 1 {
+                let batch = history.read(passed + 1, down_to - 1).await?;
+                passed = batch.last.max(passed + 1);
+                stretch.extend(batch.events);
+            }
+            down_to = from;
+            let wanted = stretch.into_iter().rev().filter(|(_, one)| is_wanted(one));
+            for (position, event) in wanted {
+                events.push((EventPosition(position), event));
+                if events.len() == limit {
+                    down_to = position;
+                    break;
+                }
+            }
+        }
+        let is_oldest = down_to <= history.oldest();
+        Ok((events, EventPosition(if is_oldest { 1 } else { down_to })))
     }
 
     /// Waits until there are durable events behind a position.

@@ -10,7 +10,7 @@ use axum::{
 };
 use gyrus_journal::Store;
 use gyrus_runtime::{
-    Event,
+    Event, EventPosition,
     agents::{AgentRecord, AgentStage, Agents},
     queue::{AgentUse, Gateway},
     triggers::{TriggerStatus, Triggers},
@@ -28,6 +28,7 @@ use crate::{
     endpoint::{Endpoint, Form, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
+    surroundings::AgentFileView,
     tokens::Identity,
 };
 use gyrus_kernel::now_ms;
@@ -47,6 +48,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         reads("/api/agents/{agent}", get(show))
             .named("showAgent", "Show an agent and the events that wait for it")
             .json::<AgentDetail>(200, "The agent."),
+        reads("/api/agent-files", get(files))
+            .named(
+                "listAgentFiles",
+                "List the files that describe agents, with their mistakes",
+            )
+            .json::<Vec<AgentFileView>>(200, "The files."),
         acts("/api/agents/{agent}/pause", post(pause))
             .named("pauseAgent", "Let the events of an agent wait")
             .body::<PauseAgent>()
@@ -71,35 +78,38 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AgentView {
     /// Its name.
-    name: String,
+    pub(crate) name: String,
     /// The stage of its life: `active`, `paused`, `quarantined` or `retired`; `absent` if this
     /// server does not have it, because its file is missing or invalid.
-    stage: &'static str,
+    pub(crate) stage: &'static str,
     /// The reason for that stage.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
+    pub(crate) why: Option<String>,
     /// Number of events that wait, the one in progress included.
-    waiting: usize,
+    pub(crate) waiting: usize,
+    /// The run in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<String>,
     /// The last run that it began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_run: Option<String>,
+    pub(crate) last_run: Option<String>,
     /// The result of its last action, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_summary: Option<String>,
+    pub(crate) last_summary: Option<String>,
     /// Number of events that were handled.
-    handled: u64,
+    pub(crate) handled: u64,
     /// Number of failures of its behaviour.
-    failures: u64,
+    pub(crate) failures: u64,
     /// Number of events that were dropped or skipped.
-    dropped: u64,
+    pub(crate) dropped: u64,
     /// Number of runs that were asked for today (UTC).
-    runs_today: u64,
+    pub(crate) runs_today: u64,
     /// Tokens of these runs.
-    tokens_today: u64,
+    pub(crate) tokens_today: u64,
     /// Cost of these runs in millionths of a US dollar.
-    cost_microdollars_today: u64,
+    pub(crate) cost_microdollars_today: u64,
     /// Triggers, which wake it beside events.
-    triggers: Vec<TriggerView>,
+    pub(crate) triggers: Vec<TriggerView>,
 }
 
 /// An agent in detail.
@@ -107,26 +117,26 @@ pub struct AgentView {
 pub(crate) struct AgentDetail {
     /// The agent.
     #[serde(flatten)]
-    agent: AgentView,
+    pub(crate) agent: AgentView,
     /// Patterns of the topics that it receives beside its inbox.
-    subscriptions: Vec<String>,
+    pub(crate) subscriptions: Vec<String>,
     /// Maximum number of events that wait.
-    mailbox: usize,
+    pub(crate) mailbox: usize,
     /// The first events that wait, at most 100, the one in progress first.
-    events: Vec<WaitingEvent>,
+    pub(crate) events: Vec<WaitingEvent>,
 }
 
 /// An event in a mailbox.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WaitingEvent {
     /// Its position on the bus.
-    position: u64,
+    pub(crate) position: u64,
     /// Its topic.
-    topic: String,
+    pub(crate) topic: String,
     /// The name of its publisher.
-    from: String,
+    pub(crate) from: String,
     /// The time at which it was made, in UTC milliseconds.
-    at_ms: i64,
+    pub(crate) at_ms: i64,
 }
 
 impl AgentView {
@@ -153,6 +163,7 @@ impl AgentView {
             stage,
             why,
             waiting: record.mailbox.len(),
+            run: record.run.map(|run| run.to_string()),
             last_run: record.last_run.map(|run| run.to_string()),
             last_summary: record.last_summary.clone(),
             handled: record.figures.handled,
@@ -210,52 +221,56 @@ pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
 }
 
 async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<AgentView>>, ApiError> {
-    let listing = move || -> Result<_, ApiError> {
-        let mut views = Vec::new();
-        for name in Agents::known(&app.store)? {
-            let used = today(&app, &name);
-            let triggers = app.triggers.of_agent(&name);
-            let view = look(&app, &name, |record, lives| {
-                AgentView::new(&name, record, lives, used, triggers)
-            });
-            views.push(view?);
-        }
-        Ok(Json(views))
-    };
-    super::runs::blocking(listing).await
+    super::runs::blocking(move || {
+        let names = Agents::known(&app.store)?;
+        let views = names.iter().map(|name| view(&app, name));
+        views.collect::<Result<_, _>>().map(Json)
+    })
+    .await
+}
+
+/// Returns an agent as it stands.
+pub(crate) fn view(app: &App, name: &str) -> Result<AgentView, ApiError> {
+    let used = today(app, name);
+    let triggers = app.triggers.of_agent(name);
+    look(app, name, |record, lives| {
+        AgentView::new(name, record, lives, used, triggers)
+    })
 }
 
 async fn show(
     State(app): State<Arc<App>>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Json<AgentDetail>, ApiError> {
-    let showing = move || {
-        let used = today(&app, &name);
-        let triggers = app.triggers.of_agent(&name);
-        look(&app, &name, |record, lives| {
-            let config = record.config.as_ref();
-            let subscriptions = config.map(|config| config.subscriptions.iter());
-            let events = record.mailbox.iter().take(SHOWN);
-            Json(AgentDetail {
-                agent: AgentView::new(&name, record, lives, used, triggers),
-                subscriptions: subscriptions
-                    .into_iter()
-                    .flatten()
-                    .map(ToString::to_string)
-                    .collect(),
-                mailbox: config.map_or(0, |config| config.mailbox),
-                events: events
-                    .map(|(position, event)| WaitingEvent {
-                        position: position.0,
-                        topic: event.topic.to_string(),
-                        from: event.from.clone(),
-                        at_ms: event.at_ms,
-                    })
-                    .collect(),
-            })
-        })
-    };
-    super::runs::blocking(showing).await
+    super::runs::blocking(move || detail(&app, &name).map(Json)).await
+}
+
+/// Returns an agent in detail.
+pub(crate) fn detail(app: &App, name: &str) -> Result<AgentDetail, ApiError> {
+    let used = today(app, name);
+    let triggers = app.triggers.of_agent(name);
+    look(app, name, |record, lives| {
+        let config = record.config.as_ref();
+        let subscriptions = config.map(|config| config.subscriptions.iter());
+        let subscriptions = subscriptions.into_iter().flatten();
+        let events = record.mailbox.iter().take(SHOWN);
+        let waiting = |(position, event): &(EventPosition, Event)| WaitingEvent {
+            position: position.0,
+            topic: event.topic.to_string(),
+            from: event.from.clone(),
+            at_ms: event.at_ms,
+        };
+        AgentDetail {
+            agent: AgentView::new(name, record, lives, used, triggers),
+            subscriptions: subscriptions.map(ToString::to_string).collect(),
+            mailbox: config.map_or(0, |config| config.mailbox),
+            events: events.map(waiting).collect(),
+        }
+    })
+}
+
+async fn files(State(app): State<Arc<App>>) -> Json<Vec<AgentFileView>> {
+    Json(app.program.agent_files())
 }
 
 /// The pausing of an agent.
@@ -264,10 +279,10 @@ async fn show(
 pub(crate) struct PauseAgent {
     /// The reason, of which 500 characters are kept.
     #[serde(default)]
-    why: Option<String>,
+    pub(crate) why: Option<String>,
 }
 
-async fn pause(
+pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Identity>,
     ApiPath(name): ApiPath<String>,
@@ -278,7 +293,7 @@ async fn pause(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn resume(
+pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -287,7 +302,7 @@ async fn resume(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn skip(
+pub(crate) async fn skip(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Identity>,
     ApiPath(name): ApiPath<String>,
@@ -302,10 +317,10 @@ async fn skip(
 pub(crate) struct SendToAgent {
     /// The text.
     #[schemars(length(min = 1))]
-    text: String,
+    pub(crate) text: String,
 }
 
-async fn send(
+pub(crate) async fn send(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Identity>,
     ApiPath(name): ApiPath<String>,

@@ -231,7 +231,7 @@ async fn carried_out(app: &App, arguments: Vec<String>) -> Result<Json<Done>, Ap
 }
 
 /// Returns the output of a command that succeeded; what it said otherwise is the error.
-pub(super) fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
+pub(crate) fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
     if output.code == Some(0) {
         return Ok(output);
     }

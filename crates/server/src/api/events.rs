@@ -29,6 +29,9 @@ use crate::{
 const LISTED: usize = 50;
 const MAX_LISTED: usize = 100;
 
+/// Number of events that are looked at for one list on the way back.
+const SEARCHED: u64 = 10_000;
+
 /// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -37,7 +40,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .body::<PublishEvent>()
             .json::<Published>(202, "The event; it is on disk."),
         reads("/api/events", get(list))
-            .named("listEvents", "List durable events from a position on")
+            .named(
+                "listEvents",
+                "List durable events from a position on, or back from one",
+            )
             .query::<EventsQuery>()
             .json::<EventList>(200, "The events."),
         reads("/api/events/stream", get(follow))
@@ -60,18 +66,18 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 pub(crate) struct PublishEvent {
     /// The topic: words joined by dots.
     #[schemars(length(min = 1))]
-    topic: String,
+    pub(crate) topic: String,
     /// The data, at most 256 KiB of JSON. It is untrusted, except a text from someone who may answer
     /// in a person's name.
-    payload: Value,
+    pub(crate) payload: Value,
     /// The id, a UUID of version 7: an event that is published again under its id is stored once.
     #[serde(default)]
     #[schemars(length(max = 36))]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Ties the events of one conversation together.
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
-    correlation: Option<String>,
+    pub(crate) correlation: Option<String>,
 }
 
 /// An event that was published.
@@ -80,7 +86,7 @@ pub(crate) struct Published {
     /// Its id.
     id: String,
     /// Its position on the bus.
-    position: u64,
+    pub(crate) position: u64,
 }
 
 /// Returns the origin of a payload: a person's, if it is a text from someone who may answer in a
@@ -102,7 +108,7 @@ pub(super) async fn publish_on(app: &App, event: Event) -> Result<Published, Api
     Ok(Published { id, position })
 }
 
-async fn publish(
+pub(crate) async fn publish(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Identity>,
     ApiJson(given): ApiJson<PublishEvent>,
@@ -120,46 +126,71 @@ async fn publish(
 }
 
 /// A selection of events.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
     /// Only those behind this position.
     #[serde(default)]
     #[schemars(range(max = crate::extract::MAX_NUMBER))]
-    after: u64,
+    pub(crate) after: u64,
+    /// Only those before this position, newest first, of the 10,000 before it.
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
+    pub(crate) before: Option<u64>,
     /// Only those whose topic matches this pattern.
-    topic: Option<String>,
+    pub(crate) topic: Option<String>,
+    /// Only those with this correlation id.
+    pub(crate) correlation: Option<String>,
     /// At most so many.
     #[serde(default)]
-    limit: ListLimit<LISTED, MAX_LISTED>,
+    pub(crate) limit: ListLimit<LISTED, MAX_LISTED>,
 }
 
-/// Durable events, oldest first.
+/// Durable events, oldest first; newest first on the way back.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EventList {
     /// The events, each with its `position`.
     #[schemars(with = "Vec<Value>")]
-    events: Vec<PlacedEvent>,
-    /// The position up to which was looked: ask on with `after`.
-    passed: u64,
+    pub(crate) events: Vec<PlacedEvent>,
+    /// The position up to which was looked: ask on with `after`. On the way back, the position down
+    /// to which was looked: ask on with `before`, unless it is 1.
+    pub(crate) passed: u64,
 }
 
 async fn list(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<EventsQuery>,
 ) -> Result<Json<EventList>, ApiError> {
+    selected(&app, query).await.map(Json)
+}
+
+/// Returns the events that a query asks for.
+pub(crate) async fn selected(app: &App, query: EventsQuery) -> Result<EventList, ApiError> {
     let pattern = pattern(query.topic)?;
-    let limit = query.limit.0;
-    let after = EventPosition(query.after);
-    let (events, passed) = app.agents.bus().read(after, &[pattern], limit).await?;
+    let (bus, limit) = (app.agents.bus(), query.limit.0);
+    let correlation = query.correlation.as_deref();
+    let is_wanted =
+        |event: &Event| correlation.is_none_or(|id| event.correlation.as_deref() == Some(id));
+    let (events, passed) = match query.before {
+        Some(before) => {
+            let is_wanted = |event: &Event| pattern.matches(&event.topic) && is_wanted(event);
+            let before = EventPosition(before);
+            bus.read_back(before, SEARCHED, limit, is_wanted).await?
+        }
+        None => {
+            let after = EventPosition(query.after);
+            let (mut events, passed) = bus.read(after, &[pattern], limit).await?;
+            events.retain(|(_, event)| is_wanted(event));
+            (events, passed)
+        }
+    };
     let placed = |(position, event): (EventPosition, Arc<Event>)| PlacedEvent {
         position: position.0,
         event,
     };
-    Ok(Json(EventList {
+    Ok(EventList {
         events: events.into_iter().map(placed).collect(),
         passed: passed.0,
-    }))
+    })
 }
 
 /// A selection of events to follow.

@@ -1,16 +1,19 @@
 //! The endpoints. Each module names its own, a few lines each, and carries them out.
 
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod commands;
 pub(crate) mod control;
 pub(crate) mod cycle;
-mod events;
 pub(crate) mod forks;
+pub(crate) mod costs;
+mod evals;
+pub(crate) mod events;
 pub(crate) mod questions;
+pub(crate) mod rules;
 pub(crate) mod runs;
-mod server;
 pub(crate) mod takeover;
-mod triggers;
+pub(crate) mod server;
+pub(crate) mod triggers;
 
 pub use self::agents::{AgentView, agents_on_disk};
 use crate::endpoint::Endpoint;
@@ -27,6 +30,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(forks::endpoints());
     all.extend(cycle::endpoints());
     all.extend(questions::endpoints());
+    all.extend(costs::endpoints());
+    all.extend(rules::endpoints());
+    all.extend(evals::endpoints());
     all.extend(server::endpoints());
     all
 }

@@ -70,6 +70,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(200, "The page.", Form::Other("text/html")),
         reads("/api/stream", get(stream))
             .named("followPositions", "Follow the positions of all runs")
+            .query::<StreamQuery>()
             .answer(200, "A list of positions in each event.", Form::Events),
     ]
 }
@@ -86,6 +87,12 @@ pub(crate) struct RunsQuery {
     pub(crate) agent: Option<String>,
     /// Only runs with these words in goal, folder, model or ending.
     pub(crate) text: Option<String>,
+    /// Only runs that cost more than this, in millionths of a US dollar.
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
+    pub(crate) cost_above_microdollars: Option<u64>,
+    /// Only runs that cost less than this.
+    #[schemars(range(max = crate::extract::MAX_NUMBER))]
+    pub(crate) cost_below_microdollars: Option<u64>,
     /// Only runs that were started before this one.
     #[schemars(regex(pattern = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
     pub(crate) before: Option<String>,
@@ -136,6 +143,7 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
         };
         let fits = query.state.is_none_or(|state| overview.state == state)
             && is(query.outcome.as_deref(), overview.outcome.as_deref())
+            && costs_as_much(query, overview.cost_microdollars)
             && is(query.agent.as_deref(), Some(&overview.agent))
             && text.as_ref().is_none_or(|text| has(&overview, text));
         if !fits {
@@ -148,6 +156,12 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
         list.runs.push(overview);
     }
     Ok(list)
+}
+
+fn costs_as_much(query: &RunsQuery, cost: u64) -> bool {
+    let above = query.cost_above_microdollars;
+    let below = query.cost_below_microdollars;
+    above.is_none_or(|above| cost > above) && below.is_none_or(|below| cost < below)
 }
 
 fn is(wanted: Option<&str>, given: Option<&str>) -> bool {
@@ -296,8 +310,20 @@ pub(crate) async fn events(
     sse::entries(&app, run, after)
 }
 
-pub(crate) async fn stream(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    sse::heads(&app)
+/// Further positions to follow.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamQuery {
+    /// Also tell the last position of the event bus, in events named `bus`.
+    #[serde(default)]
+    bus: bool,
+}
+
+pub(crate) async fn stream(
+    State(app): State<Arc<App>>,
+    ApiQuery(query): ApiQuery<StreamQuery>,
+) -> Result<Response, ApiError> {
+    sse::heads(&app, query.bus)
 }
 
 pub(crate) async fn blob(

@@ -30,6 +30,7 @@ use crate::{
     endpoint::{Endpoint, Form, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
+    health::Status,
     tokens::{AccessTokens, Identity, Token, TokenScope},
 };
 
@@ -47,6 +48,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         reads("/metrics", get(metrics))
             .named("metrics", "Return figures for Prometheus")
             .answer(200, "The figures.", Form::Other("text/plain")),
+        reads("/api/status", get(status))
+            .named(
+                "showStatus",
+                "Show the server, its folder, its processes and its queue",
+            )
+            .json::<Status>(200, "The server as it is now."),
         reads("/openapi.json", get(openapi))
             .named("openapi", "Return this document")
             .json::<Value>(200, "The document.")
@@ -100,6 +107,10 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         stopped: app.options.latch.check().is_err(),
     })
+}
+
+async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, ApiError> {
+    blocking(move || Status::now(&app).map(Json)).await
 }
 
 pub(crate) async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {

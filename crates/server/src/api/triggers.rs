@@ -51,35 +51,35 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TriggerView {
     /// Its name.
-    name: String,
+    pub(crate) name: String,
     /// The kind: `cron`, `files`, `clipboard` or `webhook`; missing if no server has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
+    pub(crate) kind: Option<&'static str>,
     /// The next instant of its schedule, in UTC milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_ms: Option<i64>,
+    pub(crate) next_ms: Option<i64>,
     /// The time of its last firing, in UTC milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_ms: Option<i64>,
+    pub(crate) last_ms: Option<i64>,
     /// The end of the run that it woke then, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_result: Option<String>,
+    pub(crate) last_result: Option<String>,
     /// Number of firings in all.
-    fired: u64,
+    pub(crate) fired: u64,
     /// Number of firings today (UTC).
-    wakes_today: u64,
+    pub(crate) wakes_today: u64,
     /// Number of wakes in a row that were of no use.
-    useless: u32,
+    pub(crate) useless: u32,
     /// Number of times that it was set off and did not fire, by the reason: `condition`, `budget`, `paused` or
     /// `own_run`.
     #[schemars(with = "BTreeMap<String, u64>")]
-    held: BTreeMap<HeldBack, u64>,
+    pub(crate) held: BTreeMap<HeldBack, u64>,
     /// The reason why it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<String>,
+    pub(crate) paused: Option<String>,
     /// The reason why it cannot be set off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 impl TriggerView {
@@ -109,7 +109,7 @@ impl TriggerView {
     }
 }
 
-async fn fire(
+pub(crate) async fn fire(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Identity>,
     ApiPath((agent, trigger)): ApiPath<(String, String)>,

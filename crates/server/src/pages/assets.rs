@@ -27,6 +27,7 @@ const FILES: &[(&str, &str, &[u8])] = &web![
     "dashboard.css": STYLE,
     "live.css": STYLE,
     "run.css": STYLE,
+    "places.css": STYLE,
     "icon.svg": "image/svg+xml",
     "main.js": SCRIPT,
     "enter.js": SCRIPT,

@@ -13,6 +13,11 @@ use gyrus_kernel::now_ms;
 pub(super) enum Place {
     Runs,
     Waiting,
+    Agents,
+    Events,
+    Costs,
+    Rules,
+    Health,
     Other,
 }
 
@@ -51,6 +56,15 @@ impl Frame<'_> {
                     nav.places aria-label="Pages" {
                         (link(Place::Runs, "/", "Runs", None))
                         (link(Place::Waiting, "/waiting", "Waiting", Some(questions)))
+                        (link(Place::Agents, "/agents", "Agents", None))
+                        (link(Place::Events, "/events", "Events", None))
+                        (link(Place::Costs, "/costs", "Costs", None))
+                        (link(Place::Rules, "/rules", "Rules", None))
+                        (link(Place::Health, "/health", "Health", None))
+                    }
+                    form.search role="search" aria-label="Everything" method="get" action="/search" {
+                        input type="search" name="text" placeholder="Search" required
+                            aria-label="Search runs, agents and topics" autocomplete="off";
                     }
                     p.connection role="status" { "as of " (clock(now_ms())) }
                     button.notify type="button" hidden { "Notify me" }
@@ -98,6 +112,7 @@ fn head(title: &str) -> Markup {
             link rel="stylesheet" href=(assets::path("dashboard.css"));
             link rel="stylesheet" href=(assets::path("live.css"));
             link rel="stylesheet" href=(assets::path("run.css"));
+            link rel="stylesheet" href=(assets::path("places.css"));
             script type="module" src=(assets::path("main.js")) {}
         }
     }

@@ -2,7 +2,7 @@
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
 //! Reading order: `frame` (what every page has), `runs`, `run`, `compare`, `live`,
-//! `waiting` (with `hunks`), `assets`.
+//! `waiting` (with `hunks`), `agents`, `events`, `costs`, `rules`, `health`, `search`, `assets`.
 
 mod assets;
 mod compare;
@@ -10,6 +10,19 @@ mod forms;
 mod frame;
 mod hunks;
 mod live;
+mod recipients;
+mod agents;
+mod agent;
+mod events;
+mod event;
+mod conversation;
+mod costs;
+mod queues;
+mod rules;
+mod health;
+mod search;
+mod filter;
+mod several;
 mod run;
 mod runs;
 mod waiting;
@@ -44,10 +57,30 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         decides("/runs/{run}/give-back", post(live::give_back)),
         reads("/compare", get(compare::show)),
         acts("/runs", post(runs::start)),
+        acts("/runs/several", post(several::act)),
         decides(
             "/runs/{run}/questions/{question}/answer",
             post(waiting::answer),
         ),
+        reads("/agents", get(agents::list)),
+        reads("/agents/{agent}", get(agent::show)),
+        acts("/agents/{agent}/pause", post(agent::pause)),
+        acts("/agents/{agent}/resume", post(agent::resume)),
+        acts("/agents/{agent}/skip", post(agent::skip)),
+        acts("/agents/{agent}/send", post(agent::send)),
+        acts("/agents/{agent}/triggers/{trigger}/fire", post(agent::fire)),
+        reads("/events", get(events::list)),
+        acts("/events", post(events::send)),
+        reads("/events/{position}", get(event::show)),
+        reads("/costs", get(costs::show)),
+        reads("/costs.csv", get(costs::csv)),
+        reads("/rules", get(rules::show)),
+        acts("/rules/gate", post(rules::ask)),
+        decides("/rules/grants/{grant}/revoke", post(rules::revoke)),
+        reads("/health", get(health::show)),
+        acts("/health/doctor", post(health::doctor)),
+        acts("/health/verify", post(health::verify)),
+        reads("/search", get(search::find)),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
         reads("/web/widget.js", get(assets::widget)).for_everybody(),

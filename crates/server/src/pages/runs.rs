@@ -13,8 +13,10 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
+    filter,
     forms::{see, typed},
     frame::{Frame, Place, age},
+    several,
 };
 use crate::{
     api::{
@@ -23,7 +25,7 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiJson, ApiQuery, ListLimit},
+    extract::{ApiForm, ApiJson, ApiQuery},
     heads::RunWord,
     overview::RunOverview,
     tokens::Identity,
@@ -57,20 +59,17 @@ pub(super) struct Filters {
 impl Filters {
     fn query(&self) -> Result<RunsQuery, ApiError> {
         let given = |text: &String| typed(text.clone());
-        let state = given(&self.state).map(|state| {
-            let of_word = STATES.into_iter().find(|word| word_of(*word).1 == state);
-            of_word.ok_or_else(|| {
-                ApiError::bad_request(format!("invalid state: there is none named `{state}`"))
-            })
-        });
-        Ok(RunsQuery {
-            state: state.transpose()?,
+        let mut query = RunsQuery {
+            state: given(&self.state)
+                .map(|state| filter::state_of(&state))
+                .transpose()?,
             outcome: given(&self.outcome),
             agent: given(&self.agent),
-            text: given(&self.text),
             before: given(&self.before),
-            limit: ListLimit::default(),
-        })
+            ..RunsQuery::default()
+        };
+        filter::take(&self.text, &mut query)?;
+        Ok(query)
     }
 
     /// Returns the address of older runs.
@@ -91,7 +90,7 @@ impl Filters {
 }
 
 /// Returns a value as it stands in a query.
-fn percent(value: &str) -> String {
+pub(super) fn percent(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
         match byte {
@@ -116,13 +115,14 @@ pub(super) async fn list(
         };
         let main = html! {
             div.heading { h1 { "Runs" } (new_run(&list)) }
-            (filter(&filters))
+            (filter_form(&filters))
             section #runs data-live {
                 (queued(&app))
                 @if list.runs.is_empty() {
                     p.nothing { "No run is like this." }
                 } @else {
                     ol.runs { @for run in &list.runs { (line(run)) } }
+                    (several::forms(&list.runs))
                 }
                 @if list.more && let Some(last) = list.runs.last() {
                     p.older { a href=(filters.older(&last.run.to_string())) { "Older runs" } }
@@ -227,7 +227,7 @@ fn queued(app: &App) -> Markup {
     }
 }
 
-fn filter(filters: &Filters) -> Markup {
+fn filter_form(filters: &Filters) -> Markup {
     html! {
         form.filters method="get" action="/" role="search" {
             label { "State" select name="state" {
@@ -243,7 +243,8 @@ fn filter(filters: &Filters) -> Markup {
                 }
             } }
             label { "Agent" input name="agent" value=(filters.agent) autocomplete="off"; }
-            label.wide { "Text" input type="search" name="text" value=(filters.text) autocomplete="off"; }
+            label.wide { "Text, and filters such as state:waiting cost>0.5"
+                input type="search" name="text" value=(filters.text) autocomplete="off" spellcheck="false"; }
             button { "Filter" }
         }
     }

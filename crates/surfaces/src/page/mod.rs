@@ -52,6 +52,7 @@ pub use self::{
     moment::{date_and_time, duration},
     one_step::{OneStep, one_step},
     picture::Pictures,
+    plot::{Bar, plot},
     present::{Present, ScreenHolder, Target, present},
     prompt::{AskedModel, asked_model, prompt},
     rows::{Rows, Stretch, Zoom, rows, visible_html, whole_patch, whole_text},

@@ -41,13 +41,51 @@ pub(super) fn by_step(steps: &[Figures], link: &dyn Fn(u32, u64) -> String) -> M
     }
 }
 
-/// One bar of a plot: the steps that it stands for and their sum.
-struct Bar {
-    first: u32,
-    /// Number of the first entry of the first step.
-    seq: u64,
-    last: u32,
-    sum: u64,
+/// A bar of a plot, with its parts from the bottom up.
+pub struct Bar {
+    /// The address that it leads to.
+    pub href: String,
+    /// The words for the whole of it.
+    pub title: String,
+    /// The class of each part in the style, and its value.
+    pub parts: Vec<(&'static str, u64)>,
+}
+
+impl Bar {
+    fn sum(&self) -> u64 {
+        let values = self.parts.iter().map(|(_, value)| *value);
+        values.fold(0, u64::saturating_add)
+    }
+}
+
+/// Returns bars side by side under a caption, with the words for the highest one.
+pub fn plot(class: &str, caption: &str, bars: &[Bar], words: &dyn Fn(u64) -> String) -> Markup {
+    let highest = bars.iter().map(Bar::sum).max().unwrap_or(0).max(1);
+    let room = WIDTH / bars.len().max(ROOMS) as f64;
+    let height = |value: u64| HEIGHT * (value as f64 / highest as f64);
+    let drawn = (0_u32..).zip(bars).map(|(at, bar)| {
+        let x = room * f64::from(at);
+        let mut below = 0;
+        html! {
+            a href=(bar.href) aria-label=(bar.title) {
+                title { (bar.title) }
+                // The whole column can be pointed at, however low its bar is.
+                (rectangle("room", (x, 0.0), (room, HEIGHT), ""))
+                @for (part, value) in &bar.parts {
+                    @let () = below += value;
+                    (rectangle(part, (x, HEIGHT - height(below)), (room * FILLED, height(*value)), ""))
+                }
+            }
+        }
+    });
+    html! {
+        figure.plot {
+            figcaption { b { (caption) } span { "highest " (words(highest)) } }
+            svg class=(class) viewBox="0 0 600 60" preserveAspectRatio="none" {
+                @for bar in drawn { (bar) }
+            }
+        }
+    }
 }
 
 fn bars(
@@ -59,45 +97,25 @@ fn bars(
 ) -> Markup {
     let size = steps.len().div_ceil(BARS);
     let bars = steps.chunks(size).filter_map(|group| {
+        let (first, last) = (group.first()?.step, group.last()?.step);
+        let sum = group.iter().map(value).fold(0, u64::saturating_add);
+        let which = if first == last {
+            format!("step {first}")
+        } else {
+            format!("steps {first} to {last}")
+        };
         Some(Bar {
-            first: group.first()?.step,
-            seq: group.first()?.seq,
-            last: group.last()?.step,
-            sum: group.iter().map(value).fold(0, u64::saturating_add),
+            href: link(first, group.first()?.seq),
+            title: format!("{which}: {}", words(sum)),
+            parts: vec![("bar", sum)],
         })
     });
     let bars: Vec<_> = bars.collect();
-    let highest = bars.iter().map(|bar| bar.sum).max().unwrap_or(0).max(1);
-    let room = WIDTH / bars.len().max(ROOMS) as f64;
     let by = match size {
         1 => format!("{name} by step"),
         several => format!("{name} by {several} steps"),
     };
-    let drawn = (0_u32..).zip(&bars).map(|(at, bar)| {
-        let height = HEIGHT * (bar.sum as f64 / highest as f64);
-        let x = room * f64::from(at);
-        let which = if bar.first == bar.last {
-            format!("step {}", bar.first)
-        } else {
-            format!("steps {} to {}", bar.first, bar.last)
-        };
-        html! {
-            a href=(link(bar.first, bar.seq)) aria-label={ (which) ": " (words(bar.sum)) } {
-                title { (which) ": " (words(bar.sum)) }
-                // The whole column can be pointed at, however low its bar is.
-                (rectangle("room", (x, 0.0), (room, HEIGHT), ""))
-                (rectangle("bar", (x, HEIGHT - height), (room * FILLED, height), ""))
-            }
-        }
-    });
-    html! {
-        figure.plot {
-            figcaption { b { (by) } span { "highest " (words(highest)) } }
-            svg class=(name) viewBox="0 0 600 60" preserveAspectRatio="none" {
-                @for bar in drawn { (bar) }
-            }
-        }
-    }
+    plot(name, &by, &bars, words)
 }
 
 /// Returns where the time went, as a strip with a legend.

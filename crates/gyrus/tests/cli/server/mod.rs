@@ -11,6 +11,7 @@ mod killed;
 mod live;
 mod long_runs;
 mod run_pages;
+mod places;
 mod runs;
 mod triggers;
 
