@@ -322,6 +322,8 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
     wait(&server, "small", |agent| agent["handled"] == 1);
     let small = ask("GET", "/agents/small", "").is(200).body;
     assert!(small.contains("claimed: written"), "{small}");
+    let runs = server.get("/api/runs?agent=small").is(200).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs:#}");
     // Nothing is done for a page of somebody else, or by looking.
     let foreign = format!("cookie: {cookie}\r\norigin: http://127.0.0.1:1\r\n");
     server
