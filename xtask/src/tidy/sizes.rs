@@ -29,7 +29,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("process", 2_854),
     ("runtime", 9_573),
     ("screen", 10_110),
-    ("server", 10_319),
+    ("server", 10_341),
     ("surfaces", 6_445),
     ("telemetry", 2_640),
     ("text", 673),

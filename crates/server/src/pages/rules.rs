@@ -81,7 +81,7 @@ async fn page(
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let folder = typed(question.workdir.clone()).map(|folder| PathBuf::from(folder.trim()));
-        let (set, wrong) = match app.program.configured(folder.as_deref()) {
+        let (set, wrong) = match rules::configured(&app, folder.as_deref()) {
             Ok(set) => (Ok(set), None),
             Err(error) => (app.program.configured(None), Some(error.body)),
         };

@@ -236,6 +236,8 @@ fn costs_are_added_up_as_runs_end() {
     assert_eq!(csv.body.lines().count(), 3, "{}", csv.body);
     server.get("/costs.csv?by=colour").is(400);
     server.get("/api/costs?days=x").is(400);
+    server.get("/api/costs?days=0").is(400);
+    server.get("/api/configuration?workdir=here").is(400);
 }
 
 /// Sends what a browser with this cookie would: a page to get, or a form.
