@@ -23,6 +23,9 @@ const GROUPS: usize = 1_000;
 /// Number of days before today of which each is in an answer by day, also without calls.
 const DAYS: i64 = 400;
 
+/// Maximum number of days that can be asked for.
+const MAX_DAYS: u32 = 100_000;
+
 /// Number of runs among the dearest.
 const DEAREST: usize = 20;
 
@@ -74,7 +77,7 @@ pub(crate) struct CostsQuery {
     #[serde(default)]
     pub(crate) by: CostsBy,
     /// Only calls of this many days, today included; all if it is absent.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[schemars(range(min = 1, max = MAX_DAYS))]
     pub(crate) days: Option<u32>,
 }
 
@@ -163,6 +166,13 @@ async fn show(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<CostsQuery>,
 ) -> Result<Json<CostReport>, ApiError> {
+    if query
+        .days
+        .is_some_and(|days| !(1..=MAX_DAYS).contains(&days))
+    {
+        let error = format!("invalid `days`: 1 to {MAX_DAYS}");
+        return Err(ApiError::bad_request(error));
+    }
     blocking(move || Ok(Json(report(&app, query.days, &[query.by])?.remove(0)))).await
 }
 

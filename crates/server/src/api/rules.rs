@@ -1,6 +1,9 @@
 //! Standing grants, verdicts of the gate on command lines, and the settings in force.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use axum::{
     Extension, Json,
@@ -226,5 +229,14 @@ async fn configuration(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<ConfigurationQuery>,
 ) -> Result<Json<Configured>, ApiError> {
-    blocking(move || app.program.configured(query.workdir.as_deref()).map(Json)).await
+    blocking(move || configured(&app, query.workdir.as_deref()).map(Json)).await
+}
+
+/// Returns the settings in force, and the policy for runs in a folder.
+pub(crate) fn configured(app: &App, workdir: Option<&Path>) -> Result<Configured, ApiError> {
+    if workdir.is_some_and(|folder| !folder.is_absolute()) {
+        let error = "invalid `workdir`: it is not absolute";
+        return Err(ApiError::bad_request(error).hint("begin with /"));
+    }
+    app.program.configured(workdir)
 }

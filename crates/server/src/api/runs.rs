@@ -83,7 +83,7 @@ pub(crate) struct RunsQuery {
     pub(crate) state: Option<RunWord>,
     /// Only runs whose goal counts as reached so strongly: `claimed`, `checked` or `verified`.
     pub(crate) outcome: Option<String>,
-    /// Only runs of this agent.
+    /// Only runs that this agent began, or that work under its trust.
     pub(crate) agent: Option<String>,
     /// Only runs with these words in goal, folder, model or ending.
     pub(crate) text: Option<String>,
@@ -129,6 +129,14 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
     let before = before.transpose()?;
     let limit = query.limit.0;
     let text = query.text.as_ref().map(|text| text.to_lowercase());
+    let agent = query.agent.as_deref();
+    let begun = agent.map(|agent| app.gateway.with(|queue| queue.runs_since(agent, i64::MIN)));
+    let is_of_agent = |overview: &RunOverview| {
+        let began = begun
+            .as_ref()
+            .is_some_and(|begun| begun.contains(&overview.run));
+        began || is(agent, Some(&overview.agent))
+    };
     let mut list = RunList {
         runs: Vec::new(),
         more: false,
@@ -144,7 +152,7 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
         let fits = query.state.is_none_or(|state| overview.state == state)
             && is(query.outcome.as_deref(), overview.outcome.as_deref())
             && costs_as_much(query, overview.cost_microdollars)
-            && is(query.agent.as_deref(), Some(&overview.agent))
+            && is_of_agent(&overview)
             && text.as_ref().is_none_or(|text| has(&overview, text));
         if !fits {
             continue;

@@ -75,9 +75,7 @@ pub(super) async fn show(
                 h2 { "Runs" }
                 @if runs.is_empty() { p.nothing { "It has started no run." } }
                 @else { ol.runs { @for run in &runs { (run_line(run)) } } }
-                @if all.len() > runs.len() && runs.len() == RUNS {
-                    p.aside { "the newest " (RUNS) " of " (grouped(all.len() as u64)) }
-                }
+                @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent(&name)) } { "All of its runs" } } }
             }
             section #events data-live data-bus {
                 h2 { "Events" }

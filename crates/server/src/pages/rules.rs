@@ -81,7 +81,7 @@ async fn page(
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let folder = typed(question.workdir.clone()).map(|folder| PathBuf::from(folder.trim()));
-        let (set, wrong) = match app.program.configured(folder.as_deref()) {
+        let (set, wrong) = match rules::configured(&app, folder.as_deref()) {
             Ok(set) => (Ok(set), None),
             Err(error) => (app.program.configured(None), Some(error.body)),
         };
@@ -160,7 +160,7 @@ fn verdict(answer: &GateAnswer) -> Markup {
     };
     let facts = answer.parse["facts"].as_array();
     html! {
-        article.gate-answer class=(class) role="status" {
+        div.gate-answer class=(class) role="status" {
             p { b { (decision) } ", " (risk) }
             ul { @for reason in &answer.reasons { li { (reason) } } }
             p.aside { @match &answer.containment {
@@ -250,7 +250,8 @@ fn policy(file: &PolicyFileView) -> Markup {
                 p.failed role="alert" { "No run begins until this is fixed: " (problem) }
             }
             @match &file.text {
-                None => p.aside { "There is no such file, so what comes with gyrus holds." },
+                None if file.may_loosen => p.aside { "There is no such file, so what comes with gyrus holds." },
+                None => p.aside { "There is no such file." },
                 Some(text) => div.untrusted tabindex="0" role="group" aria-label="Policy" {
                     (whole_text(gyrus_text::first_chars(text, POLICY)))
                 },

@@ -236,6 +236,8 @@ fn costs_are_added_up_as_runs_end() {
     assert_eq!(csv.body.lines().count(), 3, "{}", csv.body);
     server.get("/costs.csv?by=colour").is(400);
     server.get("/api/costs?days=x").is(400);
+    server.get("/api/costs?days=0").is(400);
+    server.get("/api/configuration?workdir=here").is(400);
 }
 
 /// Sends what a browser with this cookie would: a page to get, or a form.
@@ -322,6 +324,8 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
     wait(&server, "small", |agent| agent["handled"] == 1);
     let small = ask("GET", "/agents/small", "").is(200).body;
     assert!(small.contains("claimed: written"), "{small}");
+    let runs = server.get("/api/runs?agent=small").is(200).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs:#}");
     // Nothing is done for a page of somebody else, or by looking.
     let foreign = format!("cookie: {cookie}\r\norigin: http://127.0.0.1:1\r\n");
     server
