@@ -29,7 +29,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("process", 2_854),
     ("runtime", 9_573),
     ("screen", 10_141),
-    ("server", 12_714),
+    ("server", 12_743),
     ("skills", 2_000),
     ("surfaces", 8_279),
     ("telemetry", 2_640),
