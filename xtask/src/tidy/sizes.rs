@@ -16,14 +16,15 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_254),
-    ("gate", 16_111),
-    ("gyrus", 16_547),
+    ("contract", 5_283),
+    ("gate", 16_114),
+    ("gyrus", 16_971),
     ("journal", 7_520),
-    ("kernel", 19_224),
+    ("kernel", 19_232),
     ("lab", 4_611),
     ("loops", 10_105),
     ("mcp", 1_812),
+    ("memory", 3_138),
     ("models", 10_070),
     ("net", 700),
     ("process", 2_854),

@@ -30,6 +30,7 @@ mod fork;
 pub(crate) mod undo;
 pub(crate) mod diff;
 mod tools;
+mod memory;
 mod mcp;
 pub(crate) mod doctor;
 mod demo;
@@ -92,6 +93,7 @@ commands! {
     Setup(setup::Setup),
     Models(models::Models),
     Tools(tools::Tools),
+    Memory(memory::Memory),
     Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),

@@ -101,6 +101,12 @@ pub fn built_in_tools(cognitive_loop: &str) -> Registry {
     }
 }
 
+/// Returns the tools over the memory: none, if the home has no memory.
+pub fn memory_tools(home: &Home) -> Vec<Arc<dyn Tool>> {
+    let vault = home.vault.as_ref().filter(|vault| vault.is_wanted());
+    vault.map(gyrus_memory::tools).unwrap_or_default()
+}
+
 /// Returns a gate without policy, grants or sandbox, under which nothing runs unasked: for replaying
 /// and for explaining.
 pub fn bare_gate(home: &Home) -> PolicyGate {
