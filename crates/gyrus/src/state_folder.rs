@@ -76,8 +76,6 @@ pub(crate) fn ephemeral(home: Home) -> Result<(Home, Ephemeral), Failure> {
         Home {
             beside: Some(home.state),
             state,
-            // It leaves nothing behind.
-            vault: None,
             ..home
         },
         folder,

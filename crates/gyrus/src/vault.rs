@@ -1,6 +1,6 @@
 //! Finds the folder of notes that runs remember by.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use gyrus::runtime::Home;
 use gyrus_memory::Vault;
@@ -26,6 +26,7 @@ pub(crate) fn find(environment: &Environment, home: &Home) -> Result<Option<Vaul
         let vault = |person: &Path| Vault::at(&person.join(DEFAULT), false, &home.state);
         return Ok(person.map(vault));
     };
+    let folder = without_parents(&folder);
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     let holds = |other: &Path| other.starts_with(&folder) || other.starts_with(&real);
     if person.is_some_and(holds) || holds(&home.state) || real.starts_with(&home.state) {
@@ -46,4 +47,18 @@ fn configured(home: &Home, person: Option<&Path>) -> Option<PathBuf> {
         Err(_) => given,
     };
     folder.is_absolute().then_some(folder)
+}
+
+/// Returns a path without `..`, as it is meant where no link is on the way.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }

@@ -20,7 +20,7 @@ mod tools;
 pub use front_matter::FrontMatter;
 pub use history::{Author, ChangeEnd, VaultChange};
 pub use note::{Note, Piece};
-pub use recall::Recalled;
+pub use recall::{Recalled, Searcher};
 pub use tools::tools;
 pub use vault::{MAX_NOTE_BYTES, Vault, VaultError};
 pub use write::Writing;

@@ -69,15 +69,50 @@ impl Vault {
         if !self.exists() {
             return Ok(Vec::new());
         }
-        let index = self.index()?;
-        let hits = index
-            .search(query, most, now_ms)
+        self.searcher()?.recall(query, most, now_ms)
+    }
+
+    /// Returns the memory opened for several searches, as the notes are now.
+    ///
+    /// # Errors
+    /// The notes or the index cannot be read.
+    pub fn searcher(&self) -> Result<Searcher<'_>, VaultError> {
+        let folder = self.state.join("index");
+        let mut index = Index::open(&folder).map_err(|error| self.state_error(error))?;
+        let notes = self.notes()?;
+        index
+            .refresh(&notes, |path| self.for_index(path))
             .map_err(|error| self.index_error(error))?;
+        Ok(Searcher { vault: self, index })
+    }
+}
+
+/// The memory, opened for several searches.
+pub struct Searcher<'a> {
+    vault: &'a Vault,
+    index: Index,
+}
+
+impl Searcher<'_> {
+    /// Returns the same as [`Vault::recall`], but does not look for changes of notes.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn recall(
+        &self,
+        query: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Recalled>, VaultError> {
+        let hits = self
+            .index
+            .search(query, most, now_ms)
+            .map_err(|error| self.vault.index_error(error))?;
         let words: HashSet<String> = query_words(query).into_iter().collect();
         let mut recalled = Vec::new();
         for hit in hits {
             // It may be gone since.
-            if let Ok(Some(content)) = self.bytes(&hit.path) {
+            if let Ok(Some(content)) = self.vault.bytes(&hit.path) {
                 recalled.extend(best_pieces(
                     &Note::new(&hit.path, &content),
                     &words,
@@ -86,17 +121,6 @@ impl Vault {
             }
         }
         Ok(recalled)
-    }
-
-    /// Returns the index, as the notes are now.
-    pub(crate) fn index(&self) -> Result<Index, VaultError> {
-        let folder = self.state.join("index");
-        let mut index = Index::open(&folder).map_err(|error| self.state_error(error))?;
-        let notes = self.notes()?;
-        index
-            .refresh(&notes, |path| self.for_index(path))
-            .map_err(|error| self.index_error(error))?;
-        Ok(index)
     }
 }
 
