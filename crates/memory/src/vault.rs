@@ -4,8 +4,10 @@
 //! symbolic link, and no path leads out of the folder.
 
 use std::{
-    fmt, fs, io,
-    os::unix::ffi::OsStrExt as _,
+    fmt,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -176,7 +178,15 @@ impl Vault {
         }
         let made = (self.pace)()
             .map_err(io::Error::from)
-            .and_then(|()| fs::create_dir_all(&self.folder))
+            .and_then(|()| match self.folder.parent() {
+                Some(above) => fs::create_dir_all(above),
+                None => Ok(()),
+            })
+            // It is about a person, so only for them.
+            .and_then(|()| {
+                let mut folder = DirBuilder::new();
+                folder.recursive(true).mode(0o700).create(&self.folder)
+            })
             .and_then(|()| (self.pace)().map_err(io::Error::from))
             .and_then(|()| fs::write(self.folder.join(MARKER), MARKER_TEXT));
         made.map_err(|source| VaultError::State {

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
@@ -82,6 +82,8 @@ fn nothing_is_made_before_the_first_write() {
     assert_eq!(fs::read_dir(world.folder.path()).unwrap().count(), 0);
     vault.add("Memory/facts", &by(person(), "tea")).unwrap();
     assert_eq!(world.file("Memory/facts.md"), "- tea %%ann, 2026-05-28%%\n");
+    let mode = fs::metadata(world.path("")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]

@@ -24,7 +24,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("lab", 4_611),
     ("loops", 10_105),
     ("mcp", 1_812),
-    ("memory", 3_162),
+    ("memory", 3_172),
     ("models", 10_070),
     ("net", 700),
     ("process", 2_854),
