@@ -89,6 +89,21 @@ fn a_second_run_knows_what_the_first_was_told() {
 }
 
 #[test]
+fn several_facts_in_a_row_are_trusted_until_something_is_read() {
+    let world = World::new("");
+    let list = ("list", "path = \".\"");
+    run(&world, &[TEA, TEA, list, TEA], &[]).exits(0);
+    let written = note(&world, "Memory/facts.md");
+    let kinds: Vec<&str> = written
+        .lines()
+        .filter_map(|line| line.strip_prefix("> [!")?.split(']').next())
+        .collect();
+    assert_eq!(kinds, ["remembered", "remembered", "untrusted"]);
+    // Without the memory, and so without its tools.
+    world.replays();
+}
+
+#[test]
 fn nothing_is_offered_or_made_without_a_memory() {
     let world = World::new(&script(&[TEA]));
     world.gyrus(&["run", "say hello", "--workdir", "."]);
@@ -140,7 +155,7 @@ fn what_a_page_said_stays_untrusted_and_decides_nothing() {
         run(&world, &[first, &[sends]].concat(), &[]);
         text(&world, first.len())
     };
-    let without = send(&[("glob", "pattern = \"*\"")]);
+    let without = send(&[("list", "path = \".\"")]);
     let with = send(&[("recall", "query = \"copy\"")]);
     assert!(
         text(&world, 0).contains("untrusted (run "),
