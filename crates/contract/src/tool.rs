@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, ResolvedCall, ToolCall, Touch, Unresolvable,
+    KeeperError, ResolvedCall, RunId, ToolCall, Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -81,6 +81,17 @@ pub struct UnknownSecret {
     pub name: String,
 }
 
+/// The call of a run that made something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSource {
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub effect: EffectId,
+    /// Whether the run had read untrusted text when it made the call.
+    pub exposed: bool,
+}
+
 /// The environment of a call, which the kernel provides to a tool for its duration.
 pub trait Site: Send + Sync {
     /// Returns the folder that the run works in, as a real absolute path.
@@ -92,6 +103,12 @@ pub trait Site: Send + Sync {
     /// Returns the origins to which a page may send because of this call ([`Touch::Screen`]), as
     /// decided by the gate; other requests are held.
     fn sends_to(&self) -> &[String];
+
+    /// Returns the call that this is, for tools that record who did something; `None` where no run
+    /// made it, and then nothing vouches for its texts.
+    fn source(&self) -> Option<CallSource> {
+        None
+    }
 
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;

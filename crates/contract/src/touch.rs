@@ -36,6 +36,10 @@ pub enum Touch {
     Connects(String),
     /// Reads or changes the clipboard of the person's desktop, by a helper program.
     Clipboard,
+    /// Reads notes of the person's memory.
+    Recalls,
+    /// Writes a note of the person's memory, which keeps every earlier version.
+    Remembers,
     /// Puts something into a page or an application of the screen.
     Screen,
     /// Runs the script in this argument in the page of the screen. For checks that a person
@@ -86,6 +90,8 @@ impl Touch {
             Touch::RunsAsUser { .. } => ("starts programs with your own rights", Workspace),
             Touch::Connects(_) => ("connects to a host", Nothing),
             Touch::Clipboard => ("uses the clipboard", Outside),
+            Touch::Recalls => ("reads your memory", Nothing),
+            Touch::Remembers => ("writes into your memory", Outside),
             Touch::Screen => ("uses the screen", Outside),
             Touch::Evaluates(_) => ("runs a check that you typed in the page", Outside),
             Touch::Submits(_) => ("submits to a judge that you named", Outside),
@@ -133,6 +139,8 @@ impl Touch {
             | Touch::Changes(_)
             | Touch::Compares(_)
             | Touch::Connects(_)
+            | Touch::Recalls
+            | Touch::Remembers
             | Touch::Screen
             | Touch::Evaluates(_)
             | Touch::Submits(_)
@@ -158,6 +166,8 @@ impl Touch {
             | Touch::RunsAsUser { .. }
             | Touch::Connects(_)
             | Touch::Clipboard
+            | Touch::Recalls
+            | Touch::Remembers
             | Touch::Screen
             | Touch::Evaluates(_)
             | Touch::Submits(_)

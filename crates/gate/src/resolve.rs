@@ -49,7 +49,12 @@ pub(crate) fn call(
             Touch::RunsAsUser { program, .. } => {
                 text(&arguments, program)?;
             }
-            Touch::Clipboard | Touch::Screen | Touch::Evaluates(_) | Touch::Serves(_) => {}
+            Touch::Clipboard
+            | Touch::Recalls
+            | Touch::Remembers
+            | Touch::Screen
+            | Touch::Evaluates(_)
+            | Touch::Serves(_) => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));
                 let given = text(&arguments, argument)?;

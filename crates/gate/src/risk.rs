@@ -52,6 +52,12 @@ impl Scales<'_> {
                 .unless(Grant::Tool {
                     tool: call.tool.clone(),
                 }),
+            Touch::Recalls => Weight::safe("reads your memory"),
+            // It keeps every earlier version itself, so there is a way back wherever the run works.
+            Touch::Remembers => {
+                let what = "writes into your memory, where it can be undone";
+                Weight::new(Risk::Moderate, what).contained()
+            }
             Touch::Screen => return self.page(),
             Touch::Evaluates(argument) => {
                 let script = call.arguments[argument].as_str().unwrap_or_default();

@@ -3,7 +3,12 @@
 //! Every key is typed and documented here; a mistake names the file, the line and what was
 //! probably meant. Nothing in it can make a run less careful than a flag could.
 
-use std::{collections::BTreeMap, io, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
@@ -51,6 +56,8 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Addresses and commands that a server tells of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
+    /// Settings of the memory.
+    pub(crate) memory: MemorySection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
@@ -70,6 +77,14 @@ impl ApprovalsSection {
     pub(crate) fn expires(&self) -> Duration {
         self.expires.map_or(QUESTIONS_LAST, Duration::from_millis)
     }
+}
+
+/// The section `[memory]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MemorySection {
+    /// The folder of notes, absolute or below `~/`.
+    pub(crate) vault: Option<PathBuf>,
 }
 
 /// A section `[hooks.NAME]`.

@@ -11,6 +11,8 @@ pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
 pub(crate) const GYRUS_MODEL: &str = "GYRUS_MODEL";
 /// The token for `--connect`.
 pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
+/// The folder of notes that runs remember by.
+pub(crate) const GYRUS_VAULT: &str = "GYRUS_VAULT";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on
 /// disk.
 pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
@@ -38,6 +40,7 @@ pub(crate) const EDITOR: &str = "EDITOR";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) gyrus_home: Option<PathBuf>,
+    pub(crate) vault: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
     pub(crate) xdg_state_home: Option<PathBuf>,
     pub(crate) xdg_config_home: Option<PathBuf>,
@@ -67,6 +70,7 @@ impl Environment {
         let dumb = set(TERM).is_none_or(|term| term == "dumb");
         Self {
             gyrus_home: set(GYRUS_HOME).map(PathBuf::from),
+            vault: set(GYRUS_VAULT).map(PathBuf::from),
             home: absolute(HOME),
             xdg_state_home: absolute(XDG_STATE_HOME),
             xdg_config_home: absolute(XDG_CONFIG_HOME),

@@ -195,6 +195,9 @@ impl From<gyrus::RuntimeError> for Failure {
             E::FolderName { .. } => {
                 Failure::usage(error).hint("rename it, or name another one: --workdir FOLDER")
             }
+            E::WorkspaceInVault { .. } => {
+                Failure::usage(error).hint("name another folder: --workdir FOLDER")
+            }
             E::Policy(error) => error.into(),
             E::Grants(error) => error.into(),
             E::Key(error) => error.into(),

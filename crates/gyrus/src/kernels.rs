@@ -18,6 +18,7 @@ use crate::{
 pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
     let cognitive_loop = StandingRun::read(&store, run)?.started.cognitive_loop;
     let mut tools = runtime::built_in_tools(&cognitive_loop).all();
+    tools.extend(runtime::memory_tools(home));
     tools.extend(mcp::recorded(&store, run)?);
     tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
     // It is never looked at: what was seen stands in the journals.
@@ -69,6 +70,7 @@ pub(crate) fn kernel(
         explain,
     )?;
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
+    tools.extend(runtime::memory_tools(home));
     tools.extend(run_context.served.iter().cloned());
     tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
     let config = Config::read(&home.config)?;

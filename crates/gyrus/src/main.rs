@@ -37,6 +37,7 @@ mod program;
 mod exit;
 mod failure;
 mod time;
+mod vault;
 mod lab;
 
 use std::process::ExitCode;

@@ -514,6 +514,7 @@ mod tests {
     fn home(folder: &Path) -> Home {
         Home {
             beside: None,
+            vault: None,
             state: folder.to_owned(),
             config: folder.join("config.toml"),
             person: None,

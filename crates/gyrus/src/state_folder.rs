@@ -10,10 +10,17 @@ use tempfile::TempDir;
 use crate::{
     env::{self, Environment},
     failure::Failure,
+    vault,
 };
 
 /// Returns the home that the environment names; nothing is created yet.
 pub(crate) fn find(environment: &Environment) -> Result<Home, Failure> {
+    let home = folders(environment)?;
+    let vault = vault::find(environment, &home)?;
+    Ok(Home { vault, ..home })
+}
+
+fn folders(environment: &Environment) -> Result<Home, Failure> {
     let person = environment.home.clone();
     if let Some(given) = &environment.gyrus_home {
         let folder = std::path::absolute(given).map_err(|error| {
@@ -36,6 +43,7 @@ pub(crate) fn find(environment: &Environment) -> Result<Home, Failure> {
         config: config.join("gyrus/config.toml"),
         person,
         beside: None,
+        vault: None,
     })
 }
 

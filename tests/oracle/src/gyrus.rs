@@ -72,6 +72,7 @@ impl Gyrus {
             config: Path::new(HOME).join(".config/gyrus/config.toml"),
             person: Some(HOME.into()),
             beside: None,
+            vault: None,
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;

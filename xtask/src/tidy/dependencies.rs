@@ -34,7 +34,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("gyrus-gate", ORGAN_OF_FILES),
     ("gyrus-screen", ORGAN_OF_PROCESSES),
     ("gyrus-mcp", ORGAN_OF_PROCESSES),
-    ("gyrus-memory", ORGAN),
+    ("gyrus-memory", ORGAN_OF_FILES),
     ("gyrus-skills", ORGAN),
     ("gyrus-player", &[]),
     ("gyrus-lines", &[]),

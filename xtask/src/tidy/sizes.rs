@@ -16,14 +16,15 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_261),
-    ("gate", 16_111),
-    ("gyrus", 17_166),
+    ("contract", 5_290),
+    ("gate", 16_114),
+    ("gyrus", 17_625),
     ("journal", 7_520),
-    ("kernel", 19_231),
+    ("kernel", 19_241),
     ("lab", 4_611),
     ("loops", 10_109),
     ("mcp", 1_812),
+    ("memory", 3_172),
     ("models", 10_070),
     ("net", 700),
     ("process", 2_854),

@@ -161,6 +161,7 @@ pub(crate) fn check_edited(
     let standing = StandingRun::read(store, run)?;
     let started = &standing.started;
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
+    tools.extend(runtime::memory_tools(&home));
     tools.extend(mcp::recorded(store, run)?);
     tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();

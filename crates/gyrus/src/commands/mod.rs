@@ -31,6 +31,7 @@ pub(crate) mod undo;
 pub(crate) mod diff;
 mod tools;
 mod skills;
+mod memory;
 mod mcp;
 pub(crate) mod doctor;
 mod demo;
@@ -94,6 +95,7 @@ commands! {
     Models(models::Models),
     Tools(tools::Tools),
     Skills(skills::Skills),
+    Memory(memory::Memory),
     Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use gyrus::runtime::{Confinement, Home};
+use gyrus::runtime::{self, Confinement, Home};
 use gyrus_contract::{Repeat, ToolSpec, Touch};
 use gyrus_text::wrap;
 use gyrus_tools::Registry;
@@ -37,6 +37,8 @@ impl Tools {
         let screen = browser::BrowserOptions::default().browser(&home);
         let of_screen = gyrus_screen::tools(&screen);
         let mut specs = Registry::builtin().specs();
+        let of_memory = runtime::memory_tools(&home);
+        specs.extend(of_memory.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(served(gyrus, &home)?);
         for spec in specs {

@@ -11,6 +11,7 @@ use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, policy::PolicyFileError, sand
 use gyrus_journal::Store;
 use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
 use gyrus_loops::Strategy;
+use gyrus_memory::Vault;
 use gyrus_process::Programs;
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
@@ -101,6 +102,14 @@ pub fn built_in_tools(cognitive_loop: &str) -> Registry {
     }
 }
 
+/// Returns the tools over the memory: none, if the home has no memory, or for an ephemeral run,
+/// which leaves nothing behind.
+pub fn memory_tools(home: &Home) -> Vec<Arc<dyn Tool>> {
+    let is_wanted = |vault: &&Vault| home.beside.is_none() && vault.is_wanted();
+    let vault = home.vault.as_ref().filter(is_wanted);
+    vault.map(gyrus_memory::tools).unwrap_or_default()
+}
+
 /// Returns a gate without policy, grants or sandbox, under which nothing runs unasked: for replaying
 /// and for explaining.
 pub fn bare_gate(home: &Home) -> PolicyGate {
@@ -174,6 +183,11 @@ pub fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, RuntimeError> {
     let real = gyrus_gate::check_workspace(folder, home.person.as_deref(), &home.state)?;
     if real.to_str().is_none() {
         return Err(RuntimeError::FolderName { folder: real });
+    }
+    let vault = home.vault.as_ref().filter(|vault| vault.is_wanted());
+    let vault = vault.and_then(|vault| vault.folder().canonicalize().ok());
+    if vault.is_some_and(|vault| real.starts_with(vault)) {
+        return Err(RuntimeError::WorkspaceInVault { folder: real });
     }
     Programs::of_this_process().keep_out_of(&real);
     Ok(real)

@@ -30,6 +30,15 @@ pub enum RuntimeError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The workspace is the memory, or lies in it.
+    #[error(
+        "{} belongs to the memory, which runs reach by its own tools alone",
+        folder.display()
+    )]
+    WorkspaceInVault {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// No model is named, and no provider's key is set.
     #[error("no model is named: set GYRUS_MODEL, or the key of a provider like ANTHROPIC_API_KEY")]
     NoModel,

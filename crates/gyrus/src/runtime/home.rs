@@ -13,6 +13,7 @@ use gyrus_kernel::{
     latch::Latch,
     redact::{KeyError, Redactor, Secret, key_in},
 };
+use gyrus_memory::Vault;
 
 use super::RuntimeError;
 
@@ -30,6 +31,8 @@ pub struct Home {
     pub person: Option<PathBuf>,
     /// The state folder that an ephemeral run's own stands beside: what stops all runs is there.
     pub beside: Option<PathBuf>,
+    /// The memory of runs, if they are to have one.
+    pub vault: Option<Vault>,
 }
 
 impl Home {
@@ -40,6 +43,7 @@ impl Home {
             state: folder,
             person,
             beside: None,
+            vault: None,
         }
     }
 
@@ -63,11 +67,14 @@ impl Home {
         (!folder.starts_with(&self.state)).then(|| folder.to_owned())
     }
 
-    /// Returns all folders of gyrus's own.
+    /// Returns all folders of gyrus's own. The memory is one of them: what runs write into it has
+    /// to carry where it came from, so only its own tools may.
     pub fn own(&self) -> Vec<PathBuf> {
         let mut own = vec![self.state.clone()];
         own.extend(self.beside.clone());
         own.extend(self.configuration());
+        let vault = self.vault.as_ref().filter(|vault| vault.is_wanted());
+        own.extend(vault.map(|vault| vault.folder().to_owned()));
         own
     }
 

@@ -15,7 +15,7 @@ mod error;
 pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
 pub use agents::CognitiveAgent;
 pub use assembly::{
-    Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, organs, workspace,
+    Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, memory_tools, organs, workspace,
 };
 pub use error::RuntimeError;
 pub use guidelines::{GuidelineTrust, Guidelines};

@@ -62,6 +62,7 @@ mod guidelines;
 mod holding;
 mod keeping;
 mod undoing;
+mod memory;
 mod page;
 mod disks;
 mod documented;

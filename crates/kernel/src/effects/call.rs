@@ -565,14 +565,16 @@ async fn observe(
     }
     // Gyrus's own explanation of a call that did not run is not untrusted text.
     let organs = core.kernel.organs();
-    let asked = organs
-        .tools
-        .get(&call.tool)
-        .is_some_and(|tool| asks_a_person(tool.spec()).is_some());
+    let spec = organs.tools.get(&call.tool).map(|tool| tool.spec());
+    let asked = spec.is_some_and(|spec| asks_a_person(spec).is_some());
+    // That something was remembered says nothing that the run did not know.
+    let remembered = spec.is_some_and(|spec| spec.touches == [Touch::Remembers]);
     let origin = match resulted.settled {
         Settled::Done if asked && !resulted.is_error => Origin::Person,
         Settled::Done => {
-            core.expose();
+            if resulted.is_error || !remembered {
+                core.expose();
+            }
             Origin::Tool {
                 name: call.tool.clone(),
             }

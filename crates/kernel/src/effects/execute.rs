@@ -8,9 +8,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, Containment, EffectId,
-    KeeperError, Layer, Probe, Purpose, Repeat, ResolvedCall, ResolvedCommand, Site, Tool,
-    ToolOutput, ToolSpec, Touch, UnknownSecret,
+    ActionVerdict, BlobId, Boxed, CallSource, Cleared, CommandOutcome, CommandSpec, Containment,
+    EffectId, KeeperError, Layer, Probe, Purpose, Repeat, ResolvedCall, ResolvedCommand, Site,
+    Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -96,6 +96,14 @@ impl Site for CallSite<'_> {
 
     fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
+    }
+
+    fn source(&self) -> Option<CallSource> {
+        Some(CallSource {
+            run: self.core.started.run,
+            effect: self.effect.clone(),
+            exposed: self.core.shared().exposed,
+        })
     }
 
     fn sends_to(&self) -> &[String] {

@@ -1,0 +1,472 @@
+//! The index over the notes of a vault: segments, what of them counts, and how they follow the
+//! notes.
+//!
+//! Everything here can be deleted at any time: the next use builds it again from the notes. Every
+//! use compares the notes' sizes and times with those in the index, reads the notes that changed,
+//! and writes them as a new segment; segments of similar size are merged, so that their number
+//! stays small. One process at a time changes the index. Another one that has it open notices by the
+//! list of segments, and keeps its files for as long as it needs them.
+
+mod merge;
+mod rank;
+mod segment;
+mod words;
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use self::{
+    merge::{merge, to_merge},
+    rank::{REORDERED, Statistics, WordWeight, boost},
+    segment::{Builder, FIELDS, IndexedNote, Segment},
+};
+pub(crate) use self::{
+    segment::{SegmentError, Stamp},
+    words::{query_words, words},
+};
+use crate::note::{Note, heading_of};
+
+/// Memory that words may take before they are written as a segment.
+const MAX_BUILDER_BYTES: usize = 48 << 20;
+
+/// Bytes of a note that are indexed; the rest of a longer one is not found by its words.
+pub(crate) const MAX_INDEXED_BYTES: usize = 4 << 20;
+
+/// Start of the words that stand for links to a note; no word of a text has it.
+const LINK: char = '\0';
+
+const VERSION: u32 = 1;
+
+/// Segments that count, in the order of their making.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Manifest {
+    version: u32,
+    segments: Vec<ListedSegment>,
+    /// Number of the next segment.
+    next: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ListedSegment {
+    number: u64,
+    /// Notes that were changed or deleted since, sorted.
+    dead: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Part {
+    number: u64,
+    segment: Segment,
+    /// Whether each note still counts.
+    alive: Vec<bool>,
+}
+
+impl Part {
+    fn living(&self) -> impl Iterator<Item = (u32, &IndexedNote)> {
+        let notes = (0..).zip(&self.segment.notes);
+        notes.filter(|(number, _)| self.alive[*number as usize])
+    }
+}
+
+/// A note that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) path: String,
+    pub(crate) score: f64,
+}
+
+/// Result of comparing the index with the notes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Refreshed {
+    pub(crate) changed: usize,
+    pub(crate) removed: usize,
+}
+
+/// An open index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    folder: PathBuf,
+    manifest: Manifest,
+    parts: Vec<Part>,
+    statistics: Statistics,
+}
+
+impl Index {
+    /// Opens the index in a folder, which is made if it is missing. One that cannot be read is
+    /// deleted.
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let mut index = Self {
+            folder: folder.to_owned(),
+            manifest: Manifest::default(),
+            parts: Vec::new(),
+            statistics: Statistics {
+                notes: 0,
+                lengths: [0; FIELDS],
+            },
+        };
+        let _ = index.load();
+        Ok(index)
+    }
+
+    /// Reads the list of segments again, if it changed. If anything is damaged, the index is empty.
+    fn load(&mut self) -> Result<(), SegmentError> {
+        let read = fs::read(self.folder.join("segments.json"));
+        let manifest = match read {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let manifest = if manifest.version == VERSION {
+            manifest
+        } else {
+            Manifest {
+                next: manifest.next,
+                ..Manifest::default()
+            }
+        };
+        if manifest == self.manifest && self.parts.len() == manifest.segments.len() {
+            return Ok(());
+        }
+        let mut old: HashMap<u64, Segment> = self
+            .parts
+            .drain(..)
+            .map(|part| (part.number, part.segment))
+            .collect();
+        for listed in &manifest.segments {
+            let opened = match old.remove(&listed.number) {
+                Some(segment) => Ok(segment),
+                None => Segment::open(&self.path(listed.number)),
+            };
+            let segment = match opened {
+                Ok(segment) => segment,
+                Err(error) => {
+                    self.parts.clear();
+                    self.manifest = Manifest {
+                        next: manifest.next,
+                        ..Manifest::default()
+                    };
+                    self.count();
+                    return Err(error);
+                }
+            };
+            let mut alive = vec![true; segment.notes.len()];
+            for dead in &listed.dead {
+                if let Some(note) = alive.get_mut(*dead as usize) {
+                    *note = false;
+                }
+            }
+            self.parts.push(Part {
+                number: listed.number,
+                segment,
+                alive,
+            });
+        }
+        self.manifest = manifest;
+        self.count();
+        Ok(())
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number}.segment"))
+    }
+
+    fn count(&mut self) {
+        let mut statistics = Statistics {
+            notes: 0,
+            lengths: [0; FIELDS],
+        };
+        for (_, note) in self.parts.iter().flat_map(Part::living) {
+            statistics.notes += 1;
+            for (sum, length) in statistics.lengths.iter_mut().zip(note.lengths) {
+                *sum += u64::from(length);
+            }
+        }
+        self.statistics = statistics;
+    }
+
+    /// Returns the number of notes.
+    #[cfg(test)]
+    pub(crate) fn notes(&self) -> u64 {
+        self.statistics.notes
+    }
+
+    /// Brings the index up to date with these notes; `read` returns the content of one, or `None`
+    /// if it is gone. A note whose stamp is the default one is read again the next time.
+    pub(crate) fn refresh(
+        &mut self,
+        notes: &[(String, Stamp)],
+        mut read: impl FnMut(&str) -> Option<(Vec<u8>, Stamp)>,
+    ) -> Result<Refreshed, SegmentError> {
+        let lock = File::create(self.folder.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        // A damaged index is built again.
+        let _ = self.load();
+        let (changed, removed) = self.differences(notes);
+        let refreshed = Refreshed {
+            changed: changed.len(),
+            removed: removed.len(),
+        };
+        if changed.is_empty() && removed.is_empty() {
+            return Ok(refreshed);
+        }
+        for (part, note) in removed {
+            self.parts[part].alive[note as usize] = false;
+        }
+        let mut builder = Builder::default();
+        for path in changed {
+            let Some((content, stamp)) = read(path) else {
+                continue;
+            };
+            add(&mut builder, path, stamp, &content);
+            if builder.bytes() > MAX_BUILDER_BYTES {
+                self.write(std::mem::take(&mut builder))?;
+            }
+        }
+        self.write(builder)?;
+        self.merge()?;
+        self.save()?;
+        self.count();
+        Ok(refreshed)
+    }
+
+    /// Returns the paths that are to be read, and the notes that no longer count.
+    fn differences<'n>(&self, notes: &'n [(String, Stamp)]) -> (Vec<&'n str>, Vec<(usize, u32)>) {
+        let mut known: HashMap<&str, (usize, u32, Stamp)> = HashMap::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            for (note, indexed) in part.living() {
+                known.insert(&indexed.path, (number, note, indexed.stamp));
+            }
+        }
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for (path, stamp) in notes {
+            match known.remove(path.as_str()) {
+                Some((_, _, before)) if before == *stamp => {}
+                Some((part, note, _)) => {
+                    removed.push((part, note));
+                    changed.push(path.as_str());
+                }
+                None => changed.push(path.as_str()),
+            }
+        }
+        removed.extend(known.into_values().map(|(part, note, _)| (part, note)));
+        (changed, removed)
+    }
+
+    fn write(&mut self, builder: Builder) -> Result<(), SegmentError> {
+        if builder.notes.is_empty() {
+            return Ok(());
+        }
+        let number = self.number();
+        let path = self.path(number);
+        builder.write(&path)?;
+        self.open_part(number)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.manifest.next += 1;
+        self.manifest.next
+    }
+
+    fn open_part(&mut self, number: u64) -> Result<(), SegmentError> {
+        let segment = Segment::open(&self.path(number))?;
+        self.parts.push(Part {
+            number,
+            alive: vec![true; segment.notes.len()],
+            segment,
+        });
+        Ok(())
+    }
+
+    /// Merges segments until no tier has too many.
+    fn merge(&mut self) -> Result<(), SegmentError> {
+        loop {
+            self.parts.retain(|part| part.alive.contains(&true));
+            let sizes: Vec<_> = self
+                .parts
+                .iter()
+                .map(|part| (part.living().count(), part.alive.len()))
+                .collect();
+            let Some(chosen) = to_merge(&sizes) else {
+                return Ok(());
+            };
+            let number = self.number();
+            let mut parts = Vec::new();
+            for place in chosen.iter().rev() {
+                parts.push(self.parts.remove(*place));
+            }
+            parts.reverse();
+            let inputs: Vec<_> = parts
+                .iter()
+                .map(|part| (&part.segment, part.alive.as_slice()))
+                .collect();
+            merge(&inputs, &self.path(number))?;
+            self.open_part(number)?;
+        }
+    }
+
+    /// Writes the list of segments, and deletes the files that are not in it.
+    fn save(&mut self) -> io::Result<()> {
+        self.manifest = Manifest {
+            version: VERSION,
+            next: self.manifest.next,
+            segments: self
+                .parts
+                .iter()
+                .map(|part| ListedSegment {
+                    number: part.number,
+                    dead: (0..)
+                        .zip(&part.alive)
+                        .filter_map(|(note, alive)| (!alive).then_some(note))
+                        .collect(),
+                })
+                .collect(),
+        };
+        let draft = self.folder.join("segments.draft");
+        let mut file = File::create(&draft)?;
+        serde_json::to_writer(&mut file, &self.manifest)?;
+        file.sync_all()?;
+        fs::rename(&draft, self.folder.join("segments.json"))?;
+        File::open(&self.folder)?.sync_all()?;
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".segment"));
+            let is_unused = number.is_some_and(|number| {
+                let mut listed = self.parts.iter().map(|part| part.number.to_string());
+                !listed.any(|listed| listed == number)
+            });
+            if is_unused {
+                let _ = fs::remove_file(self.folder.join(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the notes that have words of the query, the best first. `now_ms` is the time against
+    /// which their ages count.
+    pub(crate) fn search(
+        &self,
+        query: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Hit>, SegmentError> {
+        let mut scores: Vec<Vec<f64>> = self
+            .parts
+            .iter()
+            .map(|part| vec![0.0; part.alive.len()])
+            .collect();
+        for word in query_words(query) {
+            let found = self.postings(&word)?;
+            let occurs_in = found.iter().map(|found| found.len() as u64).sum();
+            let weight = WordWeight::new(occurs_in, &self.statistics);
+            for ((part, found), scores) in self.parts.iter().zip(found).zip(&mut scores) {
+                for posting in found {
+                    let note = posting.note as usize;
+                    let lengths = part.segment.notes[note].lengths;
+                    scores[note] += weight.score(posting.counts, lengths);
+                }
+            }
+        }
+        let mut best = Vec::new();
+        for (part, scores) in self.parts.iter().zip(&scores) {
+            let scored = part.segment.notes.iter().zip(scores);
+            best.extend(scored.filter(|(_, score)| **score > 0.0));
+        }
+        let better = |one: &(&IndexedNote, &f64), other: &(&IndexedNote, &f64)| {
+            other
+                .1
+                .total_cmp(one.1)
+                .then_with(|| one.0.path.cmp(&other.0.path))
+        };
+        let kept = REORDERED.max(most);
+        if best.len() > kept {
+            best.select_nth_unstable_by(kept, better);
+            best.truncate(kept);
+        }
+        let mut hits = Vec::with_capacity(best.len());
+        for (note, score) in best {
+            let age = (now_ms - note.stamp.modified / 1_000_000) as f64 / 86_400_000.0;
+            hits.push(Hit {
+                path: note.path.to_string(),
+                score: score * boost(self.links_to(&note.path)?, age),
+            });
+        }
+        hits.sort_by(|one, other| {
+            let by_score = other.score.total_cmp(&one.score);
+            by_score.then_with(|| one.path.cmp(&other.path))
+        });
+        hits.truncate(most);
+        Ok(hits)
+    }
+
+    /// Returns the postings of a word in each segment, of notes that count.
+    fn postings(&self, word: &str) -> Result<Vec<Vec<segment::Posting>>, SegmentError> {
+        let found = self.parts.iter().map(|part| {
+            let mut found = part.segment.postings(word)?;
+            found.retain(|posting| part.alive[posting.note as usize]);
+            Ok(found)
+        });
+        found.collect()
+    }
+
+    /// Returns the number of notes that link to a note.
+    fn links_to(&self, path: &str) -> Result<u64, SegmentError> {
+        let found = self.postings(&link_word(path))?;
+        Ok(found.iter().map(|found| found.len() as u64).sum())
+    }
+}
+
+fn link_word(path: &str) -> String {
+    format!("{LINK}{}", crate::note::stem(path).to_lowercase())
+}
+
+fn add(builder: &mut Builder, path: &str, stamp: Stamp, content: &[u8]) {
+    let content = &content[..content.len().min(MAX_INDEXED_BYTES)];
+    let (counts, lengths) = counts(&Note::new(path, content));
+    builder.add(path, stamp, counts, lengths);
+}
+
+/// Returns how often each word occurs in each field of a note, and the lengths of the fields.
+fn counts(note: &Note) -> (HashMap<String, [u32; FIELDS]>, [u32; FIELDS]) {
+    let mut counts: HashMap<String, [u32; FIELDS]> = HashMap::new();
+    let mut lengths = [0; FIELDS];
+    let mut take = |field: usize, text: &str| {
+        words(text, |word| {
+            lengths[field] += 1;
+            match counts.get_mut(word) {
+                Some(count) => count[field] += 1,
+                None => {
+                    let mut count = [0; FIELDS];
+                    count[field] = 1;
+                    counts.insert(word.to_owned(), count);
+                }
+            }
+        });
+    };
+    take(0, note.name());
+    for title in ["title", "aliases"] {
+        for title in note.front_matter.all(title) {
+            take(0, title);
+        }
+    }
+    for tag in note.tags() {
+        take(2, tag);
+    }
+    for line in note.body().lines() {
+        take(usize::from(heading_of(line).is_none()) * 2 + 1, line);
+    }
+    for link in note.links() {
+        counts.entry(link_word(link)).or_default()[3] = 1;
+    }
+    (counts, lengths)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The index finds what a search without one finds, whatever was changed, merged or damaged.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// Notes, and the same search over them without an index.
+#[derive(Default)]
+struct Notes {
+    notes: BTreeMap<String, (String, Stamp)>,
+    clock: i64,
+}
+
+impl Notes {
+    fn set(&mut self, path: &str, text: String) {
+        self.clock += 1;
+        let stamp = Stamp {
+            size: text.len() as u64,
+            inode: 1,
+            modified: self.clock * 3_600_000_000_000,
+            changed: self.clock,
+        };
+        self.notes.insert(path.to_owned(), (text, stamp));
+    }
+
+    fn refresh(&self, index: &mut Index) -> Refreshed {
+        let listed: Vec<_> = self
+            .notes
+            .iter()
+            .map(|(path, (_, stamp))| (path.clone(), *stamp))
+            .collect();
+        index
+            .refresh(&listed, |path| {
+                let (text, stamp) = &self.notes[path];
+                Some((text.clone().into_bytes(), *stamp))
+            })
+            .unwrap()
+    }
+
+    /// Scores every note from its text alone.
+    fn brute_force(&self, query: &str, most: usize, now_ms: i64) -> Vec<Hit> {
+        let counted: Vec<_> = self
+            .notes
+            .iter()
+            .map(|(path, (text, stamp))| (path, stamp, counts(&Note::new(path, text.as_bytes()))))
+            .collect();
+        let mut statistics = Statistics {
+            notes: counted.len() as u64,
+            lengths: [0; FIELDS],
+        };
+        for (_, _, (_, lengths)) in &counted {
+            for (sum, length) in statistics.lengths.iter_mut().zip(lengths) {
+                *sum += u64::from(*length);
+            }
+        }
+        let having = |word: &str| {
+            let having = counted
+                .iter()
+                .filter(|(_, _, (counts, _))| counts.contains_key(word));
+            having.count() as u64
+        };
+        let mut scores = vec![0.0; counted.len()];
+        for word in query_words(query) {
+            let weight = WordWeight::new(having(&word), &statistics);
+            for ((_, _, (counts, lengths)), score) in counted.iter().zip(&mut scores) {
+                if let Some(counts) = counts.get(&word) {
+                    *score += weight.score(*counts, *lengths);
+                }
+            }
+        }
+        let mut hits: Vec<_> = counted
+            .iter()
+            .zip(scores)
+            .filter(|(_, score)| *score > 0.0)
+            .collect();
+        hits.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.0.cmp(other.0.0)));
+        hits.truncate(REORDERED.max(most));
+        let mut hits: Vec<_> = hits
+            .into_iter()
+            .map(|((path, stamp, _), score)| {
+                let age = (now_ms - stamp.modified / 1_000_000) as f64 / 86_400_000.0;
+                let score = score * boost(having(&link_word(path)), age);
+                Hit {
+                    path: path.to_string(),
+                    score,
+                }
+            })
+            .collect();
+        hits.sort_by(|one, other| {
+            let by_score = other.score.total_cmp(&one.score);
+            by_score.then(one.path.cmp(&other.path))
+        });
+        hits.truncate(most);
+        hits
+    }
+}
+
+/// Returns a word of a small vocabulary, common ones more often.
+fn word(random: &mut fastrand::Rng) -> String {
+    let number = random.usize(1..60) * random.usize(1..60) / 60;
+    format!("w{number}")
+}
+
+fn text(random: &mut fastrand::Rng) -> String {
+    let mut text = String::new();
+    if random.bool() {
+        text += &format!(
+            "---\ntitle: {}\ntags: [{}]\n---\n",
+            word(random),
+            word(random)
+        );
+    }
+    for _ in 0..random.usize(0..12) {
+        if random.u8(..) < 60 {
+            text += "## ";
+        }
+        for _ in 0..random.usize(0..12) {
+            text += &word(random);
+            text += " ";
+        }
+        if random.u8(..) < 40 {
+            text += &format!("[[Note {}]] #{}", random.usize(0..200), word(random));
+        }
+        text += "\n";
+    }
+    text
+}
+
+#[test]
+fn the_best_ten_are_those_of_a_search_without_an_index() {
+    for seed in 0..3 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let mut index = Index::open(folder.path()).unwrap();
+        let mut notes = Notes::default();
+        for round in 0..20 {
+            for _ in 0..random.usize(1..if round == 0 { 200 } else { 12 }) {
+                let path = format!("Note {}.md", random.usize(0..200));
+                if random.u8(..) < 50 {
+                    notes.notes.remove(&path);
+                } else {
+                    let text = text(&mut random);
+                    notes.set(&path, text);
+                }
+            }
+            notes.refresh(&mut index);
+            assert_eq!(index.notes(), notes.notes.len() as u64);
+            if random.bool() {
+                index = Index::open(folder.path()).unwrap();
+            }
+            let now_ms = notes.clock * 3_600_000;
+            for _ in 0..2 {
+                let query = format!("{} {} {}", word(&mut random), word(&mut random), "w1");
+                let found = index.search(&query, 10, now_ms).unwrap();
+                let expected = notes.brute_force(&query, 10, now_ms);
+                assert_eq!(found, expected, "seed {seed}, round {round}: {query}");
+            }
+        }
+        assert_eq!(notes.refresh(&mut index), Refreshed::default());
+        let files = fs::read_dir(folder.path()).unwrap().count();
+        assert!(files < 40, "{files} files");
+    }
+}
+
+#[test]
+fn a_damaged_index_is_built_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut notes = Notes::default();
+    let mut random = fastrand::Rng::with_seed(7);
+    for number in 0..50 {
+        let text = text(&mut random);
+        notes.set(&format!("Note {number}.md"), text);
+    }
+    notes.refresh(&mut Index::open(folder.path()).unwrap());
+    let expected = notes.brute_force("w1 w2", 10, 0);
+    let whole = fs::read(folder.path().join("1.segment")).unwrap();
+    let list = fs::read(folder.path().join("segments.json")).unwrap();
+    for cut in (0..whole.len()).step_by(397) {
+        fs::write(folder.path().join("1.segment"), &whole[..cut]).unwrap();
+        fs::write(folder.path().join("segments.json"), &list).unwrap();
+        let mut index = Index::open(folder.path()).unwrap();
+        notes.refresh(&mut index);
+        assert_eq!(index.search("w1 w2", 10, 0).unwrap(), expected, "{cut}");
+    }
+    for byte in (0..whole.len()).step_by(97) {
+        let mut flipped = whole.clone();
+        flipped[byte] ^= 0x55;
+        fs::write(folder.path().join("1.segment"), &flipped).unwrap();
+        fs::write(folder.path().join("segments.json"), &list).unwrap();
+        // Not every flipped bit can be noticed, but none may panic or take endless memory.
+        let mut index = Index::open(folder.path()).unwrap();
+        let _ = index.search("w1 w2 w3", 10, 0);
+        let _ = index.merge();
+        let _ = notes.refresh(&mut index);
+    }
+    for garbage in [
+        "",
+        "{",
+        "null",
+        "{\"version\":9,\"segments\":[],\"next\":3}",
+    ] {
+        fs::write(folder.path().join("segments.json"), garbage).unwrap();
+        let mut index = Index::open(folder.path()).unwrap();
+        notes.refresh(&mut index);
+        assert_eq!(index.search("w1 w2", 10, 0).unwrap(), expected);
+    }
+}
