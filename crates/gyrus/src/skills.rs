@@ -105,7 +105,7 @@ pub(crate) fn of_run(
     flags: &SkillFlags,
 ) -> Result<SkillsOfRun, Failure> {
     let mut skills = SkillsOfRun::default();
-    if flags.no_skills || !goal.origin.is_trusted() {
+    if flags.no_skills || !goal.origin.is_trusted() || goal.text.trim().is_empty() {
         return Ok(skills);
     }
     for choice in chosen(home, workspace, &goal.text, &flags.no_skill)?.loaded {
@@ -123,7 +123,7 @@ pub(crate) fn chosen(
     goal: &str,
     without: &[String],
 ) -> Result<SkillChoices, Failure> {
-    let mut library = Library::read(&places(home, workspace));
+    let mut library = Library::read_for_run(&places(home, workspace));
     let store = home.store()?;
     let mut trusted = Vec::new();
     for skill in library.skills {

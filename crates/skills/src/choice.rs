@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     library::Library,
     skill::Skill,
-    triggers::{TriggerMatch, TriggerSet},
+    triggers::{TriggerMatch, TriggerSet, check_trigger},
 };
 
 /// Maximum number of skills that load by themselves.
@@ -81,7 +81,9 @@ impl Library {
         let words = words(goal);
         let mut choices = SkillChoices::default();
         for (number, skill) in self.skills.iter().enumerate() {
-            let matches = matches.iter().filter(|one| one.skill == number);
+            let matches = matches
+                .iter()
+                .filter(|one| one.skill == number && check_trigger(&one.trigger).is_ok());
             let choice = SkillChoice {
                 matches: matches.cloned().collect(),
                 shared: self::words(&skill.description)

@@ -12,7 +12,7 @@ use gyrus_text::FileMistake;
 
 use crate::{
     file_form, folder_form,
-    skill::{Skill, SkillPlace},
+    skill::{Care, Skill, SkillPlace},
 };
 
 /// Maximum size of a skill's text in bytes.
@@ -67,9 +67,22 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads all skills. A folder that is not there has none.
+    /// Reads all skills, and checks everything about them. A folder that is not there has none.
     pub fn read(places: &Places) -> Self {
-        let mut found = Found::default();
+        Self::read_with(places, Care::Whole)
+    }
+
+    /// Reads all skills for a run. A trigger is checked when a goal matches it, which takes a
+    /// fraction of the time.
+    pub fn read_for_run(places: &Places) -> Self {
+        Self::read_with(places, Care::WithoutTriggers)
+    }
+
+    fn read_with(places: &Places, care: Care) -> Self {
+        let mut found = Found {
+            care,
+            ..Found::default()
+        };
         for folder in &places.user {
             found.folder(folder, &SkillPlace::User);
         }
@@ -109,7 +122,7 @@ impl Library {
     /// # Errors
     /// All mistakes.
     pub fn check(path: &Path, place: SkillPlace, text: &str) -> Result<Skill, Vec<FileMistake>> {
-        read(path, place, text)
+        read(path, place, text, Care::Whole)
     }
 
     /// Returns the skill of a name.
@@ -122,7 +135,7 @@ impl Library {
 ///
 /// # Errors
 /// All mistakes.
-pub(crate) fn read(path: &Path, place: SkillPlace, text: &str) -> Result<Skill, Vec<FileMistake>> {
+fn read(path: &Path, place: SkillPlace, text: &str, care: Care) -> Result<Skill, Vec<FileMistake>> {
     let draft = if file_form::is_one(text) {
         file_form::read(text)
     } else {
@@ -132,13 +145,23 @@ pub(crate) fn read(path: &Path, place: SkillPlace, text: &str) -> Result<Skill, 
         };
         folder_form::read(text, &folder.unwrap_or_default().to_string_lossy())?
     };
-    draft.check(place, path.to_owned(), text)
+    draft.check(place, path.to_owned(), text, care)
 }
 
-#[derive(Default)]
 struct Found {
+    care: Care,
     by_name: BTreeMap<String, Skill>,
     library: Library,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self {
+            care: Care::Whole,
+            by_name: BTreeMap::new(),
+            library: Library::default(),
+        }
+    }
 }
 
 impl Found {
@@ -163,7 +186,7 @@ impl Found {
 
     fn take(&mut self, path: PathBuf, place: &SkillPlace, text: io::Result<String>) {
         let read = match text {
-            Ok(text) => read(&path, place.clone(), &text),
+            Ok(text) => read(&path, place.clone(), &text, self.care),
             Err(error) => Err(vec![FileMistake {
                 line: 1,
                 message: format!("it cannot be read: {error}"),

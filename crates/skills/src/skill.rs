@@ -66,6 +66,15 @@ pub struct Skill {
     pub digest: String,
 }
 
+/// The care with which skills are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Everything is checked.
+    Whole,
+    /// Triggers are checked when a goal first matches them.
+    WithoutTriggers,
+}
+
 /// The parts of a skill as they were read, not checked yet; each with its line.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
@@ -93,11 +102,12 @@ impl Draft {
         place: SkillPlace,
         path: PathBuf,
         text: &str,
+        care: Care,
     ) -> Result<Skill, Vec<FileMistake>> {
         let name = self.checked_name();
         let description = self.checked_description();
         let max_steps = self.checked_steps();
-        self.check_triggers();
+        self.check_triggers(care);
         if self.instructions.1.trim().is_empty() {
             let line = self.instructions.0;
             self.mistake(line, "nothing says how the task is done");
@@ -173,13 +183,15 @@ impl Draft {
         steps
     }
 
-    fn check_triggers(&mut self) {
+    fn check_triggers(&mut self, care: Care) {
         if let Some((line, _)) = self.triggers.get(MAX_TRIGGERS) {
             let line = *line;
             self.mistake(line, format!("there are more than {MAX_TRIGGERS} triggers"));
         }
         for (line, trigger) in std::mem::take(&mut self.triggers) {
-            if let Err(message) = crate::triggers::check_trigger(&trigger) {
+            if care == Care::Whole
+                && let Err(message) = crate::triggers::check_trigger(&trigger)
+            {
                 self.mistake(line, message);
             }
             self.triggers.push((line, trigger));

@@ -153,6 +153,14 @@ fn skills_are_made_checked_and_explained() {
     ] {
         assert!(checked.err.contains(words), "{checked:#?}");
     }
+    // A run is not kept from its work by such a file, nor taken by its trigger.
+    let greedy = TWEET.replace("(?i)\\bwarble\\b", "(?i)\\b(the|a|my|in|to)\\b");
+    fs::write(&bad, greedy).unwrap();
+    let why = world
+        .gyrus(&["skills", "why", "put the kettle on"])
+        .exits(0)
+        .out;
+    assert!(!why.contains("is loaded"), "{why}");
     // Every skill that comes along is loaded by a goal that it is for, and by no other one first.
     for (goal, name) in [
         (
