@@ -19,7 +19,7 @@ use super::{
     forms::{see, typed},
     frame::{Frame, Place, age},
     recipients::Recipients,
-    runs::{figures, outcome, percent, state},
+    runs::{line, percent},
 };
 use crate::{
     api::{
@@ -30,7 +30,6 @@ use crate::{
     app::App,
     error::ApiError,
     extract::{ApiForm, ApiJson, ApiPath},
-    overview::RunOverview,
     sse::PlacedEvent,
     surroundings::AgentFileView,
     tokens::Identity,
@@ -74,7 +73,7 @@ pub(super) async fn show(
             section #runs data-live data-bus {
                 h2 { "Runs" }
                 @if runs.is_empty() { p.nothing { "It has started no run." } }
-                @else { ol.runs { @for run in &runs { (run_line(run)) } } }
+                @else { ol.runs { @for run in &runs { (line(run)) } } }
                 @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent(&name)) } { "All of its runs" } } }
             }
             section #events data-live data-bus {
@@ -200,21 +199,6 @@ fn sending(name: &str) -> Markup {
             label { "Tell it something, which it makes a run of"
                 textarea name="text" rows="2" required {} }
             button { "Send" }
-        }
-    }
-}
-
-fn run_line(run: &RunOverview) -> Markup {
-    let last = run.ending.as_ref().unwrap_or(&run.last);
-    html! {
-        li {
-            span.marks { (state(run)) (outcome(run)) }
-            div.what {
-                a.goal href={ "/runs/" (run.run) } { @if run.goal.is_empty() { (run.name) } @else { (run.goal) } }
-                @if !last.is_empty() { p.last { (last) } }
-            }
-            p.figures { (figures(run)) }
-            p.who { span { (run.name) } (age(run.last_ms)) }
         }
     }
 }

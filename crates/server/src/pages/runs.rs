@@ -183,7 +183,8 @@ pub(super) fn figures(run: &RunOverview) -> Markup {
     }
 }
 
-fn line(run: &RunOverview) -> Markup {
+/// Draws a run as a line of a list.
+pub(super) fn line(run: &RunOverview) -> Markup {
     let last = run.ending.as_ref().unwrap_or(&run.last);
     html! {
         li id={ "run-" (run.run) } {

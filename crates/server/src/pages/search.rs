@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::{extract::State, response::Html};
 use gyrus_runtime::agents::Agents;
 use gyrus_text::grouped;
-use maud::{Markup, html};
+use maud::html;
 use serde::Deserialize;
 
 use super::{
     frame::{Frame, Place, age},
-    runs::{outcome, percent, state},
+    runs::{line, percent},
 };
 use crate::{
     api::runs::{RunsQuery, blocking, listed, overview},
@@ -62,7 +62,7 @@ pub(super) async fn find(
             @if is_nothing { p.nothing { @if text.is_empty() { "Nothing is searched for." } @else { "Nothing has this text." } } }
             @if !runs.is_empty() {
                 h2 { "Runs" }
-                ol.runs { @for run in &runs { (hit(run)) } }
+                ol.runs { @for run in &runs { (line(run)) } }
                 @if more { p.pages { a href={ "/?text=" (percent(&text)) } { "All runs with this text" } } }
             }
             @if !agents.is_empty() {
@@ -105,19 +105,4 @@ fn runs(app: &App, text: &str) -> Result<(Vec<Arc<RunOverview>>, bool), ApiError
     let others: Vec<_> = list.runs.into_iter().filter(is_new).collect();
     runs.extend(others);
     Ok((runs, list.more))
-}
-
-fn hit(run: &RunOverview) -> Markup {
-    let last = run.ending.as_ref().unwrap_or(&run.last);
-    html! {
-        li {
-            span.marks { (state(run)) (outcome(run)) }
-            div.what {
-                a.goal href={ "/runs/" (run.run) } { @if run.goal.is_empty() { (run.name) } @else { (run.goal) } }
-                @if !last.is_empty() { p.last { (last) } }
-            }
-            p.figures {}
-            p.who { span { (run.name) } (age(run.last_ms)) }
-        }
-    }
 }
