@@ -4,8 +4,8 @@
 //! It happens between two steps. First, results that are no longer needed literally are cut,
 //! pictures first, without asking a model. Only if this is not enough, a model summarises the older
 //! part. A result that is not clearly shorter is refused: compaction would be repeated after every
-//! step. The goal, its amendments and its material stand before memory and are never changed, and
-//! the journal keeps every word.
+//! step. The goal, its amendments and its material stand before memory and are never changed; open
+//! steps and constraints become state (`kept_work`); and the journal keeps every word.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ pub(crate) fn cut_results(memory: &MemoryBuffer) -> Option<Vec<Arc<Message>>> {
             }
         })
         .collect();
-    is_shorter(&messages, &cut).then_some(cut)
+    is_shorter(&messages, &cut, 0).then_some(cut)
 }
 
 fn cut_message(message: &Message) -> Message {
@@ -131,10 +131,10 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     cut
 }
 
-fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>]) -> bool {
+fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>], kept: u64) -> bool {
     let weigh =
         |messages: &[Arc<Message>]| -> u64 { messages.iter().map(|message| weight(message)).sum() };
-    u128::from(weigh(after)) * 100
+    u128::from(weigh(after) + kept) * 100
         < u128::from(weigh(before)) * u128::from(MUST_SHRINK_BELOW_PERCENT)
 }
 
@@ -143,21 +143,23 @@ pub(crate) fn fits(memory: &MemoryBuffer, aim: Aim) -> bool {
     size(memory) <= aim.0
 }
 
-/// Returns memory with `summary` in place of its older part; `None` if that is not clearly shorter.
+/// Returns memory with `summary` in place of its older part; `None` if that is not clearly shorter,
+/// together with `kept` bytes that are kept beside it from now on.
 pub(crate) fn summarised(
     memory: &MemoryBuffer,
     summary: &str,
+    kept: u64,
     aim: Aim,
 ) -> Option<Vec<Arc<Message>>> {
     let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
-    let kept = newest(&messages, aim.0.saturating_sub(summary.len() as u64));
+    let newest = newest(&messages, aim.0.saturating_sub(summary.len() as u64 + kept));
     let words = format!(
         "The conversation up to here was put away to save room. Your own summary of it:\n{summary}"
     );
     // The origin is the model, however it is worded: the summary was written from untrusted text.
     let mut after = vec![Arc::new(Message::user(Text::new(words, Origin::Model)))];
-    after.extend_from_slice(kept);
-    is_shorter(&messages, &after).then_some(after)
+    after.extend_from_slice(newest);
+    is_shorter(&messages, &after, kept).then_some(after)
 }
 
 /// Returns the newest messages whose size is at most `room`. They begin with the model's own turn,
@@ -288,13 +290,14 @@ mod tests {
     fn a_summary_replaces_the_older_part_or_is_refused() {
         let memory = memory(50, &"x".repeat(500));
         let aim = Aim(4_000);
-        let messages = summarised(&memory, "fifty files were read", aim).unwrap();
+        let messages = summarised(&memory, "fifty files were read", 100, aim).unwrap();
         assert_whole(&messages);
         assert!(messages[0].text().contains("fifty files were read"));
         assert_eq!(messages[1].role, Role::Assistant);
         assert!(messages.len() <= 1 + KEPT_MESSAGES);
         assert!(messages.iter().map(|message| weight(message)).sum::<u64>() <= aim.0);
         let rambling = "x".repeat(30_000);
-        assert_eq!(summarised(&memory, &rambling, aim), None);
+        assert_eq!(summarised(&memory, &rambling, 0, aim), None);
+        assert_eq!(summarised(&memory, "short", 30_000, aim), None);
     }
 }

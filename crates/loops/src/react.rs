@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gyrus_contract::{
     Action, Claim, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Part,
     Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
+    schema_of,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,9 @@ use crate::{
     compaction::{self, Aim},
     config::DEFAULT_OUTPUT_TOKENS,
     engineer::Judge,
-    goal, prompt,
+    goal,
+    kept_work::{KeptWork, Summary},
+    prompt,
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
@@ -48,6 +51,9 @@ pub struct ReactState {
     /// unknown.
     #[serde(default)]
     pub prompt_tokens: u64,
+    /// Open steps and constraints that compaction must not lose.
+    #[serde(default, skip_serializing_if = "KeptWork::is_empty")]
+    pub kept: KeptWork,
 }
 
 /// The profile in which turns are taken. A loop that wraps this one sets it before each turn, from
@@ -145,6 +151,9 @@ impl React {
             let plan = Text::new(plan.as_str(), Origin::Model);
             goal.parts.extend([what, plan].map(Part::Text));
         }
+        if let Some(goal) = question.lead.last_mut() {
+            goal.parts.extend(self.state.kept.parts());
+        }
         question.tools = match tools {
             None => browse::tools(run),
             Some(specs) => Tools::Those(specs.clone()),
@@ -159,32 +168,14 @@ impl React {
         perception: &Perception,
         aim: Aim,
     ) -> Result<(), Stop> {
-        let before = compaction::size(&self.memory);
+        let before = compaction::size(&self.memory) + self.state.kept.size();
         let mut how = "refused";
         if let Some(messages) = compaction::cut_results(&self.memory) {
             self.memory.rewrite(messages);
             how = "cut";
         }
-        if !compaction::fits(&self.memory, aim) {
-            let now = "Write the summary now. It is all that you will remember.";
-            let question = Ask {
-                tail: vec![Message::user(Text::new(now, Origin::Kernel))],
-                ..prompt::question(
-                    &self.config,
-                    SUMMARISE_PROMPT,
-                    Purpose::Summarise,
-                    perception,
-                    &self.memory,
-                )
-            };
-            if let Some(reply) = run.ask_if_it_fits(question).await? {
-                let summary = reply.text();
-                let shorter = compaction::summarised(&self.memory, &summary, aim);
-                if let Some(messages) = shorter.filter(|_| !summary.trim().is_empty()) {
-                    self.memory.rewrite(messages);
-                    how = "summarised";
-                }
-            }
+        if !compaction::fits(&self.memory, aim) && self.summarise(run, perception, aim).await? {
+            how = "summarised";
         }
         // The size of the next prompt is not known yet.
         self.state.prompt_tokens = 0;
@@ -194,9 +185,47 @@ impl React {
             &json!({
                 "how": how,
                 "bytes_before": before,
-                "bytes_after": compaction::size(&self.memory),
+                "bytes_after": compaction::size(&self.memory) + self.state.kept.size(),
             }),
         )
+    }
+
+    /// Replaces the older part of memory by a model's summary; open steps and constraints that it
+    /// names become part of the state. Returns whether that made memory clearly shorter.
+    async fn summarise(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        aim: Aim,
+    ) -> Result<bool, Stop> {
+        let now = "Write the summary now. It is all that you will remember.";
+        let mut question = Ask {
+            tail: vec![Message::user(Text::new(now, Origin::Kernel))],
+            output_schema: Some(schema_of::<Summary>()),
+            ..prompt::question(
+                &self.config,
+                SUMMARISE_PROMPT,
+                Purpose::Summarise,
+                perception,
+                &self.memory,
+            )
+        };
+        if let Some(goal) = question.lead.last_mut() {
+            goal.parts.extend(self.state.kept.parts());
+        }
+        let Some(reply) = run.ask_if_it_fits(question).await? else {
+            return Ok(false);
+        };
+        let summary = Summary::read(&reply.text());
+        let kept = self.state.kept.after(&summary);
+        let more = kept.size().saturating_sub(self.state.kept.size());
+        let shorter = compaction::summarised(&self.memory, &summary.summary, more, aim);
+        let Some(messages) = shorter.filter(|_| !summary.summary.trim().is_empty()) else {
+            return Ok(false);
+        };
+        self.memory.rewrite(messages);
+        self.state.kept = kept;
+        Ok(true)
     }
 
     pub(crate) fn tell(&mut self, words: impl Into<String>) {

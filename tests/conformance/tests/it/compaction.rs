@@ -21,13 +21,18 @@ fn tokens(prompt: &Prompt) -> u64 {
 
 /// A model that writes long lines for a long time and counts what it is sent.
 fn diligent(summary: &'static str) -> Script {
+    diligent_with(move |_| summary)
+}
+
+/// The same with a summary of its own each time, counted from 0.
+fn diligent_with(summary: impl Fn(u64) -> &'static str + Send + Sync + 'static) -> Script {
     Script::rule(move |prompt| {
         let usage = Usage {
             input_tokens: tokens(prompt),
             ..USAGE
         };
         let turn = match (prompt.purpose, prompt.ordinal) {
-            (Purpose::Summarise, _) => Turn::say(summary),
+            (Purpose::Summarise, ordinal) => Turn::say(summary(ordinal)),
             (_, ordinal) if ordinal < STEPS => {
                 let words = format!("{ordinal} {}", "word ".repeat(60));
                 Turn::call(APPEND, line(&words))
@@ -102,6 +107,35 @@ async fn a_long_run_stays_within_the_window() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn constraints_and_open_steps_survive_summaries_that_forget_them() {
+    let script = diligent_with(|ordinal| match ordinal {
+        0 => {
+            r#"{"summary": "Some lines are written.", "open_steps": ["tell Ada"],
+                "constraints": ["never write to line 7"]}"#
+        }
+        2 => r#"{"summary": "More lines are written.", "done": [1]}"#,
+        _ => "I forget everything.",
+    });
+    let mut scenario = Scenario::new("react", script);
+    scenario.window = Some(WINDOW / 2);
+    let bench = scenario.bench();
+    bench.start().await.unwrap();
+    let heard = bench.model.heard();
+    let summaries = |prompt: &Prompt| prompt.purpose == Purpose::Summarise;
+    let (mut asked, mut was_done) = (0, false);
+    for prompt in &heard {
+        let kept = prompt.messages[0].text();
+        assert_eq!(kept.contains("never write to line 7"), asked > 0, "{kept}");
+        let is_open = (1..=2).contains(&asked);
+        assert_eq!(kept.contains("tell Ada"), is_open, "{kept}");
+        was_done |= asked > 2;
+        asked += u64::from(summaries(prompt));
+    }
+    assert!(was_done);
+    bench.kernel.replay(bench.run()).await.unwrap();
 }
 
 #[tokio::test]
