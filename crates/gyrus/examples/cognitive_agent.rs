@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus::{
-    AgentAction, AgentBehavior, AgentConfig, AgentRuntime, AgentState, BehaviorError,
+    AgentAction, AgentBehavior, AgentConfig, AgentContext, AgentRuntime, AgentState, BehaviorError,
     CognitiveAgent, CognitiveConfig, Event, LlmClient, SimpleCognitiveLoop, ToolCall, ToolRegistry,
     contract::Origin,
 };
@@ -47,7 +47,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // 2. Create the loop with its models and tools.
     let llm = Arc::new(LlmClient::from_env()?);
     let tools = Arc::new(ToolRegistry::builtin());
-    let loop_impl = SimpleCognitiveLoop::new(config, llm, tools);
+    let loop_impl = SimpleCognitiveLoop::new(config, llm, tools)
+        .with_context(AgentContext::with_defaults("session-1", "agent-1"));
 
     // 3. Wrap it, so that it is an agent like any other.
     let agent = CognitiveAgent::new(loop_impl);

@@ -205,6 +205,7 @@ impl From<gyrus::RuntimeError> for Failure {
             E::Kernel(error) => error.into(),
             E::Agents(error) => Failure::failed(error),
             E::Bus(error) => Failure::failed(error),
+            E::Context(_) | E::ContextElsewhere { .. } => Failure::failed(error),
             E::Workspace(_) => {
                 Failure::usage(error).hint("name the folder that may be changed: --workdir FOLDER")
             }

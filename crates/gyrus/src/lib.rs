@@ -58,5 +58,5 @@ pub use gyrus_runtime::{
 };
 pub use gyrus_tools::Registry as ToolRegistry;
 pub use runtime::{
-    AgentRuntime, CognitiveAgent, LlmClient, RuntimeError, SimpleCognitiveLoop, init,
+    AgentContext, AgentRuntime, CognitiveAgent, LlmClient, RuntimeError, SimpleCognitiveLoop, init,
 };

@@ -7,6 +7,7 @@
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
 //! - `meant`: the known word that a misspelled one was meant to be.
+//! - `tokens`: the estimated size of a text for a model.
 //! - `time`: times and durations for people.
 //! - `mistake`: mistakes in files that people wrote.
 //! - `stars`: patterns with stars.
@@ -21,6 +22,7 @@ mod cut;
 mod columns;
 mod counted;
 mod meant;
+mod tokens;
 mod time;
 mod mistake;
 mod stars;
@@ -34,5 +36,6 @@ pub use mistake::{FileMistake, file_mistake, line_of};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};
+pub use tokens::tokens;
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};
 pub use yaml::{Yaml, YamlNode, parse_yaml, split_front_matter};

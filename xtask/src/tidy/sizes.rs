@@ -18,11 +18,11 @@ const FUNCTION_LINES: usize = 70;
 const CRATE_LINES: &[(&str, usize)] = &[
     ("contract", 5_290),
     ("gate", 16_114),
-    ("gyrus", 17_625),
+    ("gyrus", 18_138),
     ("journal", 7_520),
     ("kernel", 19_241),
     ("lab", 4_611),
-    ("loops", 10_109),
+    ("loops", 10_233),
     ("mcp", 1_812),
     ("memory", 3_172),
     ("models", 10_070),
@@ -34,7 +34,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("skills", 2_000),
     ("surfaces", 8_279),
     ("telemetry", 2_640),
-    ("text", 837),
+    ("text", 877),
     ("tools", 7_390),
     ("workspace", 14_412),
 ];

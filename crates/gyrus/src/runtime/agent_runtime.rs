@@ -19,7 +19,7 @@ use gyrus_tools::Registry;
 use tokio::sync::OnceCell;
 
 use super::{
-    Confinement, Guidelines, Home, LlmClient, Parts, RuntimeError, assembly, sandbox,
+    AgentContext, Confinement, Guidelines, Home, LlmClient, Parts, RuntimeError, assembly, sandbox,
     sandbox_folders,
 };
 
@@ -39,12 +39,35 @@ pub struct SimpleCognitiveLoop {
     config: CognitiveConfig,
     llm: Arc<LlmClient>,
     tools: Arc<Registry>,
+    context: Option<AgentContext>,
 }
 
 impl SimpleCognitiveLoop {
     /// Creates a loop of the configuration's strategy.
     pub fn new(config: CognitiveConfig, llm: Arc<LlmClient>, tools: Arc<Registry>) -> Self {
-        Self { config, llm, tools }
+        Self {
+            config,
+            llm,
+            tools,
+            context: None,
+        }
+    }
+
+    /// Records what its runs perceive and do, and gives each of them what the runs before it in the
+    /// session recorded, as far as it matters for the goal.
+    #[must_use]
+    pub fn with_context(mut self, context: AgentContext) -> Self {
+        self.context = Some(context);
+        self
+    }
+}
+
+impl SimpleCognitiveLoop {
+    /// Adds a run that is about to be created to the context, if there is one.
+    pub(super) fn joins(&self, run: RunId) -> Result<(), RuntimeError> {
+        self.context
+            .as_ref()
+            .map_or(Ok(()), |context| context.join(run))
     }
 }
 
@@ -137,16 +160,19 @@ impl AgentRuntime {
         agent: &SimpleCognitiveLoop,
         goal: &str,
     ) -> Result<Finished, RuntimeError> {
-        let new = self.run_of(agent, Text::new(goal, Origin::Person))?;
+        let new = self.run_of(agent, Text::new(goal, Origin::Person), None)?;
         let kernel = self.kernel(agent).await?;
+        agent.joins(new.id)?;
         self.drive(kernel.create(new)?).await
     }
 
-    /// Returns a run of this loop for a goal.
+    /// Returns a run of this loop for a goal, which goes on from the memory of an earlier run if
+    /// there is one.
     pub(super) fn run_of(
         &self,
         agent: &SimpleCognitiveLoop,
         goal: Text,
+        continues: Option<RunId>,
     ) -> Result<NewRun, RuntimeError> {
         let strategy = agent.config.strategy();
         let config = serde_json::to_value(&agent.config).expect("it is plain data");
@@ -157,6 +183,12 @@ impl AgentRuntime {
             let trust = found.trust(&self.store, &self.workspace)?;
             new.context.push(found.attachment(&self.workspace, trust));
         }
+        if let Some(context) = &agent.context {
+            context.open(&self.store)?;
+            new.context
+                .extend(context.for_goal(&new.goal.text, continues)?.attachment());
+        }
+        new.continues = continues;
         new.mode = self.mode;
         new.on_ask = self.on_ask;
         new.limits.steps = agent.config.max_iterations();

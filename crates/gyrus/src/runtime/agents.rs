@@ -169,7 +169,9 @@ impl AgentRuntime {
         let ready = if self.store().exists(&log_name(run)) {
             kernel.take(run, Take::IfFree, ResumeChanges::default())?
         } else {
-            kernel.create(self.new_run(cognitive_loop, run, agent_run.work)?)?
+            let new = self.new_run(cognitive_loop, run, agent_run.work)?;
+            cognitive_loop.joins(run)?;
+            kernel.create(new)?
         };
         let finished = self.drive(ready).await?;
         let answer = match &finished.ending {
@@ -191,13 +193,13 @@ impl AgentRuntime {
                 context,
                 continues,
             } => {
-                let mut new = self.run_of(cognitive_loop, goal)?;
+                let continues = continues.filter(|before| self.store().exists(&log_name(*before)));
+                let mut new = self.run_of(cognitive_loop, goal, continues)?;
                 let attached = context.into_iter().map(|ContextText { name, text }| {
                     let named = format!("{name}:\n{}", text.text);
                     Attachment::Text(Text::new(named, text.origin))
                 });
                 new.context.extend(attached);
-                new.continues = continues.filter(|before| self.store().exists(&log_name(*before)));
                 NewRun { id: run, ..new }
             }
             AgentWork::Calls(calls) => {

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use gyrus_gate::{WorkspaceError, policy::PolicyFileError};
 use gyrus_kernel::{KernelError, grants::GrantError, redact::KeyError};
 use gyrus_models::{ConnectError, ScriptError};
-use gyrus_runtime::{BusError, agents::AgentError};
+use gyrus_runtime::{BusError, agents::AgentError, ledger::LedgerError};
 
 /// The reason why a runtime cannot be opened, or a run of it cannot be started or driven.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,17 @@ pub enum RuntimeError {
     /// The bus cannot be used.
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The context of an agent cannot be read or written.
+    #[error("the context of an agent cannot be used")]
+    Context(#[from] LedgerError),
+    /// The context of an agent belongs to another state folder.
+    #[error("the context of {agent} in {session} is in use with another state folder")]
+    ContextElsewhere {
+        /// The session.
+        session: String,
+        /// The agent.
+        agent: String,
+    },
     /// The run cannot be started or driven.
     #[error(transparent)]
     Kernel(#[from] KernelError),

@@ -7,11 +7,15 @@ pub mod sandbox_folders;
 mod programs;
 mod assembly;
 mod llm_client;
+mod agent_context;
 mod agent_runtime;
 mod agents;
 mod no_model;
 mod error;
 
+pub use agent_context::{
+    AgentContext, ContextLimits, ContextRecord, ContextWindow, RecordKind, TokenLedger,
+};
 pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
 pub use agents::CognitiveAgent;
 pub use assembly::{

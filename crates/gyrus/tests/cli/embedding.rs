@@ -43,7 +43,7 @@ fn embed(world: &World) -> Said {
 
 fn example(world: &World, name: &str) -> Said {
     let notes = world.work().join("notes");
-    fs::create_dir(&notes).unwrap();
+    fs::create_dir_all(&notes).unwrap();
     fs::write(notes.join("a"), "one").unwrap();
     fs::write(notes.join("b"), "two").unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_gyrus"))
@@ -90,4 +90,37 @@ fn agents_live_hear_each_other_and_act_behind_the_gate() {
     // Both the thinking and the calls are runs, each in a journal.
     let store = gyrus_journal::Store::open(&world.work().join(".gyrus-state/journal")).unwrap();
     assert_eq!(gyrus_kernel::runs(&store).unwrap().len(), 2);
+}
+
+#[test]
+fn a_context_is_given_to_later_runs_and_outlives_the_process() {
+    let world = World::new(COUNTS);
+    for _ in 0..3 {
+        example(&world, "cognitive_agent").exits(0);
+    }
+    let store = gyrus_journal::Store::open(&world.work().join(".gyrus-state/journal")).unwrap();
+    let given = |run| {
+        let reader = store.reader(&gyrus_kernel::log_name(run)).unwrap();
+        let first = reader.entry(1).unwrap().unwrap();
+        let Ok(gyrus_kernel::Entry::RunStarted(started)) = gyrus_kernel::parse(&first) else {
+            panic!("{first:?}")
+        };
+        (started.cognitive_loop == "react").then(|| format!("{:?}", started.context))
+    };
+    let runs = gyrus_kernel::runs(&store).unwrap();
+    let given: Vec<_> = runs.into_iter().filter_map(given).collect();
+    let [first, second, third] = &given[..] else {
+        panic!("{given:?}")
+    };
+    // The second goes on from the memory of the first, and needs no records of it.
+    assert!(!first.contains("There are two.") && !second.contains("There are two."));
+    assert!(
+        third.contains("- heard: How many notes are here?"),
+        "{third}"
+    );
+    assert!(third.contains("- called: shell") && third.contains("- answer: There are two."));
+    assert!(
+        third.contains(r#"from: Run"#) || third.contains("origin: Run"),
+        "{third}"
+    );
 }

@@ -6,10 +6,12 @@ use gyrus_contract::{
     SystemPart, Text, View,
 };
 
+use gyrus_text::tokens;
+
 use super::{
     render::{self, Budget},
     state::{Output, ReactiveState},
-    words::{lines_of_data, tokens},
+    words::lines_of_data,
 };
 use crate::{CognitiveConfig, config::PerceptionMode, prompt};
 

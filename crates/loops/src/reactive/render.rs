@@ -9,11 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
-use gyrus_text::first_chars;
+use gyrus_text::{first_chars, tokens};
 
 use super::{
     line::{BESIDE_PICTURE, OPERABLE, boxed, operable, role, said},
-    words::{quoted, tokens},
+    words::quoted,
 };
 
 /// Maximum number of rows of one list or table whose text is shown.

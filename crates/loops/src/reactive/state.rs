@@ -5,12 +5,12 @@
 use std::collections::VecDeque;
 
 use gyrus_contract::{ActionVerdict, Observation, View};
-use gyrus_text::shorten;
+use gyrus_text::{shorten, tokens};
 use serde::{Deserialize, Serialize};
 
 use super::{
     stuck::{self, Stuck},
-    words::{clean, quoted, tokens, within},
+    words::{clean, quoted, within},
 };
 
 /// Maximum size of a memo in tokens.

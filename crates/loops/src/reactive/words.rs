@@ -4,7 +4,7 @@
 //! The text is always in quotation marks that it cannot close, on a line that begins with our own
 //! words. So it can look like nothing else in the prompt.
 
-use gyrus_text::{Unseen, ends_line, first_chars, shorten, unseen};
+use gyrus_text::{Unseen, ends_line, first_chars, shorten, tokens, unseen};
 
 /// Returns `text` on one line, without characters that a person would not see. Removed characters
 /// that could be meant to mislead leave a mark.
@@ -40,41 +40,6 @@ pub(crate) fn clean(text: &str) -> String {
 /// Returns `text` cleaned, in quotation marks, cut after `most` characters.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("\"{}\"", shorten(&clean(text), most))
-}
-
-/// Estimates the number of tokens that a model takes for `text`, rounded up: one for every seven
-/// letters of a word, every three digits, every mark or run of up to four, every letter outside of
-/// ASCII.
-pub(super) fn tokens(text: &str) -> usize {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Run {
-        Letters,
-        Digits,
-        Mark(char),
-        Space,
-    }
-    let of = |letter: char| match letter {
-        'a'..='z' | 'A'..='Z' => Run::Letters,
-        '0'..='9' => Run::Digits,
-        ' ' => Run::Space,
-        other => Run::Mark(other),
-    };
-    let cost = |run: Run, length: usize| match run {
-        Run::Letters => length.div_ceil(7),
-        Run::Digits => length.div_ceil(3),
-        Run::Mark(mark) if mark.is_ascii() => length.div_ceil(4),
-        Run::Mark(_) => length,
-        Run::Space => 0,
-    };
-    let (mut sum, mut run, mut length) = (0, Run::Space, 0);
-    for letter in text.chars() {
-        if of(letter) != run {
-            sum += cost(run, length);
-            (run, length) = (of(letter), 0);
-        }
-        length += 1;
-    }
-    sum + cost(run, length)
 }
 
 /// Returns the beginning of `text` that takes at most `most` tokens, cut between words if it has
@@ -147,13 +112,5 @@ mod tests {
         assert!(shown.contains("(cut here; about"), "{shown}");
         let wide = "a".repeat(100_000);
         assert!(lines_of_data(&wide, 100).len() < 300);
-    }
-
-    #[test]
-    fn sizes_are_about_right() {
-        assert_eq!(tokens(""), 0);
-        assert_eq!(tokens("b17 button \"Send\""), 6);
-        assert_eq!(tokens("日本語"), 3);
-        assert_eq!(tokens("=== the goal ==="), 4);
     }
 }

@@ -1,0 +1,49 @@
+//! Estimates how many tokens a model takes for a text.
+
+/// Estimates the number of tokens that a model takes for `text`, rounded up: one for every seven
+/// letters of a word, every three digits, every mark or run of up to four, every letter outside of
+/// ASCII.
+pub fn tokens(text: &str) -> usize {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Run {
+        Letters,
+        Digits,
+        Mark(char),
+        Space,
+    }
+    let of = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' => Run::Letters,
+        '0'..='9' => Run::Digits,
+        ' ' => Run::Space,
+        other => Run::Mark(other),
+    };
+    let cost = |run: Run, length: usize| match run {
+        Run::Letters => length.div_ceil(7),
+        Run::Digits => length.div_ceil(3),
+        Run::Mark(mark) if mark.is_ascii() => length.div_ceil(4),
+        Run::Mark(_) => length,
+        Run::Space => 0,
+    };
+    let (mut sum, mut run, mut length) = (0, Run::Space, 0);
+    for letter in text.chars() {
+        if of(letter) != run {
+            sum += cost(run, length);
+            (run, length) = (of(letter), 0);
+        }
+        length += 1;
+    }
+    sum + cost(run, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_about_right() {
+        assert_eq!(tokens(""), 0);
+        assert_eq!(tokens("b17 button \"Send\""), 6);
+        assert_eq!(tokens("日本語"), 3);
+        assert_eq!(tokens("=== the goal ==="), 4);
+    }
+}
