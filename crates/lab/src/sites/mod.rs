@@ -9,6 +9,7 @@
 
 mod holds;
 mod pages;
+mod restyle;
 mod rules;
 mod server;
 pub mod suite;
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 
 pub use holds::Held;
 use holds::Holds;
+pub use restyle::KINDS as RESTYLE_KINDS;
 pub use world::SiteEvent;
 use world::Worlds;
 

@@ -2,11 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::sites::world::{self, SiteEvent};
+use crate::sites::{
+    restyle::Restyling,
+    world::{self, SiteEvent},
+};
 
 /// Shared by all sites.
 pub(crate) const STYLE: &str = include_str!("../../pages/site.css");
 pub(crate) const SCRIPT: &str = include_str!("../../pages/site.js");
+pub(crate) const RESTYLE: &str = include_str!("../../pages/restyle.js");
 pub(crate) const UNAVAILABLE: &str = include_str!("../../pages/unavailable.html");
 
 /// Placeholder in a page for its events and data.
@@ -70,6 +74,20 @@ pub(crate) fn data(name: &str) -> Value {
     serde_json::from_str(data).unwrap_or(Value::Null)
 }
 
+/// Returns the data that a site shows in a world from the beginning.
+pub(crate) fn data_in(world: &str, name: &str) -> Value {
+    let mut data = data(name);
+    if let Some(restyling) = Restyling::of(world) {
+        let goods = data.get_mut("goods").and_then(Value::as_array_mut);
+        for one in goods.into_iter().flatten() {
+            if let Some(price) = one["price"].as_u64() {
+                one["price"] = restyling.price(price).into();
+            }
+        }
+    }
+    data
+}
+
 /// A page with all it needs: the world's events at this site among it.
 pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &str) -> String {
     let own: Vec<_> = events.iter().filter(|one| one.site == site.name).collect();
@@ -79,19 +97,24 @@ pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &
         "seed": world::seed(world),
         "other": other,
         "events": own,
+        "restyle": Restyling::of(world).map(|restyling| restyling.to_json()),
         "data": match site.name {
             "home" => listed().collect(),
-            name => data(name),
+            name => data_in(world, name),
         },
     });
     // Within a script element, only `</` and `<!--` could end or change what is read.
     let told = told.to_string().replace('<', "\\u003c");
+    let restyle = match Restyling::of(world) {
+        Some(_) => "<script src=\"/restyle.js\"></script>",
+        None => "",
+    };
     let head = format!(
         "<meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/site.css\">\
          <script type=\"application/json\" id=\"site\">{told}</script>\
-         <script src=\"/site.js\"></script>"
+         <script src=\"/site.js\"></script>{restyle}"
     );
     site.html.replacen(MARK, &head, 1)
 }

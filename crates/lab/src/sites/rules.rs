@@ -20,13 +20,14 @@ const ACCOUNT: (&str, &str) = ("ada", "analytical");
 
 /// Judges what a visitor does at a site, after what has happened in the world.
 pub(crate) fn admit<'a>(
+    world: &str,
     events: &[SiteEvent],
     site: &'a str,
     kind: &'a str,
     data: Map<String, Value>,
 ) -> Result<Admitted<'a>, Refusal> {
     let (site, kind, data) = match (site, kind) {
-        ("shop", "order") => (site, kind, order(events, data)?),
+        ("shop", "order") => (site, kind, order(world, events, data)?),
         ("settings", "save") => {
             settings(&data)?;
             (site, kind, data)
@@ -44,6 +45,7 @@ pub(crate) fn admit<'a>(
 
 /// The shop: what lies in the cart since the last order, its sum, and a number.
 fn order(
+    world: &str,
     events: &[SiteEvent],
     mut data: Map<String, Value>,
 ) -> Result<Map<String, Value>, Refusal> {
@@ -65,7 +67,7 @@ fn order(
             count => cart.insert(sku.to_owned(), count.into()),
         };
     }
-    let goods = pages::data("shop");
+    let goods = pages::data_in(world, "shop");
     let price = |sku: &str| {
         let goods = goods["goods"].as_array().into_iter().flatten();
         let found = goods.into_iter().find(|one| one["sku"] == sku);

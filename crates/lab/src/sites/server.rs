@@ -61,6 +61,10 @@ pub(crate) fn serve(listener: TcpListener, served: Served, mut stopped: watch::R
             "/site.js",
             get(async || typed("text/javascript", pages::SCRIPT)),
         )
+        .route(
+            "/restyle.js",
+            get(async || typed("text/javascript", pages::RESTYLE)),
+        )
         .route("/w/{world}/", get(home))
         .route("/w/{world}/ledger", get(ledger))
         .route("/w/{world}/{site}/", get(first_page))

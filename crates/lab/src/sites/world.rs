@@ -88,7 +88,7 @@ impl Worlds {
         if !is_name(kind) {
             return Err(Refusal::Invalid(format!("`{kind}` is not a kind of event")));
         }
-        let admitted = rules::admit(&known.events, site, kind, data)?;
+        let admitted = rules::admit(world, &known.events, site, kind, data)?;
         let event = SiteEvent {
             n: known.events.len() + 1,
             site: admitted.site.to_owned(),

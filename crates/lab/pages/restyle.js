@@ -1,0 +1,105 @@
+// Changes a page after it was drawn, as its world's name asks: what a site's next version might do.
+"use strict";
+
+if (site.restyle) {
+  const { seed, kinds } = site.restyle;
+  let state = (seed * 2654435761 + 99991) >>> 0;
+  const roll = (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state >>> 8) % below;
+  };
+  const has = (kind) => kinds.includes(kind);
+  const RENAMED = {
+    "Add to cart": "Put into basket", "Check out": "Go to checkout", "Place order": "Buy now", "Cart": "Basket", "Quantity": "Pieces",
+    "Name": "Full name", "Street and number": "Address line", "City": "Town", "Country": "Land or region", "Search": "Go",
+    "Continue": "Next", "Book now": "Reserve", "Passenger": "Name of the traveller", "Class": "Comfort", "From": "Leaving from", "To": "Going to", "Date": "Day",
+    "Send": "Send now", "Subject": "Title", "Message": "Text", "Compose": "Write", "Reply": "Answer", "Save": "Keep", "Save changes": "Apply",
+    "Title": "What", "Time": "At", "New appointment": "Add an event", "Display name": "Shown as", "E-mail": "Mail address", "Port": "Port number", "Network": "Connection", "Advanced": "More", "Profile": "You",
+  };
+  const TRANSLATED = {
+    "Add to cart": "In den Warenkorb", "Check out": "Zur Kasse", "Place order": "Jetzt kaufen", "Cart": "Warenkorb", "Quantity": "Menge",
+    "Name": "Name und Vorname", "Street and number": "Straße und Hausnummer", "City": "Ort", "Country": "Land", "Search": "Suchen",
+    "Continue": "Weiter", "Book now": "Jetzt buchen", "Passenger": "Reisende Person", "Class": "Klasse", "From": "Von", "To": "Nach", "Date": "Datum",
+    "Send": "Senden", "Subject": "Betreff", "Message": "Nachricht", "Compose": "Schreiben", "Reply": "Antworten", "Save": "Speichern", "Save changes": "Änderungen speichern",
+    "Title": "Titel", "Time": "Uhrzeit", "New appointment": "Neuer Termin", "Display name": "Anzeigename", "E-mail": "E-Mail-Adresse", "Port": "Anschluss", "Network": "Netzwerk", "Advanced": "Erweitert", "Profile": "Profil",
+  };
+
+  /** Gives some labels and buttons other words. */
+  const relabel = (root, words, salt) => {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const said = node.data.trim();
+      // The same words change everywhere or nowhere, whenever they are drawn.
+      const isChosen = [...said].reduce((sum, c) => sum + c.codePointAt(0), seed + salt) % 3 > 0;
+      const parent = node.parentElement;
+      if (isChosen && Object.hasOwn(words, said) && parent && !parent.closest("script, style, option, textarea")) node.data = node.data.replace(said, words[said]);
+    }
+  };
+
+  /** Puts the parts of lists, tables and forms into another order. */
+  const reorder = (root) => {
+    for (const list of all("ul, ol, nav, tbody, form, aside nav, select[data-free]", root)) {
+      if (list.dataset.reordered) continue;
+      list.dataset.reordered = "yes";
+      const parts = [...list.children].filter((one) => one.matches("li, a, tr, label") && !one.matches(".sum"));
+      if (parts.length < 2) continue;
+      const places = parts.map((one) => { const mark = document.createComment(""); one.replaceWith(mark); return mark; });
+      for (let at = parts.length - 1; at > 0; at--) {
+        const other = roll(at + 1);
+        [parts[at], parts[other]] = [parts[other], parts[at]];
+      }
+      places.forEach((mark, at) => mark.replaceWith(parts[at]));
+    }
+  };
+
+  /** Repeats some parts: a thing that is listed twice, a second button, a second field of the same name. */
+  const duplicate = (root) => {
+    for (const one of all("li, tr:not(.sum), button, label, a.button, [role=row]", root)) {
+      if (one.dataset.copied || one.closest("[data-copied=copy]") || one.closest("thead") || roll(3)) continue;
+      one.dataset.copied = "yes";
+      const copy = one.cloneNode(true);
+      copy.dataset.copied = "copy";
+      for (const inner of [copy, ...all("*", copy)]) {
+        inner.removeAttribute("id");
+        if (inner.name) inner.name = `other-${inner.name}`;
+        // A copy that leads elsewhere under the same name.
+        if (inner.tagName === "A" && inner.closest("li") && site.data?.goods) inner.setAttribute("href", site.data.goods[roll(site.data.goods.length)].sku);
+      }
+      if (one.tagName === "BUTTON") copy.type = "button";
+      if (roll(2)) one.before(copy); else one.after(copy);
+    }
+  };
+
+  if (has("moved")) {
+    const style = document.createElement("style");
+    const side = roll(2) ? "row-reverse" : "row";
+    style.textContent = `body { font-size: ${15 + roll(5)}px; } main { max-width: ${700 + 40 * roll(12)}px; margin-left: ${roll(180)}px; padding-top: ${10 + roll(140)}px; }
+      header.top, .row, .product, .two { flex-direction: ${side}; direction: ${roll(2) ? "ltr" : "inherit"}; } .goods { grid-template-columns: repeat(${1 + roll(4)}, 1fr); }
+      label { padding-left: ${roll(40)}px; } button, .button { padding: ${4 + roll(10)}px ${8 + roll(30)}px; } header.top { margin-top: ${roll(80)}px; }`;
+    document.head.append(style);
+  }
+  if (has("delayed")) {
+    document.documentElement.style.visibility = "hidden";
+    setTimeout(() => { document.documentElement.style.visibility = ""; }, 200 + roll(700));
+  }
+  const change = (root) => {
+    if (has("duplicated")) duplicate(root);
+    if (has("reordered")) reorder(root);
+    if (has("renamed")) relabel(root, RENAMED, 0);
+    if (has("translated")) relabel(root, TRANSLATED, 1);
+  };
+  addEventListener("DOMContentLoaded", () => {
+    change(document.body);
+    if (has("moved")) {
+      const banner = document.createElement("p");
+      banner.className = "card";
+      banner.textContent = ["Our summer hours: 9 to 17.", "We have a new look.", "Free returns in June."][roll(3)];
+      (find("main") || document.body).prepend(banner);
+    }
+    new MutationObserver((records, observer) => {
+      observer.disconnect();
+      change(document.body);
+      observer.observe(document.body, { childList: true, subtree: true });
+    }).observe(document.body, { childList: true, subtree: true });
+  });
+}
