@@ -5,7 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, repository, test, tidy,
+    apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, replays, repository,
+    test, tidy,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -16,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [Command; 12] = [
     Command {
         name: "test",
         takes: "",
@@ -40,6 +41,12 @@ const COMMANDS: [Command; 11] = [
         takes: "[--seed N] [--count N] [--only N]",
         about: "let hostile lines take the real path, and see whether a person is harmed; in release",
         run: oracle::run,
+    },
+    Command {
+        name: "replays",
+        takes: "[--count N] [--first N] [--only TASK]",
+        about: "replay learned procedures on changed pages, judged by what happened there; in release",
+        run: replays::run,
     },
     Command {
         name: "everyday",

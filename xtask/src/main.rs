@@ -13,6 +13,7 @@ mod commands;
 mod error;
 mod test;
 mod oracle;
+mod replays;
 mod everyday;
 mod eval;
 mod apps;

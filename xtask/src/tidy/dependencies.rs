@@ -112,12 +112,13 @@ const FOR_TESTS: [&str; 2] = ["gyrus-lines", "gyrus-player"];
 
 /// Wiring: it may depend on everything, and nothing depends on it but on the library of `gyrus`, as
 /// an embedder does.
-const TOP_LEVEL: [&str; 6] = [
+const TOP_LEVEL: [&str; 7] = [
     "gyrus",
     "gyrus-bench",
     "gyrus-conformance",
     "gyrus-fuzz",
     "gyrus-oracle",
+    "gyrus-replays",
     "xtask",
 ];
 
@@ -175,6 +176,7 @@ fn manifest(package: &str) -> String {
         "gyrus-lines" => "tests/lines/Cargo.toml".to_owned(),
         "gyrus-oracle" => "tests/oracle/Cargo.toml".to_owned(),
         "gyrus-player" => "tests/player/Cargo.toml".to_owned(),
+        "gyrus-replays" => "tests/replays/Cargo.toml".to_owned(),
         name => format!(
             "crates/{}/Cargo.toml",
             name.strip_prefix("gyrus-").unwrap_or(name)

@@ -80,6 +80,12 @@ impl SiteServer {
         self.holds.hold(world, kind)
     }
 
+    /// Whether things have other prices in a world than in a plain one.
+    #[must_use]
+    pub fn is_repriced(&self, world: &str) -> bool {
+        restyle::Restyling::of(world).is_some_and(|restyling| restyling.price(0) != 0)
+    }
+
     /// Returns the events of a world, in order; none for a world without visits.
     #[must_use]
     pub fn ledger(&self, world: &str) -> Vec<SiteEvent> {
