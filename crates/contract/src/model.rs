@@ -26,6 +26,20 @@ pub enum Purpose {
     Summarise,
 }
 
+impl Purpose {
+    /// Returns the word of the purpose, as in journals and scripts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Purpose::Agent => "agent",
+            Purpose::Plan => "plan",
+            Purpose::Reflect => "reflect",
+            Purpose::Verify => "verify",
+            Purpose::Safety => "safety",
+            Purpose::Summarise => "summarise",
+        }
+    }
+}
+
 /// A part of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemPart {

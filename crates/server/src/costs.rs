@@ -292,7 +292,7 @@ impl RunCosts {
         let calls = Calls {
             day: at_ms.div_euclid(DAY_MS),
             model: shared(names, &request.model),
-            purpose: word(request.purpose),
+            purpose: request.purpose.word(),
         };
         let sums = self.calls.entry(calls.clone()).or_default();
         sums.calls += 1;
@@ -344,17 +344,6 @@ fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     let new: Arc<str> = gyrus_text::clip(name, 200).into();
     names.insert(Arc::clone(&new));
     new
-}
-
-fn word(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Agent => "agent",
-        Purpose::Plan => "plan",
-        Purpose::Reflect => "reflect",
-        Purpose::Verify => "verify",
-        Purpose::Safety => "safety",
-        Purpose::Summarise => "summarise",
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Purpose, Reply};
+use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply};
 use gyrus_text::FileMistake;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -137,23 +137,11 @@ impl Model for ScriptedModel {
         let place = HeaderMap::from_iter([
             (
                 PURPOSE_HEADER,
-                HeaderValue::from_static(word_for(prompt.purpose)),
+                HeaderValue::from_static(prompt.purpose.word()),
             ),
             (ORDINAL_HEADER, HeaderValue::from(prompt.ordinal)),
         ]);
         Box::pin(self.client.ask(prompt, place, deltas))
-    }
-}
-
-/// Returns the word for a purpose in scripts, headers and messages, the same as in the journal.
-fn word_for(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Agent => "agent",
-        Purpose::Plan => "plan",
-        Purpose::Reflect => "reflect",
-        Purpose::Verify => "verify",
-        Purpose::Safety => "safety",
-        Purpose::Summarise => "summarise",
     }
 }
 

@@ -32,7 +32,6 @@ use super::{
     ORDINAL_HEADER, PURPOSE_HEADER, check,
     file::{Fault, Script},
     wire::{self, Serving},
-    word_for,
 };
 
 /// Maximum bytes of a request.
@@ -180,7 +179,7 @@ impl Stage {
         request: &Value,
         request_tokens: u64,
     ) -> Result<Response, Refusal> {
-        let (file, word) = (&self.script.file, word_for(purpose));
+        let (file, word) = (&self.script.file, purpose.word());
         let number = ordinal.saturating_add(1);
         let reply = self.script.reply(purpose, ordinal).map_err(|count| {
             let message = format!(
