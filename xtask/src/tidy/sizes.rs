@@ -16,7 +16,7 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_290),
+    ("contract", 5_304),
     ("gate", 16_114),
     ("gyrus", 18_138),
     ("journal", 7_520),

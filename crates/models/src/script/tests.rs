@@ -1,7 +1,7 @@
 //! The scripted model from end to end: its client, a real socket, its server.
 
 use gyrus_contract::{
-    Message, Origin, Part, Repeat, Role, StopReason, Text, ToolResult, ToolSpec, Usage,
+    Message, Origin, Part, Purpose, Repeat, Role, StopReason, Text, ToolResult, ToolSpec, Usage,
 };
 use serde_json::json;
 
