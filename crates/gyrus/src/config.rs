@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) approve: Option<Mode>,
     /// As `--on-ask`.
     pub(crate) on_ask: Option<OnAsk>,
+    /// As `--reflect`.
+    pub(crate) reflect: bool,
     /// Limits for runs that set none.
     pub(crate) limits: LimitsSection,
     /// Settings of how a person is asked.

@@ -40,6 +40,9 @@ pub(crate) struct RunFlags {
     /// The folder that it may work in (default: the current one)
     #[arg(long, value_name = "FOLDER")]
     pub(crate) workdir: Option<PathBuf>,
+    /// At the end, ask the model what worked and what did not, for later runs with similar goals
+    #[arg(long)]
+    pub(crate) reflect: bool,
     #[command(flatten)]
     pub(crate) skills: SkillFlags,
     #[command(flatten)]

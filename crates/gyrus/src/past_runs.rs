@@ -8,7 +8,7 @@ use gyrus_contract::{
 };
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
-use gyrus_loops::{REFLECTION, WENT_RIGHT};
+use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
 use gyrus_text::{counted, shorten};
 use gyrus_tools::Ranking;
 
@@ -24,7 +24,9 @@ const SHOWN: usize = 5;
 const CHARACTERS: usize = 1_500;
 
 /// Notes that runs write for later ones: the kind of the note, its field, and what that is.
-const LEARNED: [(&str, &str, &str); 3] = [
+const LEARNED: [(&str, &str, &str); 5] = [
+    (LESSON, "worked", "what worked"),
+    (LESSON, "did_not", "what did not"),
     (WENT_RIGHT, "text", "what went right"),
     (REFLECTION, "worked", "what worked"),
     (REFLECTION, "did_not", "what did not"),

@@ -183,6 +183,11 @@ pub trait CognitiveLoop: Send {
         async { Ok(()) }
     }
 
+    /// Returns the last actions and their effects for a look back, if they do not stand in memory.
+    fn recent_work(&self) -> Option<String> {
+        None
+    }
+
     /// Tells the loop why its claim to be done was not accepted; the run goes on. The default
     /// remembers the reason as an observation.
     fn sent_back(&mut self, why: &str) {
@@ -223,6 +228,8 @@ pub trait ErasedLoop: Send {
         run: &'a mut Run,
         result: &'a ExecutionResult,
     ) -> Boxed<'a, Result<(), Stop>>;
+    /// See [`CognitiveLoop::recent_work`].
+    fn recent_work(&self) -> Option<String>;
     /// See [`CognitiveLoop::sent_back`].
     fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].
@@ -271,6 +278,9 @@ impl<L: CognitiveLoop> ErasedLoop for L {
         result: &'a ExecutionResult,
     ) -> Boxed<'a, Result<(), Stop>> {
         Box::pin(CognitiveLoop::conclude(self, run, result))
+    }
+    fn recent_work(&self) -> Option<String> {
+        CognitiveLoop::recent_work(self)
     }
     fn sent_back(&mut self, why: &str) {
         CognitiveLoop::sent_back(self, why);

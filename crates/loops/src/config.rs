@@ -170,7 +170,8 @@ impl CognitiveConfig {
         self
     }
 
-    /// Enables a review after every cycle in which something failed, and before claiming success.
+    /// Enables a review after every cycle in which something failed, and a lesson for later runs at
+    /// the end.
     #[must_use]
     pub fn with_reflection(mut self) -> Self {
         self.reflection = true;

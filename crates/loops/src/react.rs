@@ -484,7 +484,7 @@ impl CognitiveLoop for React {
             .actions
             .iter()
             .any(|action| action.observation.is_error);
-        if !self.config.reflects() || !(failed || result.claim.is_some()) {
+        if !self.config.reflects() || !failed {
             return Ok(None);
         }
         let words = self

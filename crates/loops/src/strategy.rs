@@ -110,7 +110,10 @@ impl CognitiveConfig {
 /// differ.
 pub fn prompts() -> Digest {
     let own = Strategy::ALL.map(|strategy| strategy.kind().prompts);
-    let all = own.concat().into_iter().chain([verification::VERIFY]);
+    let all = own
+        .concat()
+        .into_iter()
+        .chain([verification::VERIFY, verification::lesson::PROMPT]);
     Digest::of_json(&all.collect::<Vec<_>>())
 }
 

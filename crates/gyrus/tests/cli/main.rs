@@ -15,6 +15,7 @@ mod journal;
 mod terminal;
 mod provider;
 
+mod reflecting;
 mod refusing;
 mod namespaces;
 mod reaching;

@@ -32,10 +32,10 @@ use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
     goal,
-    json::the_object,
     prompt::LastWords,
     react::TurnProfile,
     review::{Reviewed, review},
+    verification::lesson,
 };
 
 const PROMPT: &str = include_str!("changeset.md");
@@ -396,7 +396,7 @@ impl CognitiveLoop for Changeset {
         let said = words
             .ask(run, &self.config, self.acting.memory_buffer())
             .await?;
-        let [worked, did_not] = lessons(&said, outcome);
+        let [worked, did_not] = lesson::read(&said, outcome == Outcome::Applied);
         if worked.is_empty() && did_not.is_empty() {
             return Ok(());
         }
@@ -414,22 +414,5 @@ impl CognitiveLoop for Changeset {
         memory.add_observation("verification", why);
         self.acting
             .tell("Propose another changeset that fixes what was found.");
-    }
-}
-
-/// Returns what worked and what did not, even if the model did not answer in JSON.
-fn lessons(said: &str, outcome: Outcome) -> [String; 2] {
-    match the_object(said, "worked") {
-        Ok(object) => ["worked", "did_not"].map(|name| {
-            let words = object.get(name).and_then(Value::as_str);
-            words.unwrap_or_default().trim().to_owned()
-        }),
-        Err(_) => {
-            let (words, none) = (said.trim().to_owned(), String::new());
-            match outcome {
-                Outcome::Applied => [words, none],
-                Outcome::Failed | Outcome::Rejected => [none, words],
-            }
-        }
     }
 }

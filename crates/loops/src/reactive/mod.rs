@@ -658,6 +658,11 @@ impl CognitiveLoop for Reactive {
     }
 
     /// Shows the reason in the next prompt, marked as untrusted: a model wrote a part of it.
+    fn recent_work(&self) -> Option<String> {
+        let lines: Vec<_> = self.state.log.lines().collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
     fn sent_back(&mut self, why: &str) {
         self.state.output = Some(Output {
             tool: "verification".to_owned(),

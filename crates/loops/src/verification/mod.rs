@@ -5,10 +5,13 @@
 //! A claim becomes *checked* when all checks passed, *verified* when a model that did not do the
 //! work agrees as well. Without such a model a comparison of the screen before and after may send
 //! the work back, and strengthens nothing.
+//!
+//! When the run ends, and reflection is on, it also asks for the lesson of the run.
 
 mod check;
 mod heuristic;
 mod look;
+pub(crate) mod lesson;
 
 use gyrus_contract::{
     ActionVerdict, Boxed, Claim, Evidence, ExecutionResult, MemoryBuffer, Strength, View,
@@ -56,12 +59,12 @@ enum Judgement {
 }
 
 impl Verified {
-    /// Wraps `inner`, unless nothing is to be verified.
+    /// Wraps `inner`, unless nothing is to be verified or learned.
     pub(crate) fn around(
         inner: Box<dyn ErasedLoop>,
         config: &CognitiveConfig,
     ) -> Box<dyn ErasedLoop> {
-        if !config.verifies() {
+        if !config.verifies() && !lesson::is_wanted(config) {
             inner
         } else {
             Box::new(Self {
@@ -74,6 +77,9 @@ impl Verified {
 
     async fn turn(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
         let mut result = self.inner.cycle(run).await?;
+        if !self.config.verifies() {
+            return Ok(result);
+        }
         self.state.acted |= result.actions.iter().any(|action| {
             action.observation.verdict == ActionVerdict::Changed
                 && !reactive::only_goes_or_looks(&action.call.tool)
@@ -289,6 +295,10 @@ impl ErasedLoop for Verified {
     }
 
     fn load(&mut self, version: u32, mut state: Value) -> Result<(), String> {
+        if state.get("verification").is_none() {
+            // Of a run that was begun by a version that did not ask for lessons.
+            return self.inner.load(version, state);
+        }
         let own = state["verification"].take();
         self.state = serde_json::from_value(own).map_err(|error| error.to_string())?;
         self.inner.load(version, state["loop"].take())
@@ -303,7 +313,18 @@ impl ErasedLoop for Verified {
         run: &'a mut Run,
         result: &'a ExecutionResult,
     ) -> Boxed<'a, Result<(), Stop>> {
-        self.inner.conclude(run, result)
+        Box::pin(async move {
+            self.inner.conclude(run, result).await?;
+            if lesson::is_wanted(&self.config) {
+                let (memory, work) = (self.inner.memory(), self.inner.recent_work());
+                lesson::record(run, &self.config, memory, work, result).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn recent_work(&self) -> Option<String> {
+        self.inner.recent_work()
     }
 
     fn sent_back(&mut self, why: &str) {

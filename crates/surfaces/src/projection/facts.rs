@@ -16,7 +16,7 @@ pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
         "reflection" => said(Subject::Reflection, "", text),
         "engineer.plan" => said(Subject::Thought, "the plan", word(fact, "plan")),
         "engineer.went_right" => said(Subject::Reflection, "what went right", text),
-        "changeset.reflection" => learned(fact),
+        "changeset.reflection" | "run.lesson" => learned(fact),
         "task.plan" => said(Subject::Thought, "the plan", text),
         "task.step" => plan_step(fact, text),
         "plan.invalid" => refused("the plan was sent back", text),
