@@ -40,11 +40,6 @@ impl RunOptions<'_> {
         let (flags, config) = (self.flags, self.config);
         let before = self.before()?;
         let config_of_loop = which_loop::choose(flags, config, &self.subject(before.as_ref()))?;
-        let config_of_loop = if flags.reflect || config.reflect {
-            config_of_loop.with_reflection()
-        } else {
-            config_of_loop
-        };
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.of_session(before.as_ref())?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;

@@ -126,7 +126,10 @@ pub(crate) fn choose(
         })?;
         chosen = chosen.with_judge(judge);
     }
-    let chosen = flags.judging.apply(chosen, config.engineer.docs.as_deref());
+    let mut chosen = flags.judging.apply(chosen, config.engineer.docs.as_deref());
+    if flags.reflect || config.reflect {
+        chosen = chosen.with_reflection();
+    }
     Ok(flags.apply(chosen))
 }
 
