@@ -5,10 +5,11 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
+    ("gyrus-procedures", &["gyrus-contract", "gyrus-text"]),
     ("gyrus-process", &["gyrus-contract", "gyrus-text"]),
     (
         "gyrus-journal",
@@ -27,7 +28,12 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ),
     (
         "gyrus-loops",
-        &["gyrus-contract", "gyrus-text", "gyrus-kernel"],
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-procedures",
+            "gyrus-kernel",
+        ],
     ),
     ("gyrus-models", ORGAN),
     ("gyrus-tools", ORGAN_OF_FILES),

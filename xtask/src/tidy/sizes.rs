@@ -27,6 +27,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("memory", 3_172),
     ("models", 10_070),
     ("net", 700),
+    ("procedures", 2_500),
     ("process", 2_854),
     ("runtime", 9_573),
     ("screen", 10_141),
