@@ -18,7 +18,7 @@ pub struct Procedure {
     pub place: LearnedPlace,
     /// The actions, in order.
     pub steps: Vec<ProcedureStep>,
-    /// What must hold at the end.
+    /// Conditions that must hold at the end.
     pub ends: Vec<Expectation>,
     /// Checks of the run that it was learned from, as they are typed after `--check`; they are made
     /// after every replay too.
@@ -56,9 +56,9 @@ pub struct ProcedureStep {
     /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
     /// `to`) with its anchor.
     pub targets: Vec<(String, Anchor)>,
-    /// What the page must be like before the action.
+    /// Conditions on the page before the action.
     pub before: Vec<Expectation>,
-    /// What must hold after it.
+    /// Conditions that must hold after it.
     pub after: Vec<Expectation>,
     /// Whether the action binds somebody: it sends, orders, pays, deletes. At most one attempt is
     /// ever made, and an unknown outcome stops the run.
