@@ -87,6 +87,7 @@ impl RunOptions<'_> {
                 .chain(skills.context)
                 .chain(self.context)
                 .collect(),
+            skills: skills.followed,
             continues: self.continues,
             mode,
             throwaway,

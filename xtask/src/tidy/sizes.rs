@@ -16,11 +16,11 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_304),
-    ("gate", 16_114),
-    ("gyrus", 18_150),
+    ("contract", 5_387),
+    ("gate", 16_145),
+    ("gyrus", 19_000),
     ("journal", 7_520),
-    ("kernel", 19_251),
+    ("kernel", 19_284),
     ("lab", 4_716),
     ("loops", 10_326),
     ("mcp", 1_812),
@@ -32,7 +32,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("runtime", 9_573),
     ("screen", 10_141),
     ("server", 12_743),
-    ("skills", 2_000),
+    ("skills", 2_600),
     ("surfaces", 8_279),
     ("telemetry", 2_640),
     ("text", 877),
