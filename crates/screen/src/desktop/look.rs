@@ -1,0 +1,331 @@
+//! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{
+    Bounds, Element, ElementId, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab,
+    View,
+};
+
+use super::{
+    Session,
+    accessible::{Accessible, Details, Item, Program},
+    display::Settled,
+    lost, roles,
+    windows::DesktopWindow,
+};
+
+/// Maximum number of characters of a name or a value.
+const MAX_TEXT: usize = 400;
+
+/// The numbers of elements, which stay the same for as long as the desktop is open.
+#[derive(Debug, Default)]
+pub(super) struct ElementNumbers {
+    /// Windows with their number.
+    documents: BTreeMap<u32, u32>,
+    /// Elements of windows with their number, by name on the bus and path.
+    elements: BTreeMap<(u32, String), u32>,
+    /// The number of elements of each window.
+    counts: BTreeMap<u32, u32>,
+    /// The largest number of a window.
+    last: u32,
+}
+
+impl ElementNumbers {
+    /// Returns the number of a window.
+    fn document(&mut self, window: u32) -> u32 {
+        *self.documents.entry(window).or_insert_with(|| {
+            self.last += 1;
+            self.last
+        })
+    }
+
+    /// Returns the id of an element of a window.
+    fn id(&mut self, document: u32, key: String) -> ElementId {
+        let count = self.counts.entry(document).or_default();
+        let number = *self.elements.entry((document, key)).or_insert_with(|| {
+            *count += 1;
+            *count
+        });
+        ElementId { document, number }
+    }
+}
+
+/// Elements of one window, found on the accessibility bus.
+struct Tree<'a> {
+    program: &'a Program,
+    /// The items by the path of their parent, in their order.
+    children: BTreeMap<&'a str, Vec<&'a Item>>,
+    root: &'a Item,
+}
+
+/// Looks at the desktop once it has settled.
+pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
+    let settled = session.display.settle().await.map_err(lost)?;
+    session.memory.last = session.memory.last.max(wanted.documents);
+    let mut windows = session.display.windows().map_err(lost)?;
+    // The uppermost first, as a person reads them.
+    windows.reverse();
+    let mut unread = Vec::new();
+    let mut elements = Vec::new();
+    let mut programs = Vec::new();
+    match &session.accessible {
+        Ok(accessible) => {
+            match accessible.programs().await {
+                Ok((found, missing)) => {
+                    programs = found;
+                    unread.extend(missing);
+                }
+                Err(why) => unread.push(why),
+            }
+            let numbers = &mut session.memory;
+            for (place, window) in windows.iter().enumerate() {
+                let above = &windows[..place];
+                elements.extend(window_elements(accessible, numbers, window, above, &programs).await);
+            }
+        }
+        Err(why) => unread.push(why.clone()),
+    }
+    let active = windows.iter().find(|window| window.is_active);
+    let active = active.or(windows.first());
+    let (hash, frame) = match wanted.frame {
+        true => picture(session, &elements)?,
+        false => (None, None),
+    };
+    let (width, height) = (
+        u32::from(session.display.screen.width_in_pixels),
+        u32::from(session.display.screen.height_in_pixels),
+    );
+    let view = View {
+        session: session.id.clone(),
+        address: active.map_or_else(String::new, |window| address(&session.display.name, window)),
+        title: active.map_or_else(String::new, |window| window.title.clone()),
+        width,
+        height,
+        frame: None,
+        hash,
+        scroll: Scroll {
+            x: 0,
+            y: 0,
+            width,
+            height,
+        },
+        elements,
+        tabs: windows
+            .iter()
+            .map(|window| Tab {
+                number: session.memory.document(window.id),
+                title: window.title.clone(),
+                address: address(&session.display.name, window),
+                is_active: window.is_active,
+            })
+            .collect(),
+        dialog: None,
+        downloads: Vec::new(),
+        held: Vec::new(),
+        rest: match settled {
+            Settled::Quiet => Rest::Quiet,
+            Settled::Restless => Rest::GaveUp {
+                waiting_for: "something on the desktop keeps changing".to_owned(),
+            },
+        },
+        documents: session.memory.last,
+        unread,
+    };
+    Ok(Seen { view, frame })
+}
+
+fn picture(
+    session: &Session,
+    elements: &[Element],
+) -> Result<(Option<u64>, Option<Picture>), ScreenError> {
+    let mut pixels = session.display.capture().map_err(lost)?;
+    for element in elements {
+        if let (true, Some(bounds)) = (
+            element.states.contains(&ElementState::Masked),
+            element.bounds,
+        ) {
+            pixels.cover(bounds);
+        }
+    }
+    let bytes = pixels.encode().map_err(lost)?;
+    let picture = Picture {
+        bytes,
+        media_type: "image/png",
+        width: pixels.width,
+        height: pixels.height,
+    };
+    Ok((Some(pixels.average_hash()), Some(picture)))
+}
+
+/// Returns the address of a window: the display and the program.
+fn address(display: &str, window: &DesktopWindow) -> String {
+    format!("x11:{}/{}", display.trim_start_matches(':'), window.class)
+}
+
+/// Returns a window and what is shown in it.
+async fn window_elements(
+    accessible: &Accessible,
+    numbers: &mut ElementNumbers,
+    window: &DesktopWindow,
+    above: &[DesktopWindow],
+    programs: &[Program],
+) -> Vec<Element> {
+    let document = numbers.document(window.id);
+    let mut elements = vec![Element {
+        id: numbers.id(document, String::new()),
+        role: "window".to_owned(),
+        name: shorten(&window.title),
+        value: None,
+        address: None,
+        states: if window.is_active {
+            [ElementState::Focused].into()
+        } else {
+            [].into()
+        },
+        bounds: Some(window.bounds),
+        depth: 0,
+    }];
+    let Some(tree) = tree_of(window, programs) else {
+        return elements;
+    };
+    let mut listed = Vec::new();
+    list(&tree, tree.root, 1, &mut listed);
+    let asked: Vec<_> = listed
+        .iter()
+        .map(|(item, _)| (tree.program.bus_name.as_str(), *item))
+        .chain([(tree.program.bus_name.as_str(), tree.root)])
+        .collect();
+    let mut details = accessible.details(&asked).await;
+    let of_root = details.pop().and_then(|details| details.bounds);
+    let shift = shift(of_root, window.bounds);
+    for ((item, depth), details) in listed.into_iter().zip(details) {
+        let key = format!("{} {}", tree.program.bus_name, item.path);
+        let id = numbers.id(document, key);
+        elements.extend(element(item, id, depth, details, shift, above));
+    }
+    elements
+}
+
+/// Returns the tree of a window: the top of its program that has its title or, if none has, the one
+/// that lies where it does.
+fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'a>> {
+    let of_process = programs
+        .iter()
+        .filter(|program| program.process == window.process);
+    let tops = of_process.flat_map(|program| {
+        let tops = program
+            .items
+            .iter()
+            .filter(|item| matches!(item.role, 2 | 16 | 19 | 23 | 69));
+        tops.filter(|item| roles::is_shown(item.states))
+            .map(move |item| (program, item))
+    });
+    let tops: Vec<_> = tops.collect();
+    let named = tops.iter().find(|(_, item)| item.name == window.title);
+    let (program, root) = *named.or(match tops.len() {
+        1 => tops.first(),
+        _ => None,
+    })?;
+    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+    for item in &program.items {
+        children.entry(&item.parent).or_default().push(item);
+    }
+    for items in children.values_mut() {
+        items.sort_by_key(|item| item.index);
+    }
+    Some(Tree {
+        program,
+        children,
+        root,
+    })
+}
+
+/// Lists what is shown below an item, parents first, with its depth.
+fn list<'a>(tree: &Tree<'a>, below: &'a Item, depth: u16, listed: &mut Vec<(&'a Item, u16)>) {
+    // A program may say that an element is its own ancestor.
+    if depth > 60 || listed.len() > 4_000 {
+        return;
+    }
+    for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
+        if !roles::is_shown(item.states) {
+            continue;
+        }
+        let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
+        let deeper = if says_something {
+            listed.push((item, depth));
+            depth + 1
+        } else {
+            depth
+        };
+        list(tree, item, deeper, listed);
+    }
+}
+
+/// Returns by how much the places of a program's elements are shifted: some toolkits say them from
+/// the corner of the window.
+fn shift(root: Option<Bounds>, window: Bounds) -> (i32, i32) {
+    match root {
+        Some(root)
+            if (root.x, root.y) == (0, 0)
+                && (window.x, window.y) != (0, 0)
+                && (root.width - window.width).abs() < 80 =>
+        {
+            let margin = |whole: i32, shown: i32| (whole - shown).max(0) / 2;
+            (
+                window.x + margin(window.width, root.width),
+                window.y + margin(window.height, root.height),
+            )
+        }
+        Some(_) | None => (0, 0),
+    }
+}
+
+fn element(
+    item: &Item,
+    id: ElementId,
+    depth: u16,
+    details: Details,
+    shift: (i32, i32),
+    above: &[DesktopWindow],
+) -> Option<Element> {
+    let role = roles::role(item.role).unwrap_or("group");
+    let bounds = details.bounds.map(|bounds| Bounds {
+        x: bounds.x + shift.0,
+        y: bounds.y + shift.1,
+        ..bounds
+    });
+    let mut states = roles::states(item.role, item.states);
+    if let Some(bounds) = bounds {
+        let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
+        if above.iter().any(|window| window.bounds.contains(x, y)) {
+            states.insert(ElementState::Covered);
+        }
+    }
+    let is_text = role == "text";
+    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let said = details.value.filter(|value| !value.is_empty());
+    let mut name = shorten(&item.name);
+    if is_text && name.is_empty() {
+        name = said.as_deref().map(shorten).unwrap_or_default();
+    }
+    let value = said.filter(|_| takes_text).map(|value| shorten(&value));
+    // A drawing without a name and text without words say nothing.
+    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group") {
+        return None;
+    }
+    Some(Element {
+        id,
+        role: role.to_owned(),
+        name,
+        value,
+        address: None,
+        states,
+        bounds,
+        depth,
+    })
+}
+
+fn shorten(text: &str) -> String {
+    gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
+}
