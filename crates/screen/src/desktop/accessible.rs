@@ -143,9 +143,18 @@ impl Accessible {
     pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<String>), BusError> {
         let root = "/org/a11y/atspi/accessible/root";
         let children: Vec<Reference> = self
-            .ask(REGISTRY, root, "org.a11y.atspi.Accessible", "GetChildren", &())
+            .ask(
+                REGISTRY,
+                root,
+                "org.a11y.atspi.Accessible",
+                "GetChildren",
+                &(),
+            )
             .await?;
-        let questions: Vec<_> = children.iter().map(|(name, _)| self.program(name)).collect();
+        let questions: Vec<_> = children
+            .iter()
+            .map(|(name, _)| self.program(name))
+            .collect();
         let answers: Vec<_> = stream::iter(questions).buffered(AT_ONCE).collect().await;
         let (mut programs, mut unread) = (Vec::new(), Vec::new());
         for ((name, _), answer) in children.iter().zip(answers) {

@@ -20,10 +20,7 @@ use crate::view::Pixels;
 impl Display {
     /// Captures the whole screen.
     pub(super) fn capture(&self) -> Result<Pixels, DisplayError> {
-        let (width, height) = (
-            self.screen.width_in_pixels,
-            self.screen.height_in_pixels,
-        );
+        let (width, height) = (self.screen.width_in_pixels, self.screen.height_in_pixels);
         let bytes = self.pixels(width, height)?;
         let order = self.connection.setup().image_byte_order;
         if order != ImageOrder::LSB_FIRST || self.screen.root_depth < 24 {
@@ -42,11 +39,15 @@ impl Display {
     /// Returns the pixels of the screen, four bytes each.
     fn pixels(&self, width: u16, height: u16) -> Result<Vec<u8>, DisplayError> {
         let size = usize::from(width) * usize::from(height) * 4;
-        let words = |error: &dyn std::fmt::Display| format!("the screen cannot be captured: {error}");
-        let memory: OwnedFd = memfd_create("gyrus-capture", MemfdFlags::CLOEXEC)
-            .map_err(|error| words(&error))?;
+        let words =
+            |error: &dyn std::fmt::Display| format!("the screen cannot be captured: {error}");
+        let memory: OwnedFd =
+            memfd_create("gyrus-capture", MemfdFlags::CLOEXEC).map_err(|error| words(&error))?;
         ftruncate(&memory, size as u64).map_err(|error| words(&error))?;
-        let segment = self.connection.generate_id().map_err(|error| words(&error))?;
+        let segment = self
+            .connection
+            .generate_id()
+            .map_err(|error| words(&error))?;
         let for_server = memory.try_clone().map_err(|error| words(&error))?;
         self.connection
             .shm_attach_fd(segment, for_server, false)

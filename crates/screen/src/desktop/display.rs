@@ -11,7 +11,9 @@ use x11rb::{
     protocol::{
         Event,
         damage::{self, ConnectionExt as _},
-        xproto::{AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Screen, Window},
+        xproto::{
+            AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Screen, Window,
+        },
     },
     rust_connection::{DefaultStream, RustConnection},
 };
@@ -70,7 +72,11 @@ impl Display {
         Self::prepare(connection, 0, name)
     }
 
-    fn prepare(connection: RustConnection, screen: usize, name: &str) -> Result<Self, DisplayError> {
+    fn prepare(
+        connection: RustConnection,
+        screen: usize,
+        name: &str,
+    ) -> Result<Self, DisplayError> {
         let screen = connection.setup().roots[screen].clone();
         let display = Self {
             connection,
@@ -90,7 +96,11 @@ impl Display {
         self.connection.damage_query_version(1, 1)?.reply()?;
         let damage = self.connection.generate_id()?;
         self.connection
-            .damage_create(damage, self.screen.root, damage::ReportLevel::RAW_RECTANGLES)?
+            .damage_create(
+                damage,
+                self.screen.root,
+                damage::ReportLevel::RAW_RECTANGLES,
+            )?
             .check()?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use gyrus_contract::{
     Bounds, Element, ElementId, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab,
@@ -81,7 +81,8 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
             let numbers = &mut session.memory;
             for (place, window) in windows.iter().enumerate() {
                 let above = &windows[..place];
-                elements.extend(window_elements(accessible, numbers, window, above, &programs).await);
+                elements
+                    .extend(window_elements(accessible, numbers, window, above, &programs).await);
             }
         }
         Err(why) => unread.push(why.clone()),
@@ -133,6 +134,28 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
         unread,
     };
     Ok(Seen { view, frame })
+}
+
+/// Waits until the uppermost window tells its elements: programs do so a moment after they have
+/// drawn it.
+pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
+    let Ok(accessible) = &session.accessible else {
+        return;
+    };
+    let telling = async {
+        while let Ok(windows) = session.display.windows()
+            && let Some(window) = windows.last()
+            && let Ok((programs, _)) = accessible.programs().await
+            && tree_of(window, &programs)
+                .is_none_or(|tree| !tree.children.contains_key(tree.root.path.as_str()))
+        {
+            // Whoever draws is likely to have told more.
+            if session.display.settle().await.is_err() {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(most, telling).await;
 }
 
 fn picture(

@@ -23,11 +23,14 @@ use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
 
 use crate::RunCommand;
-pub use nested::{MISSING_PROGRAMS_HINT, NestedError};
 use nested::Nested;
+pub use nested::{MISSING_PROGRAMS_HINT, NestedError};
 
 /// Maximum time for a program's first window.
 const FIRST_WINDOW: Duration = Duration::from_secs(20);
+
+/// Maximum time for the elements of a new window. A program without any has no more.
+const FIRST_ELEMENTS: Duration = Duration::from_secs(3);
 
 /// The place of a desktop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +108,9 @@ impl Desktop {
                 program.join(" "),
                 FIRST_WINDOW.as_secs()
             )))
-        })
+        })?;
+        look::wait_for_elements(session, FIRST_ELEMENTS).await;
+        Ok(())
     }
 
     /// Ends a nested desktop with everything on it.

@@ -46,7 +46,9 @@ const WITH_PIPE: &str = r#"exec 3>"$1" && rm -f "$1" && shift 1 && exec "$@""#;
 #[non_exhaustive]
 pub enum NestedError {
     /// A program is missing.
-    #[error("a desktop of its own cannot be started: {0}; install what it needs: {MISSING_PROGRAMS_HINT}")]
+    #[error(
+        "a desktop of its own cannot be started: {0}; install what it needs: {MISSING_PROGRAMS_HINT}"
+    )]
     NoProgram(#[from] ProgramError),
     /// Its folder cannot be made.
     #[error("the folder of a nested desktop cannot be made: {0}")]
@@ -81,7 +83,9 @@ impl Nested {
         height: u16,
         run: &RunCommand,
     ) -> Result<Self, NestedError> {
-        let folder = tempfile::Builder::new().prefix("gyrus-desktop-").tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix("gyrus-desktop-")
+            .tempdir()?;
         fs::create_dir(folder.path().join("home"))?;
         let mut cookie = vec![0; 16];
         getrandom::fill(&mut cookie).map_err(|error| NestedError::NotReady {
@@ -101,11 +105,26 @@ impl Nested {
         let authority = nested.path("authority");
         let size = format!("{width}x{height}x24");
         let server = [
-            "Xvfb", "-displayfd", "3", "-screen", "0", &size, "-nolisten", "tcp", "-auth",
-            &authority, "-noreset",
+            "Xvfb",
+            "-displayfd",
+            "3",
+            "-screen",
+            "0",
+            &size,
+            "-nolisten",
+            "tcp",
+            "-auth",
+            &authority,
+            "-noreset",
         ];
         nested.number = nested.start_until_ready("the display", &server).await?;
-        let bus = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=3"];
+        let bus = [
+            "dbus-daemon",
+            "--session",
+            "--nofork",
+            "--nopidfile",
+            "--print-address=3",
+        ];
         nested.bus = nested.start_until_ready("the session bus", &bus).await?;
         let manager = WINDOW_MANAGERS
             .iter()
@@ -129,7 +148,10 @@ impl Nested {
         let ready = async {
             loop {
                 let root = display.screen.root;
-                if !display.numbers(root, "_NET_SUPPORTING_WM_CHECK")?.is_empty() {
+                if !display
+                    .numbers(root, "_NET_SUPPORTING_WM_CHECK")?
+                    .is_empty()
+                {
                     return Ok(());
                 }
                 display.next_change().await?;
@@ -194,7 +216,9 @@ impl Nested {
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(std::io::Error::from)?;
         // Opened for both, so that opening never blocks.
-        let ready = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo)?;
+        let ready = pipe::OpenOptions::new()
+            .read_write(true)
+            .open_receiver(&fifo)?;
         let mut line = vec![
             program("sh")?,
             "-c".to_owned(),

@@ -43,7 +43,11 @@ impl Display {
                 id,
                 title: self.title(id)?,
                 class: self.class(id)?,
-                process: self.numbers(id, "_NET_WM_PID")?.first().copied().unwrap_or(0),
+                process: self
+                    .numbers(id, "_NET_WM_PID")?
+                    .first()
+                    .copied()
+                    .unwrap_or(0),
                 bounds,
                 is_active: active.first() == Some(&id),
             });
