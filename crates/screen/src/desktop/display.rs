@@ -2,6 +2,7 @@
 
 use std::{
     os::unix::net::UnixStream,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -22,7 +23,7 @@ use x11rb::{
 const QUIET: Duration = Duration::from_millis(80);
 
 /// Maximum time to wait for a desktop to settle.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Error of the X server, in words.
 pub(super) type DisplayError = String;
@@ -32,6 +33,8 @@ pub(super) struct Display {
     pub(super) connection: RustConnection,
     pub(super) screen: Screen,
     pub(super) name: String,
+    /// The time up to which all events have been read.
+    read_until: Mutex<Instant>,
 }
 
 /// The reason why waiting ended.
@@ -82,6 +85,7 @@ impl Display {
             connection,
             screen,
             name: name.to_owned(),
+            read_until: Mutex::new(Instant::now()),
         };
         display.follow().map_err(|error| error.to_string())?;
         Ok(display)
@@ -145,8 +149,15 @@ impl Display {
 
     /// Waits until nothing has changed for a moment.
     pub(super) async fn settle(&self) -> Result<Settled, DisplayError> {
-        let until = Instant::now() + PATIENCE;
-        self.drain()?;
+        let until = Instant::now() + SETTLE_LIMIT;
+        let since = *self
+            .read_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Whatever changed since the last reading would be waiting here.
+        if !self.drain()? && since.elapsed() >= QUIET {
+            return Ok(Settled::Quiet);
+        }
         while Instant::now() < until {
             self.readable(QUIET).await?;
             if !self.drain()? {
@@ -158,6 +169,7 @@ impl Display {
 
     /// Reads all events that are there, and returns whether one is a change.
     fn drain(&self) -> Result<bool, DisplayError> {
+        let now = Instant::now();
         let mut changed = false;
         while let Some(event) = self
             .connection
@@ -166,6 +178,10 @@ impl Display {
         {
             changed |= !matches!(event, Event::Error(_));
         }
+        *self
+            .read_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = now;
         Ok(changed)
     }
 

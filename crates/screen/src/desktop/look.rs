@@ -230,13 +230,10 @@ async fn window_elements(
     elements
 }
 
-/// Returns the tree of a window: the top of its program that has its title or, if none has, the one
-/// that lies where it does.
+/// Returns the tree of a window: the top with its title. Of several the one of its process counts,
+/// as far as processes are known: a program in a sandbox tells the number that it has there.
 fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'a>> {
-    let of_process = programs
-        .iter()
-        .filter(|program| program.process == window.process);
-    let tops = of_process.flat_map(|program| {
+    let tops = programs.iter().flat_map(|program| {
         let tops = program
             .items
             .iter()
@@ -244,12 +241,12 @@ fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'
         tops.filter(|item| roles::is_shown(item.states))
             .map(move |item| (program, item))
     });
-    let tops: Vec<_> = tops.collect();
-    let named = tops.iter().find(|(_, item)| item.name == window.title);
-    let (program, root) = *named.or(match tops.len() {
-        1 => tops.first(),
-        _ => None,
-    })?;
+    let is_named = |item: &Item| item.name == window.title;
+    let is_of_process = |program: &Program| program.process == window.process;
+    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_process(program));
+    let (program, root) = tops
+        .filter(|top| fits(top) != (false, false))
+        .max_by_key(|top| fits(top))?;
     let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
     for item in &program.items {
         children.entry(&item.parent).or_default().push(item);

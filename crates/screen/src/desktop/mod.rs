@@ -90,15 +90,18 @@ impl Desktop {
         };
         let before = session.display.windows().map_err(lost)?.len();
         nested.start(program).map_err(unavailable)?;
+        let ended = nested.first_end();
+        let display = &session.display;
         let shown = async {
-            loop {
-                if let Some(why) = nested.ended() {
-                    return Err(unavailable(why));
+            let window = async {
+                while display.windows().map_err(lost)?.len() <= before {
+                    display.next_change().await.map_err(lost)?;
                 }
-                if session.display.windows().map_err(lost)?.len() > before {
-                    return Ok(());
-                }
-                session.display.next_change().await.map_err(lost)?;
+                Ok(())
+            };
+            tokio::select! {
+                window = window => window,
+                why = ended => Err(unavailable(why)),
             }
         };
         let shown = tokio::time::timeout(FIRST_WINDOW, shown).await;

@@ -7,16 +7,16 @@ use std::{
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use gyrus_contract::CommandSpec;
+use gyrus_contract::{CommandOutcome, CommandSpec, Exit};
 use gyrus_process::{ProgramError, Programs};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe,
+    sync::watch,
     task::JoinHandle,
 };
 
@@ -53,6 +53,9 @@ pub enum NestedError {
     /// Its folder cannot be made.
     #[error("the folder of a nested desktop cannot be made: {0}")]
     Folder(#[from] std::io::Error),
+    /// The program that was named is not there.
+    #[error("{0}")]
+    NoSuchProgram(ProgramError),
     /// A part of it did not start.
     #[error("the nested desktop did not start: {what} {why}")]
     NotReady {
@@ -73,7 +76,7 @@ pub(super) struct Nested {
     /// The programs, the server first; ending one ends its whole tree.
     tasks: Vec<JoinHandle<()>>,
     /// The first end of a program, in words.
-    ended: Arc<Mutex<Option<String>>>,
+    ended: watch::Sender<Option<String>>,
 }
 
 impl Nested {
@@ -100,7 +103,7 @@ impl Nested {
             bus: String::new(),
             run: run.clone(),
             tasks: Vec::new(),
-            ended: Arc::default(),
+            ended: watch::Sender::new(None),
         };
         let authority = nested.path("authority");
         let size = format!("{width}x{height}x24");
@@ -181,17 +184,23 @@ impl Nested {
         if let Some(first) = words.first_mut()
             && !first.starts_with('/')
         {
-            *first = program(first)?;
+            let found = Programs::of_this_process().find(first);
+            let found = found.map_err(NestedError::NoSuchProgram)?;
+            *first = found.path.to_string_lossy().into_owned();
         }
         self.spawn("the program", words)
     }
 
-    /// Returns how the first program ended that did, in words.
-    pub(super) fn ended(&self) -> Option<String> {
-        self.ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// Waits until the first program ends, and says how.
+    pub(super) fn first_end(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut ended = self.ended.subscribe();
+        async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(why) => why.clone().unwrap_or_default(),
+                // The desktop is gone.
+                Err(_) => "it was ended".to_owned(),
+            }
+        }
     }
 
     /// Ends everything on the desktop, the server last.
@@ -244,16 +253,6 @@ impl Nested {
         }
     }
 
-    /// Waits until a program has ended.
-    async fn first_end(&self) -> String {
-        loop {
-            if let Some(why) = self.ended() {
-                return why;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
     fn spawn(&mut self, what: &'static str, words: Vec<String>) -> Result<(), NestedError> {
         let spec = CommandSpec {
             program: words[0].clone(),
@@ -268,11 +267,14 @@ impl Nested {
         let (running, ended) = ((self.run)(spec), self.ended.clone());
         self.tasks.push(tokio::spawn(async move {
             let words = match running.await {
-                Ok(outcome) => format!("{what} ended: {outcome:?}"),
+                Ok(outcome) => format!("{what} ended: {}", how_it_ended(&outcome)),
                 Err(error) => format!("{what} cannot run: {error}"),
             };
-            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.get_or_insert(words);
+            ended.send_if_modified(|first| {
+                let is_first = first.is_none();
+                first.get_or_insert(words);
+                is_first
+            });
         }));
         Ok(())
     }
@@ -301,6 +303,24 @@ impl Nested {
             environment.insert("DBUS_SESSION_BUS_ADDRESS".to_owned(), self.bus.clone());
         }
         environment
+    }
+}
+
+/// Describes the end of a program, with the last line of what it said.
+fn how_it_ended(outcome: &CommandOutcome) -> String {
+    let exit = match outcome.exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::TimedOut => "it was ended".to_owned(),
+    };
+    let said = [&outcome.output.tail, &outcome.output.head];
+    let last = said
+        .into_iter()
+        .flat_map(|said| said.lines().rev())
+        .find(|line| !line.trim().is_empty());
+    match last {
+        Some(line) => format!("{exit}; it said: {}", line.trim()),
+        None => exit,
     }
 }
 
