@@ -157,9 +157,10 @@ mod desktop {
             },
         };
         let desktop = Desktop::new(place, browser::under_a_keeper(None));
-        let started = match options.program.is_empty() {
-            true => Ok(()),
-            false => desktop.start(&options.program).await,
+        let started = if options.program.is_empty() {
+            Ok(())
+        } else {
+            desktop.start(&options.program).await
         };
         let seen = match started {
             Ok(()) => desktop.look(options.wanted()).await,

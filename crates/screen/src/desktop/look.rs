@@ -8,48 +8,16 @@ use gyrus_contract::{
 };
 
 use super::{
-    Session,
     accessible::{Accessible, Details, Item, Program},
     display::Settled,
-    lost, roles,
+    numbers::ElementNumbers,
+    roles,
+    session::{Session, lost},
     windows::DesktopWindow,
 };
 
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
-
-/// The numbers of elements, which stay the same for as long as the desktop is open.
-#[derive(Debug, Default)]
-pub(super) struct ElementNumbers {
-    /// Windows with their number.
-    documents: BTreeMap<u32, u32>,
-    /// Elements of windows with their number, by name on the bus and path.
-    elements: BTreeMap<(u32, String), u32>,
-    /// The number of elements of each window.
-    counts: BTreeMap<u32, u32>,
-    /// The largest number of a window.
-    last: u32,
-}
-
-impl ElementNumbers {
-    /// Returns the number of a window.
-    fn document(&mut self, window: u32) -> u32 {
-        *self.documents.entry(window).or_insert_with(|| {
-            self.last += 1;
-            self.last
-        })
-    }
-
-    /// Returns the id of an element of a window.
-    fn id(&mut self, document: u32, key: String) -> ElementId {
-        let count = self.counts.entry(document).or_default();
-        let number = *self.elements.entry((document, key)).or_insert_with(|| {
-            *count += 1;
-            *count
-        });
-        ElementId { document, number }
-    }
-}
 
 /// Elements of one window, found on the accessibility bus.
 struct Tree<'a> {
@@ -62,36 +30,17 @@ struct Tree<'a> {
 /// Looks at the desktop once it has settled.
 pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
     let settled = session.display.settle().await.map_err(lost)?;
-    session.memory.last = session.memory.last.max(wanted.documents);
+    session.numbers.begin_after(wanted.documents);
     let mut windows = session.display.windows().map_err(lost)?;
     // The uppermost first, as a person reads them.
     windows.reverse();
-    let mut unread = Vec::new();
-    let mut elements = Vec::new();
-    let mut programs = Vec::new();
-    match &session.accessible {
-        Ok(accessible) => {
-            match accessible.programs().await {
-                Ok((found, missing)) => {
-                    programs = found;
-                    unread.extend(missing);
-                }
-                Err(why) => unread.push(why),
-            }
-            let numbers = &mut session.memory;
-            for (place, window) in windows.iter().enumerate() {
-                let above = &windows[..place];
-                elements
-                    .extend(window_elements(accessible, numbers, window, above, &programs).await);
-            }
-        }
-        Err(why) => unread.push(why.clone()),
-    }
+    let (elements, unread) = elements(session, &windows).await;
     let active = windows.iter().find(|window| window.is_active);
     let active = active.or(windows.first());
-    let (hash, frame) = match wanted.frame {
-        true => picture(session, &elements)?,
-        false => (None, None),
+    let (hash, frame) = if wanted.frame {
+        picture(session, &elements)?
+    } else {
+        (None, None)
     };
     let (width, height) = (
         u32::from(session.display.screen.width_in_pixels),
@@ -115,7 +64,7 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
         tabs: windows
             .iter()
             .map(|window| Tab {
-                number: session.memory.document(window.id),
+                number: session.numbers.document(window.id),
                 title: window.title.clone(),
                 address: address(&session.display.name, window),
                 is_active: window.is_active,
@@ -130,10 +79,28 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
                 waiting_for: "something on the desktop keeps changing".to_owned(),
             },
         },
-        documents: session.memory.last,
+        documents: session.numbers.documents(),
         unread,
     };
     Ok(Seen { view, frame })
+}
+
+/// Returns the windows with what is shown in them, and what could not be read.
+async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Element>, Vec<String>) {
+    let accessible = match &session.accessible {
+        Ok(accessible) => accessible,
+        Err(why) => return (Vec::new(), vec![why.clone()]),
+    };
+    let (programs, unread) = match accessible.programs().await {
+        Ok(found) => found,
+        Err(why) => (Vec::new(), vec![why]),
+    };
+    let mut elements = Vec::new();
+    for (place, window) in windows.iter().enumerate() {
+        let (numbers, above) = (&mut session.numbers, &windows[..place]);
+        elements.extend(window_elements(accessible, numbers, window, above, &programs).await);
+    }
+    (elements, unread)
 }
 
 /// Waits until the uppermost window tells its elements: programs do so a moment after they have

@@ -6,16 +6,18 @@
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
 //! Reading order: `display` (the X server), `capture` (pixels), `windows`, `accessible` (the
-//! accessibility bus), `roles` (its words in those of ARIA), `look` (joining them), `nested` (a
-//! desktop of its own).
+//! accessibility bus), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
+//! its own), `session` (an open desktop), `look` (joining all of it).
 
 mod display;
 mod capture;
 mod windows;
 mod accessible;
 mod roles;
-mod look;
+mod numbers;
 mod nested;
+mod session;
+mod look;
 
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ use tokio::sync::Mutex;
 use crate::RunCommand;
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError};
+use numbers::ElementNumbers;
+use session::{Session, lost, unavailable};
 
 /// Maximum time for a program's first window.
 const FIRST_WINDOW: Duration = Duration::from_secs(20);
@@ -54,16 +58,6 @@ pub struct Desktop {
     place: DesktopPlace,
     run: RunCommand,
     open: Mutex<Option<Session>>,
-}
-
-/// An open desktop.
-struct Session {
-    id: String,
-    display: display::Display,
-    accessible: Result<accessible::Accessible, String>,
-    memory: look::ElementNumbers,
-    /// Kept for as long as the desktop is used.
-    nested: Option<Nested>,
 }
 
 impl Desktop {
@@ -155,7 +149,7 @@ impl Desktop {
             id: uuid::Uuid::new_v4().to_string(),
             display,
             accessible,
-            memory: look::ElementNumbers::default(),
+            numbers: ElementNumbers::default(),
             nested,
         })
     }
@@ -173,17 +167,5 @@ impl Screen for Desktop {
             }
             seen
         })
-    }
-}
-
-fn unavailable(reason: impl ToString) -> ScreenError {
-    ScreenError::Unavailable {
-        reason: reason.to_string(),
-    }
-}
-
-fn lost(reason: impl ToString) -> ScreenError {
-    ScreenError::Lost {
-        reason: reason.to_string(),
     }
 }

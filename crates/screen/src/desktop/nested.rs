@@ -2,11 +2,7 @@
 //! below a keeper, so that nothing of it outlives gyrus.
 
 use std::{
-    collections::BTreeMap,
-    fs,
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    collections::BTreeMap, fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path,
     time::Duration,
 };
 
@@ -257,7 +253,7 @@ impl Nested {
         let spec = CommandSpec {
             program: words[0].clone(),
             arguments: words[1..].to_vec(),
-            folder: PathBuf::from(self.folder.path().join("home")),
+            folder: self.folder.path().join("home"),
             environment: self.environment(),
             stdin: String::new(),
             time_limit_ms: u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX),
