@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{SlotValues, Template};
 
 /// The description of an element.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// The role.
     pub role: String,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{Anchor, Slot, Template};
 
 /// A way to do one kind of task, learned from one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Procedure {
     /// The name: lower-case words with hyphens, from the command's fixed words.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Procedure {
 }
 
 /// The place of a procedure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LearnedPlace {
     /// A web site.
@@ -46,13 +46,16 @@ pub enum LearnedPlace {
 }
 
 /// An action of a procedure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcedureStep {
     /// The tool.
     pub tool: String,
-    /// Its arguments. Strings may hold slots, written as [`Template`]s are displayed; an argument
-    /// that names an element of the screen is left out and described by `target`.
+    /// Its arguments, with the learned values. An argument that names an element of the screen is
+    /// left out and described by `targets`.
     pub arguments: Value,
+    /// The string arguments that hold slots, as JSON pointers (`/text`), with their templates.
+    #[serde(default)]
+    pub texts: Vec<(String, Template)>,
     /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
     /// `to`) with its anchor.
     pub targets: Vec<(String, Anchor)>,
@@ -68,7 +71,7 @@ pub struct ProcedureStep {
 }
 
 /// A condition on a page or on a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "that", rename_all = "snake_case")]
 pub enum Expectation {
     /// The page's address, relative to the folder of the start address (`../` is not written: an
