@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Anchor, Slot, Template};
+use crate::{Anchor, Expectation, Slot, Template};
 
 /// A way to do one kind of task, learned from one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,38 +70,16 @@ pub struct ProcedureStep {
     pub waited_ms: u64,
 }
 
-/// A condition on a page or on a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "that", rename_all = "snake_case")]
-pub enum Expectation {
-    /// The page's address, relative to the folder of the start address (`../` is not written: an
-    /// address outside is whole), has this form. Slots stand for their value as such addresses
-    /// write it: lower case with hyphens, or percent-encoded.
-    Address {
-        /// The form.
-        is: Template,
-    },
-    /// The page shows this text, as an element's name or value, or inside one.
-    Shows {
-        /// The text.
-        text: Template,
-    },
-    /// The one element of an anchor has this value.
-    Value {
-        /// The element.
-        of: Box<Anchor>,
-        /// The value.
-        is: Template,
-    },
-    /// The amounts of money that the page shows are those of the learned run, wherever the slots
-    /// that choose what is shown have the learned values.
-    Amounts {
-        /// The amounts, as the page writes them, in reading order.
-        shown: Vec<String>,
-    },
-    /// The result of a tool contains this text.
-    Says {
-        /// The text.
-        text: Template,
-    },
+impl ProcedureStep {
+    /// Describes the action in a few words for people and models: `type_text into textbox “Name”`.
+    pub fn in_words(&self, values: &crate::SlotValues) -> String {
+        let mut words = self.tool.replace('_', " ");
+        for (_, anchor) in &self.targets {
+            words.push_str(&format!(" {}", anchor.in_words(values)));
+        }
+        for (_, text) in &self.texts {
+            words.push_str(&format!(" “{}”", text.filled(values)));
+        }
+        words
+    }
 }
