@@ -54,7 +54,7 @@ pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
 pub use strategy::prompts;
 use verification::Verified;
-pub use verification::{BadCheck, Check, lesson::LESSON};
+pub use verification::{BadCheck, CHECK_MADE, Check, lesson::LESSON};
 
 /// Returns a factory that creates the loops of this crate by the name that `--loop` takes, from a
 /// [`CognitiveConfig`]'s JSON.

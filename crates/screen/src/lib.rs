@@ -33,7 +33,7 @@ pub use browser::{Browser, ProfileChoice, Recognises};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};
 pub use socket::{AttachError, Endpoint};
-pub use takeover::GivenBack;
+pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use tools::tools;
 
 /// Name of our isolated world in every document.

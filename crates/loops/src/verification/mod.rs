@@ -20,7 +20,7 @@ use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use self::check::{BadCheck, Check};
+pub use self::check::{BadCheck, CHECK_MADE, Check};
 pub(crate) use self::look::VERIFY;
 use self::{check::Checked, look::Material};
 use crate::{CognitiveConfig, reactive};
