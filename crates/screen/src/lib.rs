@@ -37,7 +37,7 @@ pub use desktop::{Desktop, DesktopPlace, MISSING_PROGRAMS_HINT, NestedError};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};
 pub use socket::{AttachError, Endpoint};
-pub use takeover::GivenBack;
+pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use tools::tools;
 
 /// Name of our isolated world in every document.
