@@ -49,6 +49,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         &[
             "gyrus-contract",
             "gyrus-text",
+            "gyrus-procedures",
             "gyrus-journal",
             "gyrus-process",
             "gyrus-kernel",
