@@ -31,7 +31,7 @@ const MOST_REPEATS: i64 = 100;
 /// Make attempts at tasks whose outcome is checked, and report what became of them
 ///
 /// Each attempt is a run of its own: `gyrus show RUN` tells what happened in it. A suite is a TOML
-/// file, a folder of them, or `demo-site`, which comes with gyrus. What a run asks is allowed when
+/// file, a folder of them, or `demo-site` or `skills`, which come with gyrus. What a run asks is allowed when
 /// it is about the pages that gyrus serves for it, and denied otherwise. Nobody is asked.
 #[derive(Args)]
 #[command(
@@ -61,7 +61,7 @@ enum EvalCommand {
 
 #[derive(Args)]
 struct Evaluation {
-    /// Files or folders of tasks, or `demo-site`
+    /// Files or folders of tasks, `demo-site`, or `skills`
     #[arg(required_unless_present = "miniwob", value_name = "SUITE")]
     suites: Vec<String>,
     /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N

@@ -31,6 +31,7 @@ mod rights;
 mod sealing;
 mod sizing;
 mod skill_packages;
+mod skill_tasks;
 mod skills;
 mod serving;
 mod staying;

@@ -560,6 +560,6 @@ fn very_many_skills_take_a_bounded_time() {
     }
     let since = std::time::Instant::now();
     run(&world, "warble 7", &[]).exits(0);
-    assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
+    assert!(since.elapsed().as_secs() < 60, "{:?}", since.elapsed());
     assert_eq!(followed(&world), []);
 }

@@ -18,6 +18,10 @@ use crate::{LabError, sites};
 /// The name of the suite that comes with gyrus.
 pub(super) const BUILT_IN: &str = "demo-site";
 
+/// The name of the suite of tasks for the skills that come with gyrus, and its tasks.
+const SKILLS: &str = "skills";
+const SKILL_TASKS: &str = include_str!("../../suite-of-skills/tasks.toml");
+
 /// Steps and seconds of a task that names none.
 const STEPS: u64 = 30;
 const SECONDS: u64 = 180;
@@ -157,7 +161,8 @@ pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, L
     let mut suites = Vec::new();
     for name in named {
         let mut suite = match name.as_str() {
-            BUILT_IN => built_in()?,
+            BUILT_IN => built_in(sites::suite::tasks())?,
+            SKILLS => built_in([(SKILLS, SKILL_TASKS)])?,
             path => from_path(Path::new(path))?,
         };
         suite.name.clone_from(name);
@@ -209,9 +214,10 @@ pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), Lab
     Ok(())
 }
 
-fn built_in() -> Result<Suite, LabError> {
+/// Returns a suite that comes with gyrus, of these files.
+fn built_in<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Suite, LabError> {
     let mut tasks = Vec::new();
-    for (name, text) in sites::suite::tasks() {
+    for (name, text) in files {
         tasks.extend(parse(Path::new(name), text)?);
     }
     let files = sites::suite::files();
@@ -230,7 +236,9 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
     let failed = |error: io::Error| {
         LabError::usage(format!("the suite {} cannot be read", path.display()))
             .because(error)
-            .hint(format!("name a TOML file, a folder of them, or {BUILT_IN}"))
+            .hint(format!(
+                "name a TOML file, a folder of them, {BUILT_IN} or {SKILLS}"
+            ))
     };
     let (folder, written) = if !path.is_dir() {
         (
