@@ -7,7 +7,7 @@ use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
-use gyrus_loops::Strategy;
+use gyrus_loops::{CognitiveConfig, Strategy};
 use serde_json::json;
 
 use crate::{
@@ -58,22 +58,9 @@ impl RunOptions<'_> {
         let screen = flags.screen.of_session(before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let replay = self.replay(url.as_deref(), &workspace, screen.is_some())?;
-        let config_of_loop = match &replay {
-            Some(replay) => replay.config(),
-            None => which_loop::choose(flags, config, &self.subject(before.as_ref()))?,
-        };
-        let on_screen = match &replay {
-            // Once a model has taken over, another one looks.
-            Some(replay) => replay.start.is_some(),
-            None => config_of_loop.strategy() == Strategy::Reactive,
-        };
-        let url = replay
-            .as_ref()
-            .and_then(|replay| replay.start.clone())
-            .or(url);
-        let mut thinks = flags
-            .verification
-            .apply(config_of_loop, on_screen, screen.is_some())?;
+        let start = replay.as_ref().and_then(|replay| replay.start.clone());
+        let url = start.or(url);
+        let mut thinks = self.thinks(before.as_ref(), replay.as_ref(), screen.is_some())?;
         if let Some(url) = &url {
             thinks = thinks.with_start_url(url);
         } else if let Some(page) = self.left_at(screen.as_ref())? {
@@ -98,12 +85,7 @@ impl RunOptions<'_> {
             .mode()
             .or(config.approve)
             .unwrap_or_default();
-        let agent = match (&flags.agent, &before) {
-            (Some(named), _) => named.clone(),
-            (None, None) => DEFAULT_AGENT.to_owned(),
-            // A session goes on under the trust that it began with.
-            (None, Some(before)) => before.agent.clone(),
-        };
+        let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations(), skills.max_steps);
         let by_place = if self.at_terminal {
             OnAsk::Wait
@@ -140,6 +122,36 @@ impl RunOptions<'_> {
 }
 
 impl RunOptions<'_> {
+    /// Returns the configuration of the loop: the one that replays, or as flags and rules say.
+    fn thinks(
+        &self,
+        before: Option<&RunStarted>,
+        replay: Option<&Replay>,
+        has_screen: bool,
+    ) -> Result<CognitiveConfig, Failure> {
+        let (flags, config) = (self.flags, self.config);
+        let (chosen, on_screen) = match replay {
+            // Once a model has taken over, another one looks.
+            Some(replay) => (replay.config(), replay.start.is_some()),
+            None => {
+                let chosen = which_loop::choose(flags, config, &self.subject(before))?;
+                let on_screen = chosen.strategy() == Strategy::Reactive;
+                (chosen, on_screen)
+            }
+        };
+        flags.verification.apply(chosen, on_screen, has_screen)
+    }
+
+    /// Returns the agent under whose trust the run works. A session goes on under the trust that it
+    /// began with.
+    fn agent(&self, before: Option<&RunStarted>) -> String {
+        match (&self.flags.agent, before) {
+            (Some(named), _) => named.clone(),
+            (None, None) => DEFAULT_AGENT.to_owned(),
+            (None, Some(before)) => before.agent.clone(),
+        }
+    }
+
     /// Returns the limits: as the person said, then as it is configured, then those of the loop. A
     /// skill may only make the run shorter, and less than the person said.
     fn limits(&self, of_loop: Option<u64>, of_skill: Option<u64>) -> Limits {

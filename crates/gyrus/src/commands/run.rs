@@ -210,13 +210,7 @@ impl Run {
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),
         };
-        let model = async {
-            if procedures::is_replay(&new.loop_config) {
-                Ok(choice.start_if_possible(gyrus, config, &store).await)
-            } else {
-                choice.start(gyrus, config, &store).await
-            }
-        };
+        let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
         let screen =

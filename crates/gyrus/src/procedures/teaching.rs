@@ -1,4 +1,4 @@
-//! What a person does in the browser, as the steps of a run.
+//! A person shows a task in the browser: the steps of it, as of a run.
 //!
 //! The page is looked at before each press, and before keys that may leave a field. What was typed or
 //! chosen meanwhile is what the fields hold then, so no key is recorded, and the value of a field
@@ -199,7 +199,7 @@ impl Teaching {
             let why = "a secret was typed, which is never kept: log in first, with a --profile";
             self.seen().refuse(why);
         }
-        // What is set is found out when the page is looked at again.
+        // The value is read when the page is looked at again.
         let is_set = |roles: &[&str]| roles.contains(&element.role.as_str());
         if is_set(&FIELDS) || is_set(&TOGGLES) {
             return;
