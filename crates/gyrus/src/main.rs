@@ -14,6 +14,8 @@ mod model_choice;
 mod setup;
 mod keys;
 mod serve;
+mod skill_places;
+mod skill_trust;
 mod skills;
 mod discover;
 mod new_run;

@@ -101,6 +101,7 @@ impl RunOptions<'_> {
                 .chain(hint)
                 .chain(self.context)
                 .collect(),
+            skills: skills.followed,
             continues: self.continues,
             mode,
             throwaway,

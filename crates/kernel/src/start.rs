@@ -63,6 +63,7 @@ impl Kernel {
             memory,
             exposed,
             grants,
+            skills: new.skills,
             trusted: new.trusted,
             screen: new.screen,
             agent: new.agent,

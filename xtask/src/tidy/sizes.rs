@@ -16,11 +16,11 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_304),
-    ("gate", 16_114),
+    ("contract", 5_387),
+    ("gate", 16_145),
     ("gyrus", 20_730),
     ("journal", 7_520),
-    ("kernel", 19_256),
+    ("kernel", 19_289),
     ("lab", 4_726),
     ("loops", 11_040),
     ("mcp", 1_812),
@@ -32,7 +32,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("runtime", 9_979),
     ("screen", 11_954),
     ("server", 12_743),
-    ("skills", 2_000),
+    ("skills", 2_600),
     ("surfaces", 8_293),
     ("telemetry", 2_640),
     ("text", 877),

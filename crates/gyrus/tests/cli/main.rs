@@ -30,6 +30,7 @@ mod denying;
 mod rights;
 mod sealing;
 mod sizing;
+mod skill_packages;
 mod skills;
 mod serving;
 mod staying;
