@@ -47,11 +47,17 @@ pub enum Origin {
         /// The topic of the event.
         topic: String,
     },
+    /// Lessons of earlier runs, in the words of a model. They never instruct.
+    Lessons {
+        /// Their numbers.
+        numbers: Vec<u64>,
+        /// Whether one of those runs had read untrusted text.
+        exposed: bool,
+    },
 }
 
 impl Origin {
-    /// Whether the text comes from a source that may instruct. All other text is data, and reading
-    /// it makes a run exposed.
+    /// Whether the text comes from a source that may instruct. All other text is data.
     pub fn is_trusted(&self) -> bool {
         match self {
             Origin::Person | Origin::Configuration | Origin::Kernel | Origin::Skill { .. } => true,
@@ -61,7 +67,16 @@ impl Origin {
             | Origin::File { .. }
             | Origin::Stdin
             | Origin::Run
-            | Origin::Event { .. } => false,
+            | Origin::Event { .. }
+            | Origin::Lessons { .. } => false,
+        }
+    }
+
+    /// Whether reading the text makes a run exposed.
+    pub fn exposes(&self) -> bool {
+        match self {
+            Origin::Lessons { exposed, .. } => *exposed,
+            other => !other.is_trusted(),
         }
     }
 }

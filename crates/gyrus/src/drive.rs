@@ -18,7 +18,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    state_folder,
+    lessons, state_folder,
     takeover::{self, Behind, Door},
     telemetry,
 };
@@ -105,6 +105,10 @@ impl Drive<'_> {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &reader, &painter));
         }
+        let lessons = (!ephemeral).then(|| lessons::of_home(&home, &store));
+        if let Some(lessons) = &lessons {
+            lessons::begin(lessons, &ready, &reader);
+        }
         let _door = self.door(&ready);
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
@@ -117,6 +121,9 @@ impl Drive<'_> {
         let done = done?;
         if done.ending.is_final() {
             sandbox_folders::remove(&home, &family(&store, run).unwrap_or_default());
+        }
+        if let Some(lessons) = &lessons {
+            lessons::settle_run(lessons, &store, run);
         }
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
@@ -227,6 +234,10 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
             format!("skill `{name}`, {why}; leave it out with --no-skill {name}")
         }),
     );
+    if let Some((_, lessons)) = projection::given_lessons(started, reader) {
+        lines.extend(lessons.lines().map(str::to_owned));
+        lines.push("these are notes of earlier runs; leave them out with --no-lessons".to_owned());
+    }
     let painted = lines.iter().map(|line| {
         let line = clip(line, painter.columns);
         format!("{}\n", painter.paint(Tone::Aside, &line))

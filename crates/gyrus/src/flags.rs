@@ -43,6 +43,9 @@ pub(crate) struct RunFlags {
     /// At the end, ask the model what worked and what did not, for later runs with similar goals
     #[arg(long)]
     pub(crate) reflect: bool,
+    /// Give the run no lessons of earlier runs with similar goals
+    #[arg(long)]
+    pub(crate) no_lessons: bool,
     #[command(flatten)]
     pub(crate) skills: SkillFlags,
     #[command(flatten)]

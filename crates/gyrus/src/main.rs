@@ -15,6 +15,7 @@ mod setup;
 mod keys;
 mod serve;
 mod skills;
+mod lessons;
 mod discover;
 mod new_run;
 mod which_loop;

@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, skills,
+    guidelines, lessons, skills,
     which_loop::{self, LoopSubject},
 };
 
@@ -57,6 +57,7 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
+        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
         thinks
             .docs()
@@ -85,6 +86,7 @@ impl RunOptions<'_> {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
+                .chain(lessons)
                 .chain(self.context)
                 .collect(),
             continues: self.continues,
@@ -120,6 +122,14 @@ impl RunOptions<'_> {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
         }
         limits
+    }
+
+    /// Returns the lessons of earlier runs, unless they are turned off.
+    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+            return Ok(None);
+        }
+        lessons::of_run(self.home, workspace, &self.goal, url)
     }
 
     /// Returns the work that a loop is chosen for.

@@ -15,6 +15,7 @@ mod journal;
 mod terminal;
 mod provider;
 
+mod lessons;
 mod reflecting;
 mod refusing;
 mod namespaces;
