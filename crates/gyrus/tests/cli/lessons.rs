@@ -6,9 +6,12 @@ use std::{fs, time::Instant};
 use gyrus_contract::{Origin, Part, RunId, Text};
 use gyrus_kernel::{Entry, Inline, RunStarted, log_name};
 use gyrus_runtime::lessons::{Lesson, LessonError, LessonFact, Lessons};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{World, said};
+use crate::{
+    provider::{Provider, call, words},
+    support::{World, said},
+};
 
 const FINISH: &str = "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, \
                       answer = \"Done.\" } }]\n";
@@ -255,6 +258,55 @@ fn hostile_lessons_are_bounded_and_hold_no_secrets() {
     assert_eq!(numbers.len(), 3);
     assert!(gyrus_text::tokens(&text) <= 300, "{text}");
     assert!(!text.contains(unseen), "{text:?}");
+}
+
+/// A model that looks around first, unless a note of an earlier run says where to look.
+fn curious() -> Provider {
+    Provider::start(|_, request| {
+        let asked = request.to_string();
+        let results = request["messages"].as_array().into_iter().flatten();
+        let results = results.filter(|message| message["role"] == "tool").count();
+        let knows = asked.contains("Read price.txt at once");
+        let finish = json!({ "reached": true, "answer": "7 euros" });
+        if asked.contains("Write down for later runs") {
+            return words(r#"{"worked": "Read price.txt at once.", "did_not": "Looking around."}"#);
+        }
+        match (knows, results) {
+            (false, 0) => call("list", &json!({ "path": "." })),
+            (false, 1) => call("search", &json!({ "pattern": "price" })),
+            (false, 2) | (true, 0) => call("read", &json!({ "path": "price.txt" })),
+            _ => call("finish", &finish),
+        }
+    })
+}
+
+#[test]
+fn a_lesson_shortens_the_next_run_of_a_model_that_uses_it() {
+    let world = World::new("");
+    fs::write(world.work().join("price.txt"), "7 euros").unwrap();
+    let model = curious().model();
+    let steps = |goal: &str| {
+        let arguments = [
+            "run",
+            goal,
+            "--workdir",
+            ".",
+            "--reflect",
+            "--loop",
+            "react",
+            "--model",
+            &model,
+        ];
+        world.gyrus(&arguments).exits(0);
+        let entries = entries(&world, newest(&world));
+        let ended = entries
+            .iter()
+            .filter(|entry| matches!(entry, Entry::CycleEnded(_)));
+        ended.count()
+    };
+    assert_eq!(steps("what is the price of the red tea?"), 4);
+    assert_eq!(steps("what is the price of the green tea?"), 2);
+    assert_eq!(steps("what is the price of the black tea?"), 2);
 }
 
 /// Adds lessons that no run left.
