@@ -67,6 +67,8 @@ mod keeping;
 mod undoing;
 mod memory;
 mod page;
+#[cfg(feature = "desktop")]
+mod desktop;
 mod disks;
 mod documented;
 mod following;
