@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, lessons, skills,
+    guidelines, lessons, memory, skills,
     which_loop::{self, LoopSubject},
 };
 
@@ -59,6 +59,11 @@ impl RunOptions<'_> {
         };
         let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
+        let memory = if flags.no_memory {
+            Vec::new()
+        } else {
+            memory::of_run(self.home, &self.goal)?
+        };
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -87,6 +92,7 @@ impl RunOptions<'_> {
                 .into_iter()
                 .chain(skills.context)
                 .chain(lessons)
+                .chain(memory)
                 .chain(self.context)
                 .collect(),
             continues: self.continues,

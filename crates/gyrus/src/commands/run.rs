@@ -85,6 +85,7 @@ struct Parts<'a> {
 impl Run {
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
+        self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
         // It is to leave nothing behind, and learns from nothing.

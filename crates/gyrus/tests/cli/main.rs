@@ -19,6 +19,7 @@ mod lessons;
 mod third_run;
 mod reflecting;
 mod refusing;
+mod remembering;
 mod namespaces;
 mod reaching;
 mod asking;

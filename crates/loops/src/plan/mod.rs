@@ -138,6 +138,7 @@ impl Planner {
                 Origin::Tool { name } | Origin::Skill { name, .. } => name.clone(),
                 Origin::Event { topic } => topic.clone(),
                 Origin::Lessons { .. } => "lessons".to_owned(),
+                Origin::Memory { .. } => "memory".to_owned(),
                 _ => "standard input".to_owned(),
             },
             _ => "a picture".to_owned(),

@@ -8,7 +8,9 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, grouped, span};
 
-use super::{Happening, HappeningPart, Subject, Tone, given_lessons, goal, loaded_skills};
+use super::{
+    Happening, HappeningPart, Subject, Tone, given_lessons, goal, loaded_skills, notes_given,
+};
 
 pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     let goal = goal(&started.goal, reader);
@@ -22,7 +24,13 @@ pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
             happening = happening.with(HappeningPart::aside(line));
         }
     }
-    happening
+    match notes_given(started, reader) {
+        0 => happening,
+        notes => happening.with(HappeningPart::aside(format!(
+            "{} of the memory",
+            counted(notes as usize, "note")
+        ))),
+    }
 }
 
 pub(super) fn resumed(resumed: &RunResumed) -> Happening {
