@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines,
+    guidelines, lessons, memory,
     procedures::{self, CommandPlace, Replay},
     skills,
     which_loop::{self, LoopSubject},
@@ -75,7 +75,13 @@ impl RunOptions<'_> {
             (None, false) => procedures::hint(&self.home.store()?, &self.goal, url.as_deref())?,
             (_, _) => None,
         };
+        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
+        let memory = if flags.no_memory {
+            Vec::new()
+        } else {
+            memory::of_run(self.home, &self.goal)?
+        };
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -99,6 +105,8 @@ impl RunOptions<'_> {
                 .into_iter()
                 .chain(skills.context)
                 .chain(hint)
+                .chain(lessons)
+                .chain(memory)
                 .chain(self.context)
                 .collect(),
             skills: skills.followed,
@@ -202,6 +210,14 @@ impl RunOptions<'_> {
                  gyrus procedures show {wanted}"
             )),
         })
+    }
+
+    /// Returns the lessons of earlier runs, unless they are turned off.
+    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+            return Ok(None);
+        }
+        lessons::of_run(self.home, workspace, &self.goal, url)
     }
 
     /// Returns the work that a loop is chosen for.
