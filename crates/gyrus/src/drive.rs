@@ -18,7 +18,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    state_folder,
+    memory, state_folder,
     takeover::{self, Behind, Door},
     telemetry,
 };
@@ -100,7 +100,7 @@ impl Drive<'_> {
             run,
             correlation,
         );
-        let (json, ephemeral) = (self.output.json(), self.ephemeral);
+        let (gyrus, json, ephemeral) = (self.gyrus, self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &reader, &painter));
@@ -120,6 +120,9 @@ impl Drive<'_> {
         }
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
+        if let (false, Ok(config)) = (ephemeral, gyrus.config()) {
+            memory::note_end(&home, &store, &config, &done);
+        }
         let code = ended(&store, done, json, ephemeral, &painter)?;
         telemetry::finish(export).await;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
@@ -227,6 +230,13 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
             format!("skill `{name}`, {why}; leave it out with --no-skill {name}")
         }),
     );
+    let notes = projection::notes_given(started, reader);
+    if notes > 0 {
+        let notes = counted(notes as usize, "note");
+        lines.push(format!(
+            "{notes} of the memory; leave it out with --no-memory"
+        ));
+    }
     let painted = lines.iter().map(|line| {
         let line = clip(line, painter.columns);
         format!("{}\n", painter.paint(Tone::Aside, &line))

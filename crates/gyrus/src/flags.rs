@@ -45,6 +45,9 @@ pub(crate) struct RunFlags {
     pub(crate) reflect: bool,
     #[command(flatten)]
     pub(crate) skills: SkillFlags,
+    /// Give the run nothing of the memory, and note nothing of it there; it can still call `recall`
+    #[arg(long)]
+    pub(crate) no_memory: bool,
     #[command(flatten)]
     pub(crate) review: ReviewFlags,
     #[command(flatten)]

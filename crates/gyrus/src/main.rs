@@ -22,6 +22,7 @@ mod past_runs;
 mod attachments;
 mod browser;
 mod mcp;
+mod memory;
 mod takeover;
 mod prompt;
 mod question;

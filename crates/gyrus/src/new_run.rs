@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, skills,
+    guidelines, memory, skills,
     which_loop::{self, LoopSubject},
 };
 
@@ -58,6 +58,11 @@ impl RunOptions<'_> {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
+        let memory = if flags.no_memory {
+            Vec::new()
+        } else {
+            memory::of_run(self.home, &self.goal)?
+        };
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -85,6 +90,7 @@ impl RunOptions<'_> {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
+                .chain(memory)
                 .chain(self.context)
                 .collect(),
             continues: self.continues,

@@ -188,7 +188,7 @@ fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> R
 /// Whether a part may hold untrusted text. A picture may show any.
 fn is_untrusted(part: &Part) -> bool {
     match part {
-        Part::Text(text) => !text.origin.is_trusted(),
+        Part::Text(text) => text.origin.exposes(),
         Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
     }
 }

@@ -11,6 +11,9 @@ pub(crate) const REMEMBERED: &str = "[!remembered]";
 /// Kind of block with what a run wrote after it had read untrusted text.
 pub(crate) const UNTRUSTED: &str = "[!untrusted]";
 
+/// Settings by which programs that clip pages name the page.
+const CLIPPED: [&str; 3] = ["source", "url", "link"];
+
 /// A note, read.
 #[derive(Debug, Clone)]
 pub struct Note {
@@ -67,10 +70,15 @@ impl Note {
         &self.text[self.body..]
     }
 
-    /// Whether all of it is untrusted. A note whose front matter cannot be read completely counts
-    /// as untrusted if it speaks of trust at all.
+    /// Whether all of it is untrusted: it says so, or it is the copy of a page. A note whose front
+    /// matter cannot be read completely counts as untrusted if it speaks of trust at all.
     pub fn is_untrusted(&self) -> bool {
         let settings = &self.text[..self.body];
+        let is_address = |value: &String| value.starts_with("http:") || value.starts_with("https:");
+        let mut sources = CLIPPED.iter().flat_map(|key| self.front_matter.all(key));
+        if sources.any(is_address) {
+            return true;
+        }
         match self.front_matter.first("trust") {
             Some(trust) => !trust.eq_ignore_ascii_case("person"),
             None => !self.front_matter.refused.is_empty() && settings.contains("untrusted"),
@@ -261,6 +269,12 @@ mod tests {
             ("---\n trust: untrusted\n---\nx", true),
             ("---\ntitle: x\n---\ntrust: untrusted", false),
             ("trust: untrusted", false),
+            ("---\nsource: https://x.example/a\n---\nx", true),
+            (
+                "---\nurl: \"http://x.example\"\ntrust: person\n---\nx",
+                true,
+            ),
+            ("---\nsource: a book\n---\nx", false),
         ] {
             let note = Note::new("a.md", text.as_bytes());
             assert_eq!(note.is_untrusted(), expected, "{text}");

@@ -83,8 +83,9 @@ struct Parts<'a> {
 }
 
 impl Run {
-    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+    pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
+        self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);

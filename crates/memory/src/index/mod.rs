@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     merge::{merge, to_merge},
-    rank::{REORDERED, Statistics, WordWeight, boost},
+    rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
     segment::{Builder, FIELDS, IndexedNote, Segment},
 };
 pub(crate) use self::{
@@ -80,6 +80,8 @@ impl Part {
 pub(crate) struct Hit {
     pub(crate) path: String,
     pub(crate) score: f64,
+    /// Part of what the query tells that the note has words of, from 0 to 1.
+    pub(crate) coverage: f64,
 }
 
 /// Result of comparing the index with the notes.
@@ -116,15 +118,17 @@ impl Index {
         Ok(index)
     }
 
-    /// Reads the list of segments again, if it changed. If anything is damaged, the index is empty.
-    fn load(&mut self) -> Result<(), SegmentError> {
+    /// Reads the list of segments again, if it changed. Whether there is one: each that was written
+    /// had been compared with all notes. If anything is damaged, the index is empty.
+    fn load(&mut self) -> Result<bool, SegmentError> {
         let read = fs::read(self.folder.join("segments.json"));
         let manifest = match read {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
             Err(error) => return Err(error.into()),
         };
-        let manifest = if manifest.version == VERSION {
+        let is_there = manifest.version == VERSION;
+        let manifest = if is_there {
             manifest
         } else {
             Manifest {
@@ -133,7 +137,7 @@ impl Index {
             }
         };
         if manifest == self.manifest && self.parts.len() == manifest.segments.len() {
-            return Ok(());
+            return Ok(is_there);
         }
         let mut old: HashMap<u64, Segment> = self
             .parts
@@ -171,7 +175,7 @@ impl Index {
         }
         self.manifest = manifest;
         self.count();
-        Ok(())
+        Ok(is_there)
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -203,13 +207,64 @@ impl Index {
     pub(crate) fn refresh(
         &mut self,
         notes: &[(String, Stamp)],
+        read: impl FnMut(&str) -> Option<(Vec<u8>, Stamp)>,
+    ) -> Result<Refreshed, SegmentError> {
+        let _lock = self.lock()?;
+        // A damaged index is built again.
+        let is_there = matches!(self.load(), Ok(true));
+        let differences = self.differences(notes);
+        let refreshed = self.take_in(differences, read)?;
+        if !is_there && refreshed == Refreshed::default() {
+            self.save()?;
+        }
+        Ok(refreshed)
+    }
+
+    /// Brings the index up to date with these notes alone; `None` stands for one that is gone.
+    /// Returns whether that is enough: if not, it has to be compared with all notes.
+    pub(crate) fn refresh_some(
+        &mut self,
+        notes: &[(&str, Option<Stamp>)],
+        read: impl FnMut(&str) -> Option<(Vec<u8>, Stamp)>,
+    ) -> Result<bool, SegmentError> {
+        let _lock = self.lock()?;
+        if !matches!(self.load(), Ok(true)) {
+            return Ok(false);
+        }
+        let mut wanted: HashMap<&str, Option<Stamp>> = notes.iter().copied().collect();
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for (number, part) in self.parts.iter().enumerate() {
+            for (note, indexed) in part.living() {
+                match wanted.remove(&*indexed.path) {
+                    Some(Some(stamp)) if stamp == indexed.stamp => {}
+                    Some(stamp) => {
+                        removed.push((number, note));
+                        changed.extend(stamp.map(|_| indexed.path.to_string()));
+                    }
+                    None => {}
+                }
+            }
+        }
+        let new = wanted.into_iter().filter(|(_, stamp)| stamp.is_some());
+        changed.extend(new.map(|(path, _)| path.to_owned()));
+        let changed = changed.iter().map(String::as_str).collect();
+        self.take_in((changed, removed), read)?;
+        Ok(true)
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        // Somebody may have deleted it.
+        fs::create_dir_all(&self.folder)?;
+        let lock = File::create(self.folder.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
+    fn take_in(
+        &mut self,
+        (changed, removed): (Vec<&str>, Vec<(usize, u32)>),
         mut read: impl FnMut(&str) -> Option<(Vec<u8>, Stamp)>,
     ) -> Result<Refreshed, SegmentError> {
-        let lock = File::create(self.folder.join("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
-        // A damaged index is built again.
-        let _ = self.load();
-        let (changed, removed) = self.differences(notes);
         let refreshed = Refreshed {
             changed: changed.len(),
             removed: removed.len(),
@@ -357,32 +412,36 @@ impl Index {
         most: usize,
         now_ms: i64,
     ) -> Result<Vec<Hit>, SegmentError> {
-        let mut scores: Vec<Vec<f64>> = self
+        // What each note has of the score, and of what the query tells.
+        let mut scores: Vec<Vec<(f64, f64)>> = self
             .parts
             .iter()
-            .map(|part| vec![0.0; part.alive.len()])
+            .map(|part| vec![(0.0, 0.0); part.alive.len()])
             .collect();
+        let mut words = Vec::new();
         for word in query_words(query) {
             let found = self.postings(&word)?;
             let occurs_in = found.iter().map(|found| found.len() as u64).sum();
             let weight = WordWeight::new(occurs_in, &self.statistics);
+            let tells = telling(&word, occurs_in, self.statistics.notes);
+            words.push(tells);
             for ((part, found), scores) in self.parts.iter().zip(found).zip(&mut scores) {
                 for posting in found {
                     let note = posting.note as usize;
                     let lengths = part.segment.notes[note].lengths;
-                    scores[note] += weight.score(posting.counts, lengths);
+                    scores[note].0 += weight.score(posting.counts, lengths);
+                    scores[note].1 += tells;
                 }
             }
         }
         let mut best = Vec::new();
         for (part, scores) in self.parts.iter().zip(&scores) {
             let scored = part.segment.notes.iter().zip(scores);
-            best.extend(scored.filter(|(_, score)| **score > 0.0));
+            best.extend(scored.filter(|(_, score)| score.0 > 0.0));
         }
-        let better = |one: &(&IndexedNote, &f64), other: &(&IndexedNote, &f64)| {
-            other
-                .1
-                .total_cmp(one.1)
+        let better = |one: &(&IndexedNote, &(f64, f64)), other: &(&IndexedNote, &(f64, f64))| {
+            (other.1.0)
+                .total_cmp(&one.1.0)
                 .then_with(|| one.0.path.cmp(&other.0.path))
         };
         let kept = REORDERED.max(most);
@@ -390,12 +449,14 @@ impl Index {
             best.select_nth_unstable_by(kept, better);
             best.truncate(kept);
         }
+        let told_by_all = told_by_all(words);
         let mut hits = Vec::with_capacity(best.len());
-        for (note, score) in best {
+        for (note, (score, told)) in best {
             let age = (now_ms - note.stamp.modified / 1_000_000) as f64 / 86_400_000.0;
             hits.push(Hit {
                 path: note.path.to_string(),
                 score: score * boost(self.links_to(&note.path)?, age),
+                coverage: (told / told_by_all).min(1.0),
             });
         }
         hits.sort_by(|one, other| {

@@ -59,30 +59,34 @@ impl Notes {
                 .filter(|(_, _, (counts, _))| counts.contains_key(word));
             having.count() as u64
         };
-        let mut scores = vec![0.0; counted.len()];
+        let mut scores = vec![(0.0, 0.0); counted.len()];
+        let mut weights = Vec::new();
         for word in query_words(query) {
             let weight = WordWeight::new(having(&word), &statistics);
+            let tells = telling(&word, having(&word), statistics.notes);
+            weights.push(tells);
             for ((_, _, (counts, lengths)), score) in counted.iter().zip(&mut scores) {
                 if let Some(counts) = counts.get(&word) {
-                    *score += weight.score(*counts, *lengths);
+                    score.0 += weight.score(*counts, *lengths);
+                    score.1 += tells;
                 }
             }
         }
         let mut hits: Vec<_> = counted
             .iter()
             .zip(scores)
-            .filter(|(_, score)| *score > 0.0)
+            .filter(|(_, score)| score.0 > 0.0)
             .collect();
-        hits.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.0.cmp(other.0.0)));
+        hits.sort_by(|one, other| other.1.0.total_cmp(&one.1.0).then(one.0.0.cmp(other.0.0)));
         hits.truncate(REORDERED.max(most));
         let mut hits: Vec<_> = hits
             .into_iter()
-            .map(|((path, stamp, _), score)| {
+            .map(|((path, stamp, _), (score, told))| {
                 let age = (now_ms - stamp.modified / 1_000_000) as f64 / 86_400_000.0;
-                let score = score * boost(having(&link_word(path)), age);
                 Hit {
                     path: path.to_string(),
-                    score,
+                    score: score * boost(having(&link_word(path)), age),
+                    coverage: (told / told_by_all(weights.clone())).min(1.0),
                 }
             })
             .collect();

@@ -189,6 +189,7 @@ pub(super) fn trust(origin: &Origin) -> Markup {
         Origin::Configuration => "from the configuration",
         Origin::Kernel => "from gyrus",
         Origin::Skill { .. } => "from a skill",
+        Origin::Memory { .. } => "from the memory",
         Origin::Model => "untrusted: a model's",
         Origin::Run => "untrusted: a run's",
         Origin::Tool { .. } => "untrusted: a tool's",

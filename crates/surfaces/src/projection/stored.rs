@@ -37,3 +37,23 @@ pub fn loaded_skills(started: &RunStarted, reader: &Reader) -> Vec<(String, Stri
     });
     skills.collect()
 }
+
+/// Returns the number of notes of the memory that a run was given.
+pub fn notes_given(started: &RunStarted, reader: &Reader) -> u32 {
+    let mut parts = started
+        .context
+        .iter()
+        .filter_map(|part| stored(part, reader).ok());
+    let given = parts.find_map(|part| match part {
+        Part::Text(Text {
+            origin: Origin::Memory { notes, .. },
+            ..
+        }) => Some(notes),
+        Part::Text(_)
+        | Part::Image(_)
+        | Part::Thinking(_)
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
+    });
+    given.unwrap_or_default()
+}
