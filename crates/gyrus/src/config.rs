@@ -83,7 +83,7 @@ impl ApprovalsSection {
 
 /// The section `[memory]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct MemorySection {
     /// The folder of notes, absolute or below `~/`.
     pub(crate) vault: Option<PathBuf>,

@@ -71,7 +71,7 @@ impl Note {
     }
 
     /// Whether all of it is untrusted: it says so, or it is the copy of a page. A note whose front
-    /// matter cannot be read completely counts as untrusted if it speaks of trust at all.
+    /// matter cannot be read completely counts as untrusted if any of this could stand there.
     pub fn is_untrusted(&self) -> bool {
         let settings = &self.text[..self.body];
         let is_address = |value: &String| value.starts_with("http:") || value.starts_with("https:");
@@ -81,7 +81,12 @@ impl Note {
         }
         match self.front_matter.first("trust") {
             Some(trust) => !trust.eq_ignore_ascii_case("person"),
-            None => !self.front_matter.refused.is_empty() && settings.contains("untrusted"),
+            None => {
+                let could = ["untrusted", "://"]
+                    .iter()
+                    .any(|word| settings.contains(word));
+                self.front_matter.is_refused && could
+            }
         }
     }
 

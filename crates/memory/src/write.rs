@@ -189,7 +189,7 @@ impl Vault {
         History::read(&self.state).map_err(|error| self.state_error(error))
     }
 
-    /// Returns a change by its number; the newest that was made, without one.
+    /// Returns a change by its number; without one, the newest that a person or a run made.
     ///
     /// # Errors
     /// There is none, or the log cannot be read.
@@ -197,7 +197,10 @@ impl Vault {
         let mut changes = self.log()?.into_iter().rev();
         let found = match id {
             Some(id) => changes.find(|change| change.id == id),
-            None => changes.find(|change| change.end == Some(ChangeEnd::Done)),
+            None => changes.find(|change| {
+                let is_gyrus = matches!(change.author, Author::Gyrus { .. });
+                change.end == Some(ChangeEnd::Done) && !is_gyrus
+            }),
         };
         found.ok_or(VaultError::NoChange(id.unwrap_or(1)))
     }

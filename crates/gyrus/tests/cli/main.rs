@@ -17,6 +17,7 @@ mod provider;
 
 mod reflecting;
 mod refusing;
+mod remembering;
 mod namespaces;
 mod reaching;
 mod asking;
