@@ -6,10 +6,10 @@
 
 use std::collections::HashSet;
 
+use gyrus_search::query_words;
 use gyrus_text::{one_line, tokens};
 
 use crate::{
-    index::query_words,
     note::{Note, Piece},
     recall::{Searcher, pieces_with},
     vault::{Vault, VaultError},

@@ -10,7 +10,6 @@
 
 mod front_matter;
 mod note;
-mod index;
 mod watch;
 mod vault;
 mod history;

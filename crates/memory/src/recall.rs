@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gyrus_search::{Hit, Index, query_words};
 use serde::Serialize;
 
 use crate::{
-    index::{Hit, Index, query_words},
     note::{Note, Piece},
     vault::{Vault, VaultError},
     watch::Watch,
@@ -225,7 +225,7 @@ pub(crate) fn pieces_with<'n>(note: &'n Note, words: &HashSet<String>) -> Vec<Pi
     let counted = note.pieces().into_iter().map(|piece| {
         let mut found = HashSet::new();
         for text in [piece.heading, piece.text] {
-            crate::index::words(text, |word| {
+            gyrus_search::words(text, |word| {
                 if words.contains(word) {
                     found.insert(word.to_owned());
                 }

@@ -18,6 +18,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
+use gyrus_search::{Document, IndexError, Stamp, name_of};
 use gyrus_workspace::{
     Failed, Pace, Root,
     changeset::{ApplyError, HOME},
@@ -27,12 +28,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{
-    index::{SegmentError, Stamp},
-    note::{Note, stem},
-    recall::Kept,
-    watch::Watch,
-};
+use crate::{note::Note, recall::Kept, watch::Watch};
 
 /// File that tells a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
@@ -43,6 +39,9 @@ const MARKER_TEXT: &str =
 
 /// Maximum bytes of a note that is read or written.
 pub const MAX_NOTE_BYTES: u64 = 32 << 20;
+
+/// Bytes of a note that are indexed; the rest of a longer one is not found by its words.
+const MAX_INDEXED_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of a note's name.
 const MAX_NAME_BYTES: usize = 512;
@@ -222,10 +221,10 @@ impl Vault {
         }
     }
 
-    pub(crate) fn index_error(&self, error: SegmentError) -> VaultError {
+    pub(crate) fn index_error(&self, error: IndexError) -> VaultError {
         self.state_error(match error {
-            SegmentError::Io(error) => error,
-            SegmentError::Damaged => io::Error::other(error.to_string()),
+            IndexError::Io(error) => error,
+            IndexError::Damaged => io::Error::other(error.to_string()),
         })
     }
 
@@ -280,7 +279,7 @@ impl Vault {
     pub fn find(&self, name: &str) -> Result<String, VaultError> {
         let path = Self::path_of(name)?;
         let missing = |like| VaultError::Missing {
-            name: stem(&path).to_owned(),
+            name: name_of(&path).to_owned(),
             like,
         };
         if !self.exists() {
@@ -290,18 +289,18 @@ impl Vault {
             return Ok(path);
         }
         let notes = self.notes(&mut None)?;
-        let wanted = stem(&path).to_lowercase();
+        let wanted = name_of(&path).to_lowercase();
         let mut same: Vec<&str> = notes
             .iter()
             .map(|(note, _)| note.as_str())
-            .filter(|note| !path.contains('/') && stem(note).to_lowercase() == wanted)
+            .filter(|note| !path.contains('/') && name_of(note).to_lowercase() == wanted)
             .collect();
         same.sort_by_key(|note| (note.matches('/').count(), note.len(), *note));
         match same.first() {
             Some(found) => Ok((*found).to_owned()),
             None => {
-                let names = notes.iter().map(|(note, _)| stem(note));
-                let like = gyrus_text::closest(stem(&path), names).map(str::to_owned);
+                let names = notes.iter().map(|(note, _)| name_of(note));
+                let like = gyrus_text::closest(name_of(&path), names).map(str::to_owned);
                 Err(missing(like))
             }
         }
@@ -336,7 +335,7 @@ impl Vault {
         match self.bytes(&path)? {
             Some(content) => Ok(Note::new(&path, &content)),
             None => Err(VaultError::Missing {
-                name: stem(&path).to_owned(),
+                name: name_of(&path).to_owned(),
                 like: None,
             }),
         }
@@ -437,16 +436,18 @@ impl Vault {
     }
 
     /// Returns a note's content and state, for the index.
-    pub(crate) fn for_index(&self, path: &str) -> Option<(Vec<u8>, Stamp)> {
+    pub(crate) fn for_index(&self, path: &str) -> Option<(Document, Stamp)> {
         let certain = certain();
         let root = self.root().ok()?;
         let stat = root.stat(Path::new(path)).ok()??;
         if u64::try_from(stat.st_size).unwrap_or(0) > MAX_NOTE_BYTES || !is_file(stat) {
             // Known by its name alone, so that it is not tried at every use.
-            return Some((Vec::new(), stamp(&stat, certain)));
+            return Some((Note::new(path, b"").document(), stamp(&stat, certain)));
         }
         let (content, stat) = root.read(Path::new(path)).ok()?;
-        Some((content, stamp(&stat, certain)))
+        let content = &content[..content.len().min(MAX_INDEXED_BYTES)];
+        let document = Note::new(path, content).document();
+        Some((document, stamp(&stat, certain)))
     }
 
     /// Returns the file that a change that was just applied replaced.

@@ -163,7 +163,10 @@ pub(crate) fn check_edited(
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(&home));
     tools.extend(mcp::recorded(store, run)?);
-    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal::new(
+        &home,
+        store.clone(),
+    ))));
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     let calls =
         gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;
