@@ -58,11 +58,7 @@ impl RunOptions<'_> {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
-        let memory = if flags.no_memory {
-            Vec::new()
-        } else {
-            memory::of_run(self.home, &self.goal)?
-        };
+        let memory = memory::of_run(self.home, &self.goal, flags)?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -79,12 +75,7 @@ impl RunOptions<'_> {
             (None, Some(before)) => before.agent.clone(),
         };
         let limits = self.limits(thinks.max_iterations(), skills.max_steps);
-        let by_place = if self.at_terminal {
-            OnAsk::Wait
-        } else {
-            OnAsk::Deny
-        };
-        let on_ask = flags.approvals.on_ask().or(config.on_ask);
+        let on_ask = self.on_ask();
         let name = thinks.strategy().loop_name();
         Ok(NewRun {
             context: guidelines
@@ -96,7 +87,7 @@ impl RunOptions<'_> {
             continues: self.continues,
             mode,
             throwaway,
-            on_ask: on_ask.unwrap_or(by_place),
+            on_ask,
             limits,
             screen: screen.map(|wish| json!(wish)),
             trusted: url
@@ -126,6 +117,17 @@ impl RunOptions<'_> {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
         }
         limits
+    }
+
+    /// Returns what becomes of questions: as the person said, then as it is configured.
+    fn on_ask(&self) -> OnAsk {
+        let by_place = if self.at_terminal {
+            OnAsk::Wait
+        } else {
+            OnAsk::Deny
+        };
+        let said = self.flags.approvals.on_ask();
+        said.or(self.config.on_ask).unwrap_or(by_place)
     }
 
     /// Returns the work that a loop is chosen for.
