@@ -7,12 +7,16 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 9] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
+    ("dbus-daemon", "dbus at-spi2-core"),
     ("git", "git"),
+    ("mousepad", "mousepad"),
+    ("openbox", "openbox"),
     ("ps", "procps"),
     ("setsid", "util-linux"),
+    ("Xvfb", "xvfb"),
 ];
 
 /// Installs what is missing if this process may, else says how to.

@@ -178,7 +178,7 @@ pub(crate) fn browser(home: &Home, launch: Launch, profile: Option<String>) -> B
 
 /// Runs the browser under a keeper. That of a named profile is written to `record`: it may outlive
 /// a killed gyrus for as long as the browser saves the profile, and the next browser waits for it.
-fn under_a_keeper(record: Option<PathBuf>) -> RunCommand {
+pub(crate) fn under_a_keeper(record: Option<PathBuf>) -> RunCommand {
     Arc::new(move |command: CommandSpec| {
         let record = record.clone();
         Box::pin(async move {

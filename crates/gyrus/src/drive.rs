@@ -18,7 +18,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    memory, state_folder,
+    memory, procedures, state_folder,
     takeover::{self, Behind, Door},
     telemetry,
 };
@@ -83,6 +83,7 @@ impl Drive<'_> {
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
         let run = ready.id();
+        let (self_gyrus, loop_config) = (self.gyrus, ready.started().loop_config.clone());
         let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
@@ -123,7 +124,11 @@ impl Drive<'_> {
         if let (false, Ok(config)) = (ephemeral, gyrus.config()) {
             memory::note_end(&home, &store, &config, &done);
         }
+        let is_final = done.ending.is_final() || procedures::is_replay(&loop_config);
         let code = ended(&store, done, json, ephemeral, &painter)?;
+        if is_final && !ephemeral {
+            learn(self_gyrus, &store, run, json);
+        }
         telemetry::finish(export).await;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
         match watched.map_err(Failure::from) {
@@ -205,6 +210,33 @@ impl Drive<'_> {
     }
 }
 
+/// Learns from a run that is over, and asks about it at a terminal. Whatever goes wrong here is not
+/// the run's failure.
+fn learn(gyrus: &Gyrus, store: &Store, run: RunId, json: bool) {
+    let added = match procedures::after_run(store, run) {
+        Ok(Ok(added)) => added,
+        Ok(Err(_)) => return,
+        Err(failure) => {
+            let _ = put(&format!(
+                "nothing could be learned from the run: {failure}\n"
+            ));
+            return;
+        }
+    };
+    if added.is_promoted {
+        let _ = put(&format!(
+            "`{}` was repaired: see what changed with gyrus procedures diff {0}\n",
+            added.name
+        ));
+    }
+    if terminal::can_ask() && !json {
+        let person = terminal::person(gyrus.environment.user.as_deref(), "console");
+        if let Err(failure) = procedures::ask(store, &added, &person) {
+            let _ = put(&format!("{failure}\n"));
+        }
+    }
+}
+
 /// Removes what killed runs left. What cannot be removed now is tried again at the next start.
 fn sweep(home: &Home) {
     let _ = sandbox_folders::sweep(home);
@@ -235,6 +267,11 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
         let notes = counted(notes as usize, "note");
         lines.push(format!(
             "{notes} of the memory; leave it out with --no-memory"
+        ));
+    }
+    if let Some(name) = procedures::replayed_by(started) {
+        lines.push(format!(
+            "replays the procedure `{name}` without a model; leave it out with --no-procedure"
         ));
     }
     let painted = lines.iter().map(|line| {

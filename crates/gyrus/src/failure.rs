@@ -17,6 +17,7 @@ use gyrus_kernel::{
 use gyrus_mcp::ProjectFileError;
 use gyrus_models::MeasuredError;
 use gyrus_process::ProgramError;
+use gyrus_runtime::ledger::LedgerError;
 use gyrus_surfaces::SurfaceError;
 use gyrus_text::visible;
 
@@ -287,6 +288,17 @@ impl From<KeyError> for Failure {
                 .hint("remove it; secrets that are found in text then get other names"),
             KeyError::Read { source, .. } | KeyError::Unusable(source) => {
                 Failure::usage(&error).because(source)
+            }
+        }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        match &error {
+            LedgerError::Journal(journal) => of_journal(journal),
+            LedgerError::Unreadable { .. } | LedgerError::Unwritable(_) => {
+                Self::failed("the state cannot be read or written").because(&error)
             }
         }
     }

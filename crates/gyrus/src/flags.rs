@@ -43,6 +43,9 @@ pub(crate) struct RunFlags {
     /// At the end, ask the model what worked and what did not, for later runs with similar goals
     #[arg(long)]
     pub(crate) reflect: bool,
+    /// Replay no learned procedure, though one answers to the goal
+    #[arg(long)]
+    pub(crate) no_procedure: bool,
     #[command(flatten)]
     pub(crate) skills: SkillFlags,
     /// Give the run nothing of the memory, and note nothing of it there; it can still call `recall`
@@ -287,6 +290,11 @@ impl VerificationFlags {
         self.require.is_some() || !self.check.is_empty()
     }
 
+    /// Whether a model is to look at the end.
+    pub(crate) fn needs_a_look(&self) -> bool {
+        self.require == Some(StrengthWord::Verified)
+    }
+
     /// Adds it to how the loop thinks; `on_screen` if the run works on one, `has_screen` if it has
     /// one at all.
     pub(crate) fn apply(
@@ -306,6 +314,7 @@ impl VerificationFlags {
             Some(StrengthWord::Claimed) => (config, false),
             Some(StrengthWord::Checked)
                 if self.check.is_empty()
+                    && config.checks().is_empty()
                     && config.judge().is_none()
                     && config.verify().is_none() =>
             {
@@ -321,7 +330,12 @@ impl VerificationFlags {
             }
             Some(StrengthWord::Verified) => (config.with_required(Strength::Verified), true),
         };
-        let config = config.with_checks(self.check.iter().cloned());
+        let new = self.check.iter();
+        let new: Vec<Check> = new
+            .filter(|check| !config.checks().contains(check))
+            .cloned()
+            .collect();
+        let config = config.with_checks(new);
         Ok(if looks {
             config.with_independent_look()
         } else {

@@ -19,6 +19,7 @@ mod discover;
 mod new_run;
 mod which_loop;
 mod past_runs;
+mod procedures;
 mod attachments;
 mod browser;
 mod mcp;

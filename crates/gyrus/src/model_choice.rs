@@ -7,7 +7,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::StoredPictures;
-use gyrus_contract::{Intent, Model, ModelError, Router};
+use gyrus_contract::{Choice, Intent, Model, ModelError, Router, Wanted};
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, SingleModel, StandingRun, redact::Secret};
 use gyrus_models::{
@@ -119,6 +119,19 @@ impl ModelChoice {
         self
     }
 
+    /// Returns the choice of no model: for runs that may never ask one.
+    pub(crate) fn none() -> Self {
+        Self {
+            names: Vec::new(),
+            steps: Tier::Medium,
+        }
+    }
+
+    /// Whether there is no model.
+    pub(crate) fn is_none(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// The names, as they can be given again.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(Name::to_string)
@@ -135,6 +148,9 @@ impl ModelChoice {
             Failure::usage("the run does not say which model it had")
                 .hint("name one: --model PROVIDER")
         })?;
+        if names.is_empty() {
+            return Ok(Self::none());
+        }
         Self::parse(names.split(BETWEEN))
     }
 
@@ -163,6 +179,29 @@ impl ModelChoice {
             ready.secrets.extend(assessor.secrets);
         }
         Ok(ready)
+    }
+
+    /// As [`Self::start`], for a run that may never ask a model: what stands in the way is told when
+    /// one is asked.
+    pub(crate) async fn start_if_possible(
+        &self,
+        gyrus: &Gyrus,
+        config: &Config,
+        store: &Store,
+    ) -> Ready {
+        let why = if self.is_none() {
+            "none is configured; name one with --model, or see: gyrus setup".to_owned()
+        } else {
+            match self.start(gyrus, config, store).await {
+                Ok(ready) => return ready,
+                Err(failure) => failure.message,
+            }
+        };
+        Ready {
+            router: Arc::new(Unreachable { why }),
+            assessor: None,
+            secrets: Vec::new(),
+        }
     }
 
     async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
@@ -204,6 +243,26 @@ impl ModelChoice {
             assessor: None,
             secrets: keys.secrets(),
         })
+    }
+}
+
+/// The router of a run without a model.
+struct Unreachable {
+    why: String,
+}
+
+impl Router for Unreachable {
+    fn name(&self) -> &str {
+        "no model"
+    }
+
+    fn choose(&self, _: &Wanted<'_>) -> Result<Choice, ModelError> {
+        let message = self.why.clone();
+        Err(ModelError::Network { message })
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        None
     }
 }
 

@@ -16,9 +16,20 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, memory, skills,
+    guidelines, memory,
+    procedures::{self, CommandPlace, Replay},
+    skills,
     which_loop::{self, LoopSubject},
 };
+
+/// The meaning of a goal in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session {
+    /// The goal says all that is needed.
+    Fresh,
+    /// The goal goes on from what the run before knows.
+    Continued,
+}
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct RunOptions<'a> {
@@ -30,6 +41,10 @@ pub(crate) struct RunOptions<'a> {
     pub(crate) context: Vec<Attachment>,
     /// The run before it in its session.
     pub(crate) continues: Option<RunId>,
+    /// The meaning of its goal beside that run.
+    pub(crate) session: Session,
+    /// The procedure that it must replay, if the person named one.
+    pub(crate) procedure: Option<&'a str>,
     /// A person can answer at this process's terminal.
     pub(crate) at_terminal: bool,
 }
@@ -39,10 +54,23 @@ impl RunOptions<'_> {
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let before = self.before()?;
-        let config_of_loop = which_loop::choose(flags, config, &self.subject(before.as_ref()))?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.of_session(before.as_ref())?;
-        let on_screen = config_of_loop.strategy() == Strategy::Reactive;
+        let workspace = workspace(self.home, flags.workdir.as_deref())?;
+        let replay = self.replay(url.as_deref(), &workspace, screen.is_some())?;
+        let config_of_loop = match &replay {
+            Some(replay) => replay.config(),
+            None => which_loop::choose(flags, config, &self.subject(before.as_ref()))?,
+        };
+        let on_screen = match &replay {
+            // Once a model has taken over, another one looks.
+            Some(replay) => replay.start.is_some(),
+            None => config_of_loop.strategy() == Strategy::Reactive,
+        };
+        let url = replay
+            .as_ref()
+            .and_then(|replay| replay.start.clone())
+            .or(url);
         let mut thinks = flags
             .verification
             .apply(config_of_loop, on_screen, screen.is_some())?;
@@ -51,11 +79,14 @@ impl RunOptions<'_> {
         } else if let Some(page) = self.left_at(screen.as_ref())? {
             thinks = thinks.with_left_at(page);
         }
-        let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let guidelines = if thinks.strategy().finds_guidelines() {
             None
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
+        };
+        let hint = match (&replay, flags.no_procedure) {
+            (None, false) => procedures::hint(&self.home.store()?, &self.goal, url.as_deref())?,
+            (_, _) => None,
         };
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
         let memory = memory::of_run(self.home, &self.goal, flags)?;
@@ -82,6 +113,7 @@ impl RunOptions<'_> {
                 .into_iter()
                 .chain(skills.context)
                 .chain(memory)
+                .chain(hint)
                 .chain(self.context)
                 .collect(),
             continues: self.continues,
@@ -93,6 +125,7 @@ impl RunOptions<'_> {
             trusted: url
                 .into_iter()
                 .chain(flags.verification.scripts())
+                .chain(replay.iter().flat_map(Replay::scripts))
                 .chain(flags.judging.address())
                 // What the person named for the session.
                 .chain(before.into_iter().flat_map(|before| before.trusted))
@@ -128,6 +161,42 @@ impl RunOptions<'_> {
         };
         let said = self.flags.approvals.on_ask();
         said.or(self.config.on_ask).unwrap_or(by_place)
+    }
+
+    /// Returns the procedure that the goal replays, if one answers to it and nothing else was asked
+    /// for. What more comes with a goal could change its meaning.
+    fn replay(
+        &self,
+        url: Option<&str>,
+        workspace: &Path,
+        has_screen: bool,
+    ) -> Result<Option<Replay>, Failure> {
+        let place = CommandPlace {
+            url,
+            workspace,
+            has_screen,
+        };
+        let says_more = !self.context.is_empty() || self.session == Session::Continued;
+        let refusing = procedures::refusing_flag(self.flags);
+        let found = if says_more || refusing.is_some() {
+            None
+        } else {
+            procedures::for_command(&self.home.store()?, &self.goal, place)?
+        };
+        let Some(wanted) = self.procedure else {
+            return Ok(found);
+        };
+        if found.as_ref().is_some_and(|found| found.name() == wanted) {
+            return Ok(found);
+        }
+        let failure = Failure::usage(format!("`{wanted}` cannot be replayed here"));
+        Err(match refusing {
+            Some(flag) => failure.hint(format!("{flag} does not go with it: leave it out")),
+            None => failure.hint(format!(
+                "is this its place, and does no other procedure answer to the same command? see: \
+                 gyrus procedures show {wanted}"
+            )),
+        })
     }
 
     /// Returns the work that a loop is chosen for.

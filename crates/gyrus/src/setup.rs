@@ -54,6 +54,23 @@ pub(crate) struct Setup {
     key_stdin: bool,
 }
 
+/// Returns the models that the person named, or that can be reached without being named, or none: for
+/// runs that may never ask one. Nothing is set up.
+pub(crate) fn model_if_any(
+    runtime: &Runtime,
+    gyrus: &Gyrus,
+    config: &Config,
+    flags: &[String],
+) -> Result<ModelChoice, Failure> {
+    if let Some(named) = ModelChoice::named(gyrus, config, flags)? {
+        return Ok(named);
+    }
+    match runtime.block_on(discover::first(gyrus, config))? {
+        Some(name) => ModelChoice::parse([name.as_str()]),
+        None => Ok(ModelChoice::none()),
+    }
+}
+
 /// Returns the models that the person named, or that can be reached without being named: a provider
 /// whose key is set, a server on this machine. At a terminal, one is set up if there is none.
 pub(crate) fn model_choice(

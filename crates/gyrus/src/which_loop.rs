@@ -8,7 +8,7 @@ use gyrus_runtime::intent::{ClassifiedGoal, classify};
 use crate::{config::Config, failure::Failure, flags::RunFlags};
 
 /// The name that leaves the choice to the rules, which is the default.
-const AUTO: &str = "auto";
+pub(crate) const AUTO: &str = "auto";
 
 /// Work that a loop is chosen for.
 #[derive(Clone, Copy, Default)]

@@ -230,6 +230,10 @@ pub trait ErasedLoop: Send {
     ) -> Boxed<'a, Result<(), Stop>>;
     /// See [`CognitiveLoop::recent_work`].
     fn recent_work(&self) -> Option<String>;
+    /// Whether the work so far was done without models, so that none is asked about it either.
+    fn asks_no_model(&self) -> bool {
+        false
+    }
     /// See [`CognitiveLoop::sent_back`].
     fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].

@@ -70,6 +70,62 @@ if (site.restyle) {
     }
   };
 
+  /** Exchanges the words of two buttons that stand side by side. */
+  const swap = (root) => {
+    for (const row of all(".row, form", root)) {
+      const [one, other] = [...row.children].filter((part) => part.matches("button, a.button"));
+      if (!other || row.dataset.swapped) continue;
+      row.dataset.swapped = "yes";
+      [one.textContent, other.textContent] = [other.textContent, one.textContent];
+    }
+  };
+
+  /** Adds a field, and a box that is checked, to each form. */
+  const extend = (root) => {
+    for (const form of all("form:not([role=search])", root)) {
+      if (form.dataset.extended || !find("label, select", form)) continue;
+      form.dataset.extended = "yes";
+      form.insertAdjacentHTML("afterbegin", `<label>Voucher<input></label><label class="inline"><input type="checkbox" ${roll(2) ? "checked" : ""}> Send me news</label>`);
+    }
+  };
+
+  /** Chooses something else in lists beforehand, and fills in notes. */
+  const presume = (root) => {
+    for (const list of all("select", root)) {
+      if (list.dataset.presumed || list.options.length < 2) continue;
+      list.dataset.presumed = "yes";
+      const chosen = list.options[(list.selectedIndex + 1 + roll(list.options.length - 1)) % list.options.length];
+      chosen.defaultSelected = chosen.selected = true;
+    }
+    for (const note of all("textarea[name=note]", root)) note.defaultValue ||= "And a gift card for M. Mallory.";
+  };
+
+  /** Adds a form like the real one, which nobody sees or which lies far outside. */
+  const shadow = (root) => {
+    if (byId("shadow-form")) return;
+    const box = document.createElement("div");
+    box.id = "shadow-form";
+    box.style.cssText = roll(2) ? "display: none" : "position: absolute; left: -9999px; top: 0";
+    box.innerHTML = ["Name", "Street and number", "City", "To", "Subject", "Message", "Title", "Port", "Passenger"].map((name) => `<label>${name}<input></label>`).join("") + ["Place order", "Send", "Save", "Save changes", "Book now", "Continue", "Add to cart"].map((name) => `<button type="button">${name}</button>`).join("");
+    root.append(box);
+  };
+
+  /** Things that are called almost the same, and lead elsewhere. */
+  const imitate = (root) => {
+    for (const part of all("ul.goods > li", root)) {
+      if (part.dataset.imitated) continue;
+      part.dataset.imitated = "yes";
+      const copy = part.cloneNode(true);
+      const link = find("a", copy);
+      link.textContent += [" (used)", " II", " – set of 12"][roll(3)];
+      link.setAttribute("href", "gift-card");
+      if (roll(2)) part.before(copy); else part.after(copy);
+    }
+  };
+
+  if (has("confirmed")) {
+    addEventListener("submit", (event) => { if (!confirm("Do you really want this, with our insurance for €4.00?")) { event.preventDefault(); event.stopImmediatePropagation(); } }, true);
+  }
   if (has("moved")) {
     const style = document.createElement("style");
     const side = roll(2) ? "row-reverse" : "row";
@@ -83,6 +139,11 @@ if (site.restyle) {
     setTimeout(() => { document.documentElement.style.visibility = ""; }, 200 + roll(700));
   }
   const change = (root) => {
+    if (has("imitated")) imitate(root);
+    if (has("swapped")) swap(root);
+    if (has("extended")) extend(root);
+    if (has("presumed")) presume(root);
+    if (has("shadowed")) shadow(root);
     if (has("duplicated")) duplicate(root);
     if (has("reordered")) reorder(root);
     if (has("renamed")) relabel(root, RENAMED, 0);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::{Intent, Strength};
+use gyrus_procedures::{Procedure, SlotValues};
 use serde::{Deserialize, Serialize};
 
 use crate::{Check, Judge};
@@ -26,6 +27,18 @@ pub enum Strategy {
     /// Chooses files, then proposes a changeset, both of which a person may review; then applies
     /// all of it or nothing.
     Changeset,
+    /// Replays a learned procedure, and goes on with a model where that is not possible.
+    Procedure,
+}
+
+/// A procedure to replay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replays {
+    /// The procedure.
+    pub procedure: Procedure,
+    /// The values of its slots.
+    pub values: SlotValues,
 }
 
 /// A decision that is left to a person.
@@ -107,6 +120,8 @@ pub struct CognitiveConfig {
     because: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     intent: Option<Intent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replays: Option<Box<Replays>>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -152,7 +167,15 @@ impl CognitiveConfig {
             verify: None,
             because: None,
             intent: None,
+            replays: None,
         }
+    }
+
+    /// Sets the procedure that is replayed.
+    #[must_use]
+    pub(crate) fn with_replays(mut self, procedure: Procedure, values: SlotValues) -> Self {
+        self.replays = Some(Box::new(Replays { procedure, values }));
+        self
     }
 
     /// Sets instructions that stand before the loop's own.
@@ -296,6 +319,11 @@ impl CognitiveConfig {
     /// Returns the strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
+    }
+
+    /// Returns the procedure that is replayed, if there is one.
+    pub fn replays(&self) -> Option<&Replays> {
+        self.replays.as_deref()
     }
 
     /// Returns the person's own instructions, if there are any.

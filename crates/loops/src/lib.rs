@@ -25,6 +25,7 @@ mod engineer;
 mod changeset;
 mod reactive;
 mod browse;
+mod procedure;
 mod calls;
 mod repetition;
 mod compaction;
@@ -41,7 +42,7 @@ use gyrus_kernel::LoopFactory;
 pub use calls::{CALLS, CallDone, CallsConfig};
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
-pub use config::{CognitiveConfig, PerceptionMode, Review, Strategy};
+pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, Strategy};
 pub use edited::edited_calls;
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use kept_work::KeptWork;
@@ -53,7 +54,7 @@ pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
 pub use strategy::prompts;
 use verification::Verified;
-pub use verification::{BadCheck, Check, lesson::LESSON};
+pub use verification::{BadCheck, CHECK_MADE, Check, lesson::LESSON};
 
 /// Returns a factory that creates the loops of this crate by the name that `--loop` takes, from a
 /// [`CognitiveConfig`]'s JSON.

@@ -4,14 +4,16 @@
 //! [`Strategy`], and here a line to [`Strategy::kind`] and [`Strategy::ALL`].
 
 use gyrus_contract::Digest;
+use gyrus_procedures::{Procedure, SlotValues};
 
 use crate::{
-    CognitiveConfig, Judge, LoopKind, Strategy, chain_of_thought, changeset, engineer, plan, react,
-    reactive, single_shot, verification,
+    CognitiveConfig, Judge, LoopKind, Strategy, chain_of_thought, changeset, engineer, plan,
+    procedure, react, reactive, single_shot, verification,
 };
 
 impl Strategy {
-    /// All strategies, in the order in which they are named to a person.
+    /// All strategies that a person may choose, in the order in which they are named to them.
+    /// [`Strategy::Procedure`] needs a procedure, and is chosen where one fits the command.
     pub const ALL: [Strategy; 7] = [
         Strategy::React,
         Strategy::ChainOfThought,
@@ -32,6 +34,7 @@ impl Strategy {
             Strategy::Engineer => &engineer::KIND,
             Strategy::Changeset => &changeset::KIND,
             Strategy::Reactive => &reactive::KIND,
+            Strategy::Procedure => &procedure::KIND,
         }
     }
 
@@ -50,6 +53,7 @@ impl Strategy {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
+            .chain([Self::Procedure])
             .find(|strategy| strategy.loop_name() == name)
     }
 
@@ -85,6 +89,11 @@ impl CognitiveConfig {
     /// Creates the configuration of a loop that looks and acts on a screen.
     pub fn reactive() -> Self {
         Self::of(Strategy::Reactive)
+    }
+
+    /// Creates the configuration of a loop that replays a procedure with these values.
+    pub fn procedure(procedure: Procedure, values: SlotValues) -> Self {
+        Self::of(Strategy::Procedure).with_replays(procedure, values)
     }
 
     /// Creates the configuration of a loop that makes a complete plan first, then executes its
@@ -123,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_journal_and_the_command_line_name_a_loop_alike() {
-        for strategy in Strategy::ALL {
+        for strategy in Strategy::ALL.into_iter().chain([Strategy::Procedure]) {
             assert_eq!(
                 serde_json::to_value(strategy).unwrap(),
                 strategy.loop_name()

@@ -104,7 +104,10 @@ fn main() {
     let looking = Vault::at(&notes, true, &folder.path().join("state"));
     let since = Instant::now();
     looking.context("w1 w2 w3", now_ms).unwrap();
-    eprintln!("the first one of a process: {:.0} ms", since.elapsed().as_secs_f64() * 1e3);
+    eprintln!(
+        "the first one of a process: {:.0} ms",
+        since.elapsed().as_secs_f64() * 1e3
+    );
     let searching = vault.searcher().unwrap();
     let mut alone = Vec::new();
     for _ in 0..QUERIES {

@@ -1,17 +1,47 @@
 //! Describing an element so that it can be found again on a page that has changed since.
+//!
+//! An element is found by the strongest evidence there is, and only if no other element has the
+//! same: its name with the values of slots; a name that pages use for the same thing; the choices
+//! that it offers; being the one that is left in its form when all others are recognised. Where a
+//! weaker kind of evidence decides, a name that is known for something else rules it out.
 
-use gyrus_contract::{Element, ElementId, View};
+use std::collections::BTreeSet;
+
+use gyrus_contract::{Element, ElementId};
 use serde::{Deserialize, Serialize};
 
-use crate::{SlotValues, Template};
+use crate::{
+    Sight, Slot, SlotValues, Template, address,
+    page::{self, Page},
+    template::one_spaced,
+    words,
+};
 
 /// The description of an element.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// The role.
     pub role: String,
     /// The name, with slots.
     pub name: Template,
+    /// The target of a link relative to the start, if it has slots.
+    #[serde(default)]
+    pub address: Option<Template>,
+    /// A text that stands in the row or group around it, and not around others of its name.
+    #[serde(default)]
+    pub within: Option<Template>,
+    /// The role of the group that it belongs to; empty for the page.
+    #[serde(default)]
+    pub group: String,
+    /// The names of the other elements of its role in the group.
+    #[serde(default)]
+    pub others: Vec<String>,
+    /// The roles of the fields in the group.
+    #[serde(default)]
+    pub fields: Vec<String>,
+    /// The choices that it offers, if nothing else on the page offers the same.
+    #[serde(default)]
+    pub choices: Vec<String>,
 }
 
 /// The reason why an anchor fits no element, or more than one.
@@ -24,7 +54,7 @@ pub enum AnchorMiss {
         wanted: String,
     },
     /// Several fit about equally well.
-    #[error("{wanted} could be {count} elements")]
+    #[error("{wanted} could be any of {count} elements")]
     Ambiguous {
         /// The element, in words.
         wanted: String,
@@ -33,24 +63,323 @@ pub enum AnchorMiss {
     },
 }
 
+/// The knowledge about the run in which an element is described.
+#[derive(Clone, Copy)]
+pub(crate) struct Learned<'a> {
+    pub(crate) slots: &'a [Slot],
+    /// The address that the run began at.
+    pub(crate) start: &'a str,
+    /// The slots whose values the page may show.
+    pub(crate) used: &'a BTreeSet<usize>,
+}
+
 impl Anchor {
-    /// Describes an element of a view.
-    pub fn of(view: &View, element: &Element, slots: &[crate::Slot]) -> Self {
-        let _ = (view, slots);
-        Self {
-            role: element.role.clone(),
-            name: Template(vec![crate::TemplatePart::Words(element.name.clone())]),
+    /// Describes an element of a page; `None` if it could not be told from others there.
+    pub(crate) fn of(page: &Page<'_>, index: usize, learned: Learned<'_>) -> Option<Self> {
+        let element = page.element(index);
+        let own_name = page::name_of(element);
+        let name = Template::of(&own_name, learned.slots, |slot| {
+            learned.used.contains(&slot)
+        });
+        let has_slot = address::has_slot(&name);
+        if words::plain(&own_name).is_empty() && !has_slot {
+            return None;
         }
+        let group = page.group(index);
+        let address = element.address.as_deref().map(|to| {
+            let to = address::relative(to, learned.start);
+            address::template_of(&to, learned.slots, |slot| learned.used.contains(&slot))
+        });
+        let mut anchor = Self {
+            role: element.role.clone(),
+            name,
+            address: address.filter(|to| has_slot && address::has_slot(to)),
+            within: None,
+            group: role_of(page, group),
+            others: Vec::new(),
+            fields: fields_in(page, group),
+            choices: choices(page, index),
+        };
+        let beside = page.in_group(group, &element.role);
+        let beside = beside.into_iter().filter(|other| *other != index);
+        anchor.others = beside
+            .map(|other| page::name_of(page.element(other)))
+            .collect();
+        anchor.others.sort();
+        // A list of many things is no form.
+        anchor.others.truncate(MOST_OTHERS + 1);
+        let same_choices = (0..page.view.elements.len()).filter(|other| {
+            page.element(*other).role == element.role && choices(page, *other) == anchor.choices
+        });
+        if same_choices.count() > 1 {
+            anchor.choices.clear();
+        }
+        let values = SlotValues(
+            learned
+                .slots
+                .iter()
+                .map(|slot| slot.learned.clone())
+                .collect(),
+        );
+        let sight = Sight {
+            view: page.view,
+            start: learned.start,
+            slots: learned.slots,
+            values: &values,
+        };
+        let same = anchor.named(page, &sight, &|element| page::is_shown(element));
+        if same.len() > 1 {
+            anchor.within = Some(told_apart(page, index, &same, learned)?);
+        }
+        (anchor.find_shown(&sight) == Ok(element.id)).then_some(anchor)
     }
 
-    /// Returns the one element of a view that fits.
+    /// Returns the one element of a view that fits and can be used.
     ///
     /// # Errors
     /// None fits well enough, or the best is not clearly better than the next.
-    pub fn find(&self, view: &View, values: &SlotValues) -> Result<ElementId, AnchorMiss> {
-        let _ = view;
-        Err(AnchorMiss::Missing {
-            wanted: format!("{} “{}”", self.role, self.name.filled(values)),
+    pub fn find(&self, sight: &Sight<'_>) -> Result<ElementId, AnchorMiss> {
+        self.one(sight, &page::is_usable)
+    }
+
+    /// Returns the one element of a view that fits, also one that accepts no input now.
+    pub(crate) fn find_shown(&self, sight: &Sight<'_>) -> Result<ElementId, AnchorMiss> {
+        self.one(sight, &page::is_shown)
+    }
+
+    fn one(
+        &self,
+        sight: &Sight<'_>,
+        fits: &dyn Fn(&Element) -> bool,
+    ) -> Result<ElementId, AnchorMiss> {
+        let page = Page::new(sight.view);
+        let mut found = self.named(&page, sight, fits);
+        if let Some(within) = &self.within
+            && found.len() > 1
+        {
+            let text = one_spaced(&within.filled(sight.values));
+            let all = found.clone();
+            found.retain(|index| surrounds(&page, *index, &all, &text));
+        }
+        if found.is_empty() && !address::has_slot(&self.name) && self.within.is_none() {
+            found = self.renamed(&page, fits);
+        }
+        match found[..] {
+            [one] => Ok(page.element(one).id),
+            [] => Err(self.missing(sight.values)),
+            _ => Err(AnchorMiss::Ambiguous {
+                wanted: self.in_words(sight.values),
+                count: found.len(),
+            }),
+        }
+    }
+
+    /// Returns the elements that have the name.
+    fn named(
+        &self,
+        page: &Page<'_>,
+        sight: &Sight<'_>,
+        fits: &dyn Fn(&Element) -> bool,
+    ) -> Vec<usize> {
+        let wanted = one_spaced(&self.name.filled(sight.values));
+        let has_slot = address::has_slot(&self.name);
+        let plain = words::plain(&wanted);
+        let candidates = self.candidates(page, fits).filter(|index| {
+            let element = page.element(*index);
+            let name = page::name_of(element);
+            if !has_slot {
+                return words::plain(&name) == plain;
+            }
+            let leads = |form: &Template| {
+                let to = element.address.as_deref().unwrap_or_default();
+                address::is(&address::relative(to, sight.start), form, sight.values)
+            };
+            name == wanted && self.address.as_ref().is_none_or(leads)
+        });
+        let learned = sight.slots.iter().map(|slot| slot.learned.clone());
+        let learned = self.name.filled(&SlotValues(learned.collect()));
+        if words::is_destructive(&wanted) && !words::is_destructive(&learned) {
+            return Vec::new();
+        }
+        candidates.collect()
+    }
+
+    /// Returns the elements of its role in groups of the same role.
+    fn candidates(
+        &self,
+        page: &Page<'_>,
+        fits: &dyn Fn(&Element) -> bool,
+    ) -> impl Iterator<Item = usize> {
+        (0..page.view.elements.len()).filter(move |index| {
+            let element = page.element(*index);
+            element.role == self.role
+                && fits(element)
+                && role_of(page, page.group(*index)) == self.group
         })
     }
+
+    /// Returns the elements that may have got another name since.
+    fn renamed(&self, page: &Page<'_>, fits: &dyn Fn(&Element) -> bool) -> Vec<usize> {
+        let learned = self.name.fixed_words();
+        let own = words::thing(&learned);
+        let name = |index: usize| page::name_of(page.element(index));
+        let is_allowed = |index: &usize| {
+            !words::is_destructive(&name(*index)) || words::is_destructive(&learned)
+        };
+        let candidates: Vec<_> = self.candidates(page, fits).filter(is_allowed).collect();
+        let same: Vec<_> = candidates
+            .iter()
+            .copied()
+            .filter(|index| own.is_some() && words::thing(&name(*index)) == own)
+            .collect();
+        if !same.is_empty() {
+            return same;
+        }
+        let mut left: Vec<_> = candidates
+            .into_iter()
+            .filter(|index| words::thing(&name(*index)).is_none())
+            .collect();
+        if !self.choices.is_empty() {
+            left.retain(|index| choices(page, *index) == self.choices);
+        } else if self.role == "button" {
+            left.retain(|index| self.is_left_over(page, *index));
+        } else if page::is_field_role(&self.role) {
+            let says = words::plain(&learned);
+            left.retain(|index| {
+                self.is_left_over(page, *index)
+                    && self.others.is_empty()
+                    && contains_words(&words::plain(&name(*index)), &says)
+            });
+        } else {
+            left.clear();
+        }
+        left
+    }
+
+    /// Whether an element is the one that is left in a form when all others of its role there have
+    /// been recognised by their names.
+    fn is_left_over(&self, page: &Page<'_>, index: usize) -> bool {
+        let group = page.group(index);
+        let beside = page.in_group(group, &self.role);
+        if self.fields.is_empty()
+            || fields_in(page, group) != self.fields
+            || self.others.len() > MOST_OTHERS
+            || beside.len() != self.others.len() + 1
+        {
+            return false;
+        }
+        let mut known = self.others.clone();
+        for other in beside.into_iter().filter(|other| *other != index) {
+            let name = page::name_of(page.element(other));
+            let is_same = |known: &String| {
+                let thing = words::thing(known);
+                words::plain(known) == words::plain(&name)
+                    || thing.is_some() && thing == words::thing(&name)
+            };
+            match known.iter().position(is_same) {
+                Some(at) => drop(known.swap_remove(at)),
+                None => return false,
+            }
+        }
+        known.is_empty()
+    }
+
+    pub(crate) fn missing(&self, values: &SlotValues) -> AnchorMiss {
+        AnchorMiss::Missing {
+            wanted: self.in_words(values),
+        }
+    }
+
+    /// Describes the element: `button “Send”`.
+    pub fn in_words(&self, values: &SlotValues) -> String {
+        format!("{} “{}”", self.role, self.name.filled(values))
+    }
+}
+
+/// Maximum number of elements among which one is recognised by being left over.
+const MOST_OTHERS: usize = 5;
+
+fn role_of(page: &Page<'_>, group: Option<usize>) -> String {
+    group.map_or(String::new(), |group| page.element(group).role.clone())
+}
+
+/// Returns the roles of the fields in a group, sorted.
+fn fields_in(page: &Page<'_>, group: Option<usize>) -> Vec<String> {
+    let all = 0..page.view.elements.len();
+    let fields = all.filter(|index| {
+        let element = page.element(*index);
+        page::is_field(element) && page::is_shown(element) && page.group(*index) == group
+    });
+    let mut roles: Vec<_> = fields
+        .map(|index| page.element(index).role.clone())
+        .collect();
+    roles.sort();
+    roles
+}
+
+/// Returns the names of the options of a list, sorted.
+fn choices(page: &Page<'_>, index: usize) -> Vec<String> {
+    if !["combobox", "listbox"].contains(&page.element(index).role.as_str()) {
+        return Vec::new();
+    }
+    let inner = page.subtree(index).map(|inner| page.element(inner));
+    let options = inner.filter(|element| element.role == "option");
+    let mut names: Vec<_> = options.map(page::name_of).collect();
+    names.sort();
+    names
+}
+
+/// Returns a text that stands around an element, and not around the others of its name.
+fn told_apart(
+    page: &Page<'_>,
+    index: usize,
+    same: &[usize],
+    learned: Learned<'_>,
+) -> Option<Template> {
+    for above in page.ancestors(index) {
+        let inner = page.subtree(above);
+        if same
+            .iter()
+            .any(|other| *other != index && inner.contains(other))
+        {
+            return None;
+        }
+        let texts = inner.filter(|inner| *inner != index).filter_map(|inner| {
+            let text = page::name_of(page.element(inner));
+            let form = Template::of(&text, learned.slots, |slot| learned.used.contains(&slot));
+            // Amounts and counts change.
+            let is_usable = !text.is_empty() && !address::has_other_digits(&form);
+            let stands_once = same
+                .iter()
+                .filter(|other| surrounds(page, **other, same, &text))
+                .count()
+                == 1;
+            (is_usable && stands_once).then_some(form)
+        });
+        let texts: Vec<_> = texts.collect();
+        let with_slot = texts.iter().find(|form| address::has_slot(form));
+        if let Some(text) = with_slot.or(texts.first()) {
+            return Some(text.clone());
+        }
+    }
+    None
+}
+
+/// Whether a text stands in something that holds this element, and no other of the same name.
+fn surrounds(page: &Page<'_>, index: usize, same: &[usize], text: &str) -> bool {
+    let alone = page.ancestors(index).take_while(|above| {
+        let inner = page.subtree(*above);
+        !same
+            .iter()
+            .any(|other| *other != index && inner.contains(other))
+    });
+    alone.into_iter().any(|above| {
+        let mut inner = page.subtree(above).filter(|inner| *inner != index);
+        inner.any(|inner| page::name_of(page.element(inner)) == text)
+    })
+}
+
+fn contains_words(text: &str, wanted: &str) -> bool {
+    let has: Vec<_> = text.split(' ').collect();
+    !wanted.is_empty() && wanted.split(' ').all(|word| has.contains(&word))
 }

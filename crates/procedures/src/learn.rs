@@ -1,66 +1,78 @@
 //! From what a run did to a procedure.
 
-use gyrus_contract::{Observation, ToolCall, View};
+use crate::{
+    LearnedPlace, NotLearned, Procedure, RecordedRun, SlotValues, Template, TemplatePart, address,
+    folder, recorded::Learned, shape, site,
+};
 
-use crate::{LearnedPlace, Procedure};
+/// Maximum number of actions of a procedure.
+pub(crate) const MOST_STEPS: usize = 60;
 
-/// A finished run, as far as learning needs it. Its goal must be a person's own words.
-#[derive(Debug, Clone)]
-pub struct RecordedRun {
-    /// The goal, as the person typed it.
-    pub command: String,
-    /// The place.
-    pub place: LearnedPlace,
-    /// The calls, in order, also those that changed nothing.
-    pub steps: Vec<RecordedStep>,
-    /// The last view, if the run had a screen.
-    pub end: Option<View>,
-    /// The checks that it passed.
-    pub checks: Vec<String>,
-    /// The answer.
-    pub answer: String,
-}
+/// Maximum number of characters of a learned answer.
+const ANSWER: usize = 300;
 
-/// A call of a run.
-#[derive(Debug, Clone)]
-pub struct RecordedStep {
-    /// The last view before the call, if the run had a screen.
-    pub view: Option<View>,
-    /// The call.
-    pub call: ToolCall,
-    /// Its result.
-    pub observation: Observation,
-    /// Whether the gate found that it binds somebody: it submits, sends, pays or deletes.
-    pub commits: bool,
-    /// The time from the end of the call before it to this view, in milliseconds, without the time
-    /// of models and people.
-    pub waited_ms: u64,
-}
-
-/// The reason why nothing was learned from a run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotLearned {
-    /// A value that it used stands neither in the command nor always on the page.
-    #[error("the value `{value}` does not come from the command")]
-    Derived {
-        /// The value.
-        value: String,
-    },
-    /// Something about the run cannot be repeated.
-    #[error("{reason}")]
-    Unrepeatable {
-        /// The reason.
-        reason: String,
-    },
-}
+/// Words of commands that say nothing about their kind.
+const SMALL_WORDS: [&str; 20] = [
+    "the", "a", "an", "of", "for", "in", "on", "at", "to", "from", "with", "and", "that", "this",
+    "my", "me", "is", "it", "says", "please",
+];
 
 /// Returns the procedure that a run shows.
 ///
 /// # Errors
 /// It shows none.
 pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
-    let _ = run;
-    Err(NotLearned::Unrepeatable {
-        reason: "learning is not implemented yet".to_owned(),
+    let learned = match &run.place {
+        LearnedPlace::Site { start, .. } => site::learn(run, start)?,
+        LearnedPlace::Folder { .. } => folder::learn(run)?,
+    };
+    if learned.steps.is_empty() {
+        return Err(NotLearned::because("the run changed nothing"));
+    }
+    if learned.steps.len() > MOST_STEPS {
+        return Err(NotLearned::because(format!(
+            "it has more than {MOST_STEPS} actions"
+        )));
+    }
+    let own = learned.slots.iter().map(|slot| slot.learned.clone());
+    let own = SlotValues(own.collect());
+    if learned.command.values(&learned.slots, &run.command) != Some(own) {
+        return Err(NotLearned::because(
+            "the command can be read in more than one way",
+        ));
+    }
+    Ok(Procedure {
+        name: name(&learned.command),
+        answer: answer(&run.answer, &learned),
+        command: learned.command,
+        slots: learned.slots,
+        place: run.place.clone(),
+        steps: learned.steps,
+        ends: Vec::new(),
+        checks: run.checks.clone(),
     })
+}
+
+fn name(command: &Template) -> String {
+    let fixed = command.fixed_words().to_lowercase();
+    let words = fixed.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty() && !SMALL_WORDS.contains(word));
+    let words: Vec<_> = words.take(4).collect();
+    if words.is_empty() {
+        "task".to_owned()
+    } else {
+        words.join("-")
+    }
+}
+
+/// Returns the answer with slots, or a sentence of our own if it tells what was found on the way.
+fn answer(answer: &str, learned: &Learned) -> Template {
+    let given = Template::of(answer.trim(), &learned.slots, |_| true);
+    let is_plain = !answer.trim().is_empty() && answer.chars().count() <= ANSWER;
+    if is_plain && !address::has_other_digits(&given) && !answer.chars().any(shape::is_quotation) {
+        return given;
+    }
+    let mut parts = vec![TemplatePart::Words("Done: ".to_owned())];
+    parts.extend(learned.command.0.iter().cloned());
+    Template(parts)
 }

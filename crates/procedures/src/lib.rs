@@ -7,15 +7,33 @@
 //!
 //! This crate is pure: it reads no journal, looks at no screen and stores nothing. A loop replays
 //! procedures, the program learns and keeps them. Reading order: `procedure` (the data),
-//! `template` (commands and slots), `anchor` (describing and finding an element), `learn` (from
-//! what a run did to a procedure).
+//! `template` and `shape` (commands and slots), `page` and `address` (what a view says), `anchor`
+//! (describing and finding an element), `expectation` (what must hold), `words` (names for the same
+//! thing), `learn` with `recorded`, `find_slots`, `site` and `folder` (from what a run did to a
+//! procedure).
 
 mod procedure;
+mod slot;
 mod template;
+mod shape;
+mod words;
+mod page;
+mod address;
 mod anchor;
+mod sight;
+mod expectation;
+mod recorded;
+mod find_slots;
+mod site;
+mod folder;
 mod learn;
 
+pub use address::origin_of;
 pub use anchor::{Anchor, AnchorMiss};
-pub use learn::{NotLearned, RecordedRun, RecordedStep, learn};
-pub use procedure::{Expectation, LearnedPlace, Procedure, ProcedureStep};
-pub use template::{Slot, SlotShape, SlotValues, Template, TemplatePart};
+pub use expectation::{Expectation, FieldValue, LearnedField};
+pub use learn::learn;
+pub use procedure::{LearnedPlace, Procedure, ProcedureStep};
+pub use recorded::{NotLearned, RecordedRun, RecordedStep};
+pub use sight::Sight;
+pub use slot::{Slot, SlotShape, SlotValues};
+pub use template::{Template, TemplatePart};

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Anchor, Slot, Template};
+use crate::{Anchor, Expectation, Slot, Template};
 
 /// A way to do one kind of task, learned from one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Procedure {
     /// The name: lower-case words with hyphens, from the command's fixed words.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Procedure {
 }
 
 /// The place of a procedure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LearnedPlace {
     /// A web site.
@@ -46,13 +46,16 @@ pub enum LearnedPlace {
 }
 
 /// An action of a procedure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcedureStep {
     /// The tool.
     pub tool: String,
-    /// Its arguments. Strings may hold slots, written as [`Template`]s are displayed; an argument
-    /// that names an element of the screen is left out and described by `target`.
+    /// Its arguments, with the learned values. An argument that names an element of the screen is
+    /// left out and described by `targets`.
     pub arguments: Value,
+    /// The string arguments that hold slots, as JSON pointers (`/text`), with their templates.
+    #[serde(default)]
+    pub texts: Vec<(String, Template)>,
     /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
     /// `to`) with its anchor.
     pub targets: Vec<(String, Anchor)>,
@@ -67,38 +70,16 @@ pub struct ProcedureStep {
     pub waited_ms: u64,
 }
 
-/// A condition on a page or on a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "that", rename_all = "snake_case")]
-pub enum Expectation {
-    /// The page's address, relative to the folder of the start address (`../` is not written: an
-    /// address outside is whole), has this form. Slots stand for their value as such addresses
-    /// write it: lower case with hyphens, or percent-encoded.
-    Address {
-        /// The form.
-        is: Template,
-    },
-    /// The page shows this text, as an element's name or value, or inside one.
-    Shows {
-        /// The text.
-        text: Template,
-    },
-    /// The one element of an anchor has this value.
-    Value {
-        /// The element.
-        of: Box<Anchor>,
-        /// The value.
-        is: Template,
-    },
-    /// The amounts of money that the page shows are those of the learned run, wherever the slots
-    /// that choose what is shown have the learned values.
-    Amounts {
-        /// The amounts, as the page writes them, in reading order.
-        shown: Vec<String>,
-    },
-    /// The result of a tool contains this text.
-    Says {
-        /// The text.
-        text: Template,
-    },
+impl ProcedureStep {
+    /// Describes the action in a few words for people and models: `type_text into textbox “Name”`.
+    pub fn in_words(&self, values: &crate::SlotValues) -> String {
+        let mut words = self.tool.replace('_', " ");
+        for (_, anchor) in &self.targets {
+            words.push_str(&format!(" {}", anchor.in_words(values)));
+        }
+        for (_, text) in &self.texts {
+            words.push_str(&format!(" “{}”", text.filled(values)));
+        }
+        words
+    }
 }

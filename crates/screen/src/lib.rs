@@ -28,12 +28,16 @@ mod navigate;
 mod tools;
 mod takeover;
 mod watch;
+#[cfg(feature = "desktop")]
+mod desktop;
 
 pub use browser::{Browser, ProfileChoice, Recognises};
+#[cfg(feature = "desktop")]
+pub use desktop::{Desktop, DesktopPlace, MISSING_PROGRAMS_HINT, NestedError};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};
 pub use socket::{AttachError, Endpoint};
-pub use takeover::GivenBack;
+pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use tools::tools;
 
 /// Name of our isolated world in every document.

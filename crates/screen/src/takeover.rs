@@ -10,6 +10,7 @@ mod desk;
 mod hand_over;
 mod hands;
 mod serve;
+mod watcher;
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::SystemTime};
 
@@ -22,8 +23,11 @@ use crate::{
     view::Memory,
 };
 
-pub use self::desk::GivenBack;
 pub(crate) use self::{cast_frame::CastFrame, hand_over::HandOver};
+pub use self::{
+    desk::GivenBack,
+    watcher::{InputWatcher, PersonInput},
+};
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
@@ -37,12 +41,34 @@ impl Browser {
         reason: Option<&str>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
+        self.hand_to_a_person(reason, None, told).await
+    }
+
+    /// As [`Self::take_over`], and `watcher` hears of every input before it is carried out.
+    ///
+    /// # Errors
+    /// When there is no screen, no port, or the screen is lost meanwhile.
+    pub async fn take_over_watched(
+        &self,
+        reason: Option<&str>,
+        watcher: Arc<dyn InputWatcher>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
+        self.hand_to_a_person(reason, Some(watcher), told).await
+    }
+
+    async fn hand_to_a_person(
+        &self,
+        reason: Option<&str>,
+        watcher: Option<Arc<dyn InputWatcher>>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
         let session = self.session(0).await?;
         let (listener, port) = listen().await.map_err(no_page)?;
         let token = random().map_err(no_page)?;
         session.let_a_person();
         session.state().own_page = Some(port);
-        let (desk, given_back) = Desk::new(session.clone(), (port, &token), reason);
+        let (desk, given_back) = Desk::new(session.clone(), (port, &token), reason, watcher);
         let _open = Open {
             server: tokio::spawn(serve::serve(desk.clone(), listener)),
             desk,

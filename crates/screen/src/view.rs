@@ -27,6 +27,8 @@ use crate::{
     state::{Frame, TabState},
 };
 
+#[cfg(feature = "desktop")]
+pub(crate) use self::pixels::Pixels;
 pub(crate) use self::{
     join::Place,
     memory::{MAX_WIDTH, Memory},

@@ -40,6 +40,14 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
 /// # Errors
 /// The terminal cannot be read or written.
 pub fn says_yes(question: &str) -> io::Result<bool> {
+    Ok(matches!(answer(question)?.as_str(), "y" | "yes"))
+}
+
+/// Asks the person at this terminal for a word, and returns it in lower case; empty for none.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub fn answer(question: &str) -> io::Result<String> {
     forget_what_was_typed();
     let mut asking = io::stderr().lock();
     let question = output::wrapped(question, output::columns_of(&asking));
@@ -47,7 +55,7 @@ pub fn says_yes(question: &str) -> io::Result<bool> {
     asking.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(line.trim().to_lowercase())
 }
 
 /// Maximum size of the list of users that is looked into, in bytes.

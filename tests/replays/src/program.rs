@@ -40,8 +40,19 @@ pub(crate) struct Ran {
     pub(crate) asked_models: usize,
     /// Time from the start of the process to its end.
     pub(crate) took: Duration,
-    /// The last words on standard error, or the ending.
+    /// The reason why a procedure was handed over, or the last words on standard error.
     pub(crate) said: String,
+}
+
+/// A fact of a run, of which the reason is told.
+#[derive(Deserialize)]
+struct Noted {
+    fact: Reason,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    reason: String,
 }
 
 /// An entry as `gyrus run --json` prints it.
@@ -140,6 +151,10 @@ impl Program {
         };
         ran.asked_models += usize::from(line.kind == "model.call");
         let payload = line.payload.map(RawValue::get);
+        if ["procedure.handed_over", "stuck"].contains(&line.kind) {
+            let noted = payload.and_then(|payload| serde_json::from_str::<Noted>(payload).ok());
+            ran.said = noted.map_or("it is stuck".to_owned(), |noted| noted.fact.reason);
+        }
         let entry = payload.map(|payload| Entry::parse(line.kind, line.v, payload));
         if let Some(Ok(Entry::ApprovalAsked(asked))) = entry {
             let from = Principal {

@@ -176,7 +176,7 @@ async fn replay(
     task: &LearnedTask,
     number: u64,
 ) -> anyhow::Result<(&'static str, Verdict, Ran)> {
-    // Every ninth replay is on plain pages, every eighth on pages with several changes.
+    // Each kind of change has its turn, after plain pages and pages with three of them.
     let kinds = RESTYLE_KINDS.len() as u64;
     let (kind, world) = match number % (kinds + 2) {
         0 => ("unchanged", format!("plain{number}-{}", task.name)),

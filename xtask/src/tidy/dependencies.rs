@@ -50,6 +50,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         &[
             "gyrus-contract",
             "gyrus-text",
+            "gyrus-procedures",
             "gyrus-journal",
             "gyrus-process",
             "gyrus-kernel",

@@ -10,12 +10,26 @@ use gyrus_text::readable;
 use crate::{Gyrus, browser, exit::Code, failure::Failure, new_run::address, state_folder};
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
-/// Show what a run would see of a page: everything that can be read or used, with its place
+/// Show what a run would see of a page or a desktop: everything that can be read or used, with its
+/// place
 #[derive(Args)]
 pub(crate) struct Look {
     /// The page's address
-    #[arg(value_name = "URL")]
-    address: String,
+    #[arg(value_name = "URL", required_unless_present = "screen")]
+    address: Option<String>,
+
+    /// Look at a desktop in place of a page
+    #[arg(long, value_name = "SCREEN", conflicts_with_all = ["address", "profile", "visible", "density"])]
+    screen: Option<DesktopWord>,
+
+    /// With --screen x11: the display that you work at, as `:0`; one that nobody sees if none is
+    /// named
+    #[arg(long, requires = "screen", conflicts_with_all = ["program", "size"])]
+    display: Option<String>,
+
+    /// With --screen x11: a program to start there, with its arguments
+    #[arg(last = true, value_name = "PROGRAM", requires = "screen")]
+    program: Vec<String>,
 
     /// Save the picture, as PNG
     #[arg(long, value_name = "FILE")]
@@ -33,7 +47,7 @@ pub(crate) struct Look {
     #[arg(long)]
     visible: bool,
 
-    /// Size of the page, in CSS pixels
+    /// Size of the page in CSS pixels, or of the desktop
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x800", value_parser = size)]
     size: (u32, u32),
 
@@ -61,27 +75,12 @@ fn density(text: &str) -> Result<f64, String> {
 
 impl Look {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let home = state_folder::find(&gyrus.environment)?;
-        let address = address(&self.address)?;
-        let launch = Launch {
-            visible: self.visible,
-            width: self.size.0,
-            height: self.size.1,
-            density: self.density,
-            ..Launch::default()
+        let runtime = crate::drive::runtime()?;
+        let seen = match (&self.screen, &self.address) {
+            (Some(DesktopWord::X11), _) => runtime.block_on(desktop::look(&self))?,
+            (None, Some(address)) => runtime.block_on(self.page(gyrus, address))?,
+            (None, None) => return Err(Failure::usage("there is nothing to look at")),
         };
-        let seen = crate::drive::runtime()?.block_on(async {
-            let browser = browser::browser(&home, launch, self.profile);
-            browser.open(&address).await?;
-            let wanted = Wanted {
-                frame: self.frame.is_some(),
-                documents: 0,
-            };
-            let seen = browser.look(wanted).await;
-            browser.leave().await;
-            seen
-        });
-        let seen = seen.map_err(|error| Failure::failed(error.to_string()))?;
         if let (Some(file), Some(picture)) = (&self.frame, &seen.frame) {
             fs::write(file, &picture.bytes).map_err(|error| {
                 Failure::failed(format!("{} cannot be written", file.display())).because(&error)
@@ -93,6 +92,82 @@ impl Look {
             print(gyrus, &seen)?
         }
         Ok(Code::Reached)
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            frame: self.frame.is_some(),
+            documents: 0,
+        }
+    }
+
+    async fn page(&self, gyrus: &Gyrus, given: &str) -> Result<Seen, Failure> {
+        let home = state_folder::find(&gyrus.environment)?;
+        let address = address(given)?;
+        let launch = Launch {
+            visible: self.visible,
+            width: self.size.0,
+            height: self.size.1,
+            density: self.density,
+            ..Launch::default()
+        };
+        let browser = browser::browser(&home, launch, self.profile.clone());
+        let seen = match browser.open(&address).await {
+            Ok(_) => browser.look(self.wanted()).await,
+            Err(error) => Err(error),
+        };
+        browser.leave().await;
+        seen.map_err(|error| Failure::failed(error.to_string()))
+    }
+}
+
+/// Values of `--screen` of a look.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum DesktopWord {
+    X11,
+}
+
+#[cfg(not(feature = "desktop"))]
+mod desktop {
+    use super::{Failure, Look, Seen};
+
+    /// Says how to get a gyrus that sees desktops.
+    pub(super) async fn look(_: &Look) -> Result<Seen, Failure> {
+        let failure = Failure::usage("this gyrus was built without desktops");
+        Err(failure.hint("build it with them: cargo build --release --features desktop"))
+    }
+}
+
+#[cfg(feature = "desktop")]
+mod desktop {
+    use gyrus_contract::Screen as _;
+    use gyrus_screen::{Desktop, DesktopPlace};
+
+    use super::{Failure, Look, Seen, browser};
+
+    /// Looks at a desktop, once the program that was named has shown its elements.
+    pub(super) async fn look(options: &Look) -> Result<Seen, Failure> {
+        let place = match &options.display {
+            Some(display) => DesktopPlace::Own {
+                display: display.clone(),
+            },
+            None => DesktopPlace::Nested {
+                width: u16::try_from(options.size.0).unwrap_or(u16::MAX),
+                height: u16::try_from(options.size.1).unwrap_or(u16::MAX),
+            },
+        };
+        let desktop = Desktop::new(place, browser::under_a_keeper(None));
+        let started = if options.program.is_empty() {
+            Ok(())
+        } else {
+            desktop.start(&options.program).await
+        };
+        let seen = match started {
+            Ok(()) => desktop.look(options.wanted()).await,
+            Err(error) => Err(error),
+        };
+        desktop.leave().await;
+        seen.map_err(|error| Failure::failed(error.to_string()))
     }
 }
 

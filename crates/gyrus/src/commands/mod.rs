@@ -32,6 +32,8 @@ pub(crate) mod diff;
 mod tools;
 mod skills;
 mod memory;
+mod procedures;
+mod teach;
 mod mcp;
 pub(crate) mod doctor;
 mod demo;
@@ -96,6 +98,8 @@ commands! {
     Tools(tools::Tools),
     Skills(skills::Skills),
     Memory(memory::Memory),
+    Procedures(procedures::Procedures),
+    Teach(teach::Teach),
     Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),

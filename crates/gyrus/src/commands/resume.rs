@@ -15,7 +15,7 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
-    stopped,
+    procedures, setup, stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 
@@ -48,7 +48,12 @@ impl Resume {
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
-        let model = ModelChoice::again(&self.changes.model, &before)?;
+        let runtime = drive::runtime()?;
+        let mut model = ModelChoice::again(&self.changes.model, &before)?;
+        if model.is_none() {
+            // One may have been set up since.
+            model = setup::model_if_any(&runtime, gyrus, &config, &[])?;
+        }
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -63,7 +68,6 @@ impl Resume {
         } else {
             Take::IfFree
         };
-        let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
             let around = Around {
                 home: &home,
@@ -72,7 +76,11 @@ impl Resume {
                 confinement: self.changes.approvals.confinement(),
             };
             let mut connected = Connected::start(&around)?;
-            let mut ready = model.start(gyrus, &config, &store).await?;
+            let mut ready = if procedures::is_replay(&before.started.loop_config) {
+                model.start_if_possible(gyrus, &config, &store).await
+            } else {
+                model.start(gyrus, &config, &store).await?
+            };
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();

@@ -18,8 +18,8 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions},
-    setup, state_folder, stopped,
+    new_run::{self, RunOptions, Session},
+    procedures, setup, state_folder, stopped,
 };
 use gyrus_surfaces::{
     terminal,
@@ -57,6 +57,9 @@ pub(crate) struct Run {
     /// The order of the queue, in place of the command line.
     #[arg(skip)]
     pub(crate) order: Option<Order>,
+    /// The procedure that must be replayed.
+    #[arg(skip)]
+    procedure: Option<String>,
 }
 
 /// A run as the queue orders it.
@@ -83,6 +86,25 @@ struct Parts<'a> {
 }
 
 impl Run {
+    /// Returns the run that replays this procedure, or nothing.
+    pub(crate) fn replaying(
+        command: Text,
+        procedure: String,
+        flags: RunFlags,
+        output: OutputFlags,
+    ) -> Self {
+        Self {
+            goal: command.text,
+            continues: false,
+            ephemeral: false,
+            flags,
+            context: ContextFlags::default(),
+            output,
+            order: None,
+            procedure: Some(procedure),
+        }
+    }
+
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
         self.flags.no_memory |= self.ephemeral;
@@ -113,14 +135,24 @@ impl Run {
             goal,
             context,
             continues,
+            session: if self.continues {
+                Session::Continued
+            } else {
+                Session::Fresh
+            },
+            procedure: self.procedure.as_deref(),
             at_terminal: terminal::can_ask() && !self.output.json(),
         }
         .new_run()?;
         if let Some(order) = &self.order {
             new.id = order.run;
         }
-        let choice = setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?
-            .for_goal(&new.loop_config);
+        let choice = if procedures::is_replay(&new.loop_config) {
+            setup::model_if_any(&runtime, gyrus, &config, &self.flags.model)?
+        } else {
+            setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?
+        };
+        let choice = choice.for_goal(&new.loop_config);
         new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
@@ -152,6 +184,8 @@ impl Run {
             goal: Text::new("", Origin::Kernel),
             context: Vec::new(),
             continues: None,
+            session: Session::Fresh,
+            procedure: None,
             at_terminal: false,
         };
         options.new_run().map(drop)
@@ -177,7 +211,13 @@ impl Run {
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),
         };
-        let model = choice.start(gyrus, config, &store);
+        let model = async {
+            if procedures::is_replay(&new.loop_config) {
+                Ok(choice.start_if_possible(gyrus, config, &store).await)
+            } else {
+                choice.start(gyrus, config, &store).await
+            }
+        };
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
         let screen =

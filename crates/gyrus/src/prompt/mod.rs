@@ -12,7 +12,7 @@ use std::{path::PathBuf, sync::Arc};
 use gyrus::runtime::Home;
 use gyrus_contract::{Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Attachment, Kernel, ResumeChanges, StandingRun};
+use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun};
 use gyrus_screen::Browser;
 use gyrus_text::counted;
 use tokio::runtime::Runtime;
@@ -32,8 +32,8 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions},
-    setup, stopped,
+    new_run::{self, RunOptions, Session},
+    procedures, setup, stopped,
     which_loop::{self, LoopSubject},
 };
 use gyrus_surfaces::{
@@ -199,10 +199,12 @@ impl Prompt<'_> {
             goal: Text::new(goal, Origin::Person),
             context: self.context.clone(),
             continues: self.last,
+            session: Session::Fresh,
+            procedure: None,
             at_terminal: true,
         }
         .new_run()?;
-        let choice = self.model_choice()?.for_goal(&new.loop_config);
+        let choice = self.model_choice_for(&new)?;
         new.pins = choice.pins();
         let on_ask = new.on_ask;
         let (kernel, replies) = self.kernel(&choice, (&new.agent, &new.cognitive_loop), None)?;
@@ -260,6 +262,18 @@ impl Prompt<'_> {
         self.drive(ready, before.on_ask, replies)
     }
 
+    /// Returns the models for a run; a replay needs none.
+    fn model_choice_for(&mut self, new: &NewRun) -> Result<ModelChoice, Failure> {
+        let choice = match &self.choice {
+            None if procedures::is_replay(&new.loop_config) => {
+                stopped::check(self.gyrus)?;
+                setup::model_if_any(&self.runtime, self.gyrus, &self.config, &self.flags.model)?
+            }
+            Some(_) | None => self.model_choice()?,
+        };
+        Ok(choice.for_goal(&new.loop_config))
+    }
+
     fn model_choice(&mut self) -> Result<ModelChoice, Failure> {
         stopped::check(self.gyrus)?;
         if let Some(choice) = &self.choice {
@@ -291,8 +305,13 @@ impl Prompt<'_> {
                 confinement: self.flags.approvals.confinement(),
             })?,
         };
-        let started = choice.start(self.gyrus, &self.config, &self.store);
-        let mut ready = self.runtime.block_on(started)?;
+        let mut ready = if choice.is_none() {
+            let started = choice.start_if_possible(self.gyrus, &self.config, &self.store);
+            self.runtime.block_on(started)
+        } else {
+            let started = choice.start(self.gyrus, &self.config, &self.store);
+            self.runtime.block_on(started)?
+        };
         ready.secrets.extend(connected.secrets());
         let served = match goes_on {
             Some(run) => connected.tools_of(&self.store, run)?,

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The kinds of changes. `web` pages apply all but the prices, which the shop's server knows too.
-pub const KINDS: [&str; 7] = [
+/// The kinds of changes. Pages apply all but the prices, which the shop's server knows too. The last
+/// ones are those of a page that means harm.
+pub const KINDS: [&str; 13] = [
     "moved",
     "reordered",
     "delayed",
@@ -16,7 +17,16 @@ pub const KINDS: [&str; 7] = [
     "translated",
     "duplicated",
     "priced",
+    "swapped",
+    "extended",
+    "presumed",
+    "shadowed",
+    "imitated",
+    "confirmed",
 ];
+
+/// Number of kinds that a world without named kinds may have.
+const PLAIN: usize = 7;
 
 /// The changes to the pages of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +69,7 @@ impl Restyling {
 }
 
 fn chosen(seed: u32) -> BTreeSet<&'static str> {
-    let at = |number: u32| KINDS[number as usize % KINDS.len()];
+    let at = |number: u32| KINDS[number as usize % PLAIN];
     match seed % 8 {
         7 => [seed / 8, seed / 16 + 2, seed / 24 + 4].map(at).into(),
         one => [at(one)].into(),

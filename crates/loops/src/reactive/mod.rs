@@ -117,6 +117,30 @@ impl Reactive {
         }
     }
 
+    /// Takes over from another way of working, at the page where it stopped. `told` is what the
+    /// model is told first; `done` are descriptions of what was done.
+    pub(crate) fn continue_from(
+        &mut self,
+        told: String,
+        cycle: u32,
+        done: &[String],
+        view: Option<&View>,
+    ) {
+        self.state.opened = view.is_some();
+        if let Some(view) = view {
+            self.state.page.remember(view);
+        }
+        for action in done {
+            self.state.log.add(Line {
+                cycle,
+                action: action.clone(),
+                verdict: ActionVerdict::Changed,
+                note: "as it was learned".to_owned(),
+            });
+        }
+        self.state.stuck.tell(told);
+    }
+
     /// Draws the completion token. It is grouped like a serial number: a word beside the name of a
     /// token would be taken for a secret.
     fn draw_token(&mut self, run: &mut Run) -> Result<(), Stop> {

@@ -9,6 +9,9 @@ use gyrus_kernel::{Run, Stop};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 
+/// The kind of the note that a check was made, right after the call that it took, if it took one.
+pub const CHECK_MADE: &str = "verification.check";
+
 /// Maximum number of characters of a check's output.
 const SAYS: usize = 400;
 
@@ -210,7 +213,7 @@ pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Check
             }
             Check::File { path, contains } => file(run, check, path, contains.as_deref()).await?,
         };
-        run.note("verification.check", 1, &checked)?;
+        run.note(CHECK_MADE, 1, &checked)?;
         done.push(checked);
     }
     Ok(done)

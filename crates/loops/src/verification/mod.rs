@@ -20,7 +20,7 @@ use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use self::check::{BadCheck, Check};
+pub use self::check::{BadCheck, CHECK_MADE, Check};
 pub(crate) use self::look::VERIFY;
 use self::{check::Checked, look::Material};
 use crate::{CognitiveConfig, reactive};
@@ -131,7 +131,7 @@ impl Verified {
         } else {
             already.max(Strength::Checked)
         };
-        if self.config.looks_again() {
+        if self.config.looks_again() && !self.inner.asks_no_model() {
             match self.look(run, claim).await? {
                 Look::Agrees(found) => {
                     strength = Strength::Verified;
@@ -315,7 +315,7 @@ impl ErasedLoop for Verified {
     ) -> Boxed<'a, Result<(), Stop>> {
         Box::pin(async move {
             self.inner.conclude(run, result).await?;
-            if lesson::is_wanted(&self.config) {
+            if lesson::is_wanted(&self.config) && !self.inner.asks_no_model() {
                 let (memory, work) = (self.inner.memory(), self.inner.recent_work());
                 lesson::record(run, &self.config, memory, work, result).await?;
             }
@@ -325,6 +325,10 @@ impl ErasedLoop for Verified {
 
     fn recent_work(&self) -> Option<String> {
         self.inner.recent_work()
+    }
+
+    fn asks_no_model(&self) -> bool {
+        self.inner.asks_no_model()
     }
 
     fn sent_back(&mut self, why: &str) {

@@ -18,6 +18,7 @@ use axum::{
 };
 use tokio::sync::oneshot;
 
+use super::InputWatcher;
 use crate::browser::Session;
 
 /// Header with the key of a request.
@@ -38,6 +39,8 @@ pub(super) struct Desk {
     pub(super) session: Arc<Session>,
     /// The reason for which the run asked for a person, in the model's words.
     pub(super) reason: Option<String>,
+    /// Hears of every input.
+    pub(super) watcher: Option<Arc<dyn InputWatcher>>,
     port: u16,
     /// Digest of the token; digests are compared in constant time. `None` once it was used.
     token: Mutex<Option<blake3::Hash>>,
@@ -57,6 +60,7 @@ impl Desk {
         session: Arc<Session>,
         (port, token): (u16, &str),
         reason: Option<&str>,
+        watcher: Option<Arc<dyn InputWatcher>>,
     ) -> (Arc<Self>, oneshot::Receiver<GivenBack>) {
         let (give_back, given_back) = oneshot::channel();
         let shown = (
@@ -69,6 +73,7 @@ impl Desk {
                 let reason = gyrus_text::shorten(reason.trim(), MAX_REASON);
                 gyrus_text::readable(&reason).into_owned()
             }),
+            watcher,
             port,
             token: Mutex::new(Some(blake3::hash(token.as_bytes()))),
             key: OnceLock::new(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::{PersonInput, desk::Desk};
 use crate::{
     browser::Session,
     cdp::CdpError,
@@ -75,6 +75,29 @@ enum Kind {
     Pressed,
     #[serde(rename = "up")]
     Released,
+}
+
+impl Did {
+    /// Returns the input as a watcher hears of it, if it can mean something for the page.
+    pub(super) fn seen(&self) -> Option<PersonInput> {
+        match self {
+            Did::Mouse(mouse) => {
+                let presses = mouse.kind == Kind::Pressed && mouse.button == "left";
+                (presses && mouse.count < 2).then_some(PersonInput::Presses {
+                    x: mouse.x,
+                    y: mouse.y,
+                })
+            }
+            Did::Key { key } => Some(PersonInput::Strikes { key: key.clone() }),
+            Did::Go { address } => Some(PersonInput::GoesTo {
+                address: address.clone(),
+            }),
+            Did::Back | Did::Reload => Some(PersonInput::GoesBack),
+            Did::Tab { .. } | Did::Close { .. } => Some(PersonInput::ChangesTab),
+            Did::Dialog { accept, .. } => Some(PersonInput::Answers { accepts: *accept }),
+            Did::Wheel { .. } | Did::Text { .. } => None,
+        }
+    }
 }
 
 /// Carries the input out on the current page; the error says why it could not.

@@ -21,7 +21,7 @@ use axum::{
 use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{
-    cast,
+    PersonInput, cast,
     desk::{Desk, GivenBack},
     hands,
 };
@@ -128,6 +128,9 @@ async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
     let _turn = desk.inputs.lock().await;
     let mut said = Vec::new();
     for one in all {
+        if let (Some(watcher), Some(input)) = (&desk.watcher, one.seen()) {
+            watcher.before(input).await;
+        }
         if let Err(why) = hands::forward(&desk, one).await {
             said.push(why);
         }
@@ -140,6 +143,10 @@ async fn back(State(desk): State<Arc<Desk>>, words: String) -> StatusCode {
     let given = GivenBack {
         words: (!words.is_empty()).then_some(words),
     };
+    if let Some(watcher) = &desk.watcher {
+        let _turn = desk.inputs.lock().await;
+        watcher.before(PersonInput::GivesBack).await;
+    }
     desk.give_back(given);
     StatusCode::NO_CONTENT
 }

@@ -12,9 +12,9 @@ const STRIDE: usize = 4;
 const PAINT: u8 = 0x40;
 
 /// A decoded picture.
-pub(super) struct Pixels {
-    pub(super) width: u32,
-    pub(super) height: u32,
+pub(crate) struct Pixels {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
     /// Bytes per pixel.
     channels: usize,
     colour: ColorType,
@@ -40,7 +40,19 @@ impl Pixels {
         })
     }
 
-    pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
+    /// Creates a picture from red, green and blue bytes, row by row.
+    #[cfg(feature = "desktop")]
+    pub(crate) fn rgb(width: u32, height: u32, data: Vec<u8>) -> Self {
+        Self {
+            width,
+            height,
+            channels: 3,
+            colour: ColorType::Rgb,
+            data,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let mut encoder = Encoder::new(&mut bytes, self.width, self.height);
         encoder.set_color(self.colour);
@@ -55,7 +67,7 @@ impl Pixels {
     }
 
     /// Paints over a rectangle, as far as it is inside the picture.
-    pub(super) fn cover(&mut self, bounds: Bounds) {
+    pub(crate) fn cover(&mut self, bounds: Bounds) {
         let within =
             |at: i32, most: u32| usize::try_from(at.clamp(0, i32::try_from(most).unwrap_or(0)));
         let (Ok(left), Ok(right), Ok(top), Ok(bottom)) = (
@@ -82,7 +94,7 @@ impl Pixels {
 
     /// Returns the average hash: a bit for each of 8 by 8 cells, row by row from the highest bit,
     /// set if lighter than the mean.
-    pub(super) fn average_hash(&self) -> u64 {
+    pub(crate) fn average_hash(&self) -> u64 {
         let (width, height) = (self.width as usize, self.height as usize);
         let mut cells = [(0_u64, 0_u64); 64];
         for y in (0..height).step_by(STRIDE) {

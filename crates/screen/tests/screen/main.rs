@@ -12,3 +12,5 @@ mod oracle;
 mod acting;
 mod rude;
 mod settling;
+#[cfg(feature = "desktop")]
+mod desktop;

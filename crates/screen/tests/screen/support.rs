@@ -36,7 +36,7 @@ pub(crate) fn has_browser() -> bool {
 
 /// Runs a command without a keeper: dropping the future kills its main process, and a browser
 /// ends by itself when its pipe closes.
-fn run() -> RunCommand {
+pub(crate) fn run() -> RunCommand {
     Arc::new(|spec: CommandSpec| {
         Box::pin(async move {
             let failed = |error: std::io::Error| KeeperError::Keeper {

@@ -24,7 +24,8 @@ pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
         "reply.unusable" => refused("the model's reply could not be used", word(fact, "why")),
         "batch.stopped" => batch_stopped(fact),
         "phase" => aside(format!("phase: {text}")),
-        "perception" => aside(text.to_owned()),
+        "perception" | "procedure.replaying" | "procedure.replayed" => aside(text.to_owned()),
+        "procedure.handed_over" => note(Tone::Bad, text),
         "memory.compacted" => compacted(fact),
         "judge.verdict" => judged(fact, text),
         "verification.check" => checked(fact),
@@ -54,6 +55,11 @@ fn said(subject: Subject, headline: &str, text: &str) -> Option<Happening> {
 
 fn aside(headline: String) -> Option<Happening> {
     Some(Happening::main(Subject::Note, Tone::Aside, headline))
+}
+
+/// A sentence; `None` if it is empty.
+fn note(tone: Tone, text: &str) -> Option<Happening> {
+    (!text.is_empty()).then(|| Happening::main(Subject::Note, tone, text))
 }
 
 /// Something that a loop sent back, with the reason.

@@ -1,0 +1,140 @@
+//! The procedure that a command replays, if exactly one answers to it here.
+
+use std::path::Path;
+
+use gyrus_contract::{Origin, Text};
+use gyrus_journal::Store;
+use gyrus_kernel::RunStarted;
+use gyrus_loops::{Check, CognitiveConfig};
+use gyrus_procedures::{LearnedPlace, Procedure, SlotValues};
+use serde_json::Value;
+
+use super::{keeping::kept, recording::origin};
+use crate::{failure::Failure, flags::RunFlags, which_loop::AUTO};
+
+/// A procedure with the values of a command.
+#[derive(Debug, Clone)]
+pub(crate) struct Replay {
+    /// The procedure, under the name by which it is kept.
+    procedure: Procedure,
+    /// The values of its slots.
+    values: SlotValues,
+    /// The address to begin at, for one of a site.
+    pub(crate) start: Option<String>,
+}
+
+impl Replay {
+    /// Returns the name of the procedure.
+    pub(crate) fn name(&self) -> &str {
+        &self.procedure.name
+    }
+
+    /// Returns the configuration of the loop that replays it.
+    pub(crate) fn config(&self) -> CognitiveConfig {
+        let checks = self
+            .procedure
+            .checks
+            .iter()
+            .filter_map(|check| check.parse().ok());
+        let checks: Vec<Check> = checks.collect();
+        CognitiveConfig::procedure(self.procedure.clone(), self.values.clone()).with_checks(checks)
+    }
+
+    /// Returns the scripts among its checks, which the person saw when they promoted it.
+    pub(crate) fn scripts(&self) -> Vec<String> {
+        let checks = self.procedure.checks.iter();
+        let checks = checks.filter_map(|check| check.parse::<Check>().ok());
+        checks
+            .filter_map(|check| check.script().map(str::to_owned))
+            .collect()
+    }
+}
+
+/// The place that a command is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandPlace<'a> {
+    /// The address that the person gave.
+    pub(crate) url: Option<&'a str>,
+    /// The folder.
+    pub(crate) workspace: &'a Path,
+    /// Whether the run has a screen.
+    pub(crate) has_screen: bool,
+}
+
+/// Returns the flag that does not go with a replay, if one was given.
+pub(crate) fn refusing_flag(flags: &RunFlags) -> Option<&'static str> {
+    let named = flags.cognitive_loop.as_deref();
+    if flags.no_procedure {
+        Some("--no-procedure")
+    } else if named.is_some_and(|name| name != AUTO) {
+        Some("--loop")
+    } else if flags.reflect {
+        Some("--reflect")
+    } else if flags.verification.needs_a_look() {
+        Some("--require verified")
+    } else {
+        let judge = flags.judging.asks_for_a_judge();
+        let plan = flags.asks_for_a_plan();
+        judge.or(plan).or(flags.asks_for_a_changeset())
+    }
+}
+
+/// Returns the one promoted procedure that answers to a person's command at this place. Where
+/// several do, none is replayed.
+pub(crate) fn for_command(
+    store: &Store,
+    command: &Text,
+    place: CommandPlace<'_>,
+) -> Result<Option<Replay>, Failure> {
+    if command.origin != Origin::Person {
+        return Ok(None);
+    }
+    let kept = kept(store)?;
+    let answering = kept.answering(&command.text).into_iter();
+    let mut here = answering.filter_map(|(version, values)| {
+        let procedure = version.procedure.clone();
+        let start = start(&procedure.place, place)?;
+        // A check that this version does not understand could not be made.
+        let mut checks = procedure.checks.iter();
+        let all_known = checks.all(|check| check.parse::<Check>().is_ok());
+        // Whoever says that there is no screen does not mean a site.
+        let has_screen = start.is_none() || place.has_screen;
+        (all_known && has_screen).then_some(Replay {
+            procedure,
+            values,
+            start,
+        })
+    });
+    let first = here.next();
+    Ok(first.filter(|_| here.next().is_none()))
+}
+
+/// Returns the address to begin at, if a procedure of this place may be replayed: the inner `None`
+/// is a place without pages.
+fn start(learned: &LearnedPlace, here: CommandPlace<'_>) -> Option<Option<String>> {
+    match (learned, here.url) {
+        (LearnedPlace::Site { origin: of, .. }, Some(url)) => {
+            (origin(url).as_ref() == Some(of)).then(|| Some(url.to_owned()))
+        }
+        (LearnedPlace::Site { start, .. }, None) => Some(Some(start.clone())),
+        (LearnedPlace::Folder { .. }, Some(_)) => None,
+        (LearnedPlace::Folder { workspace }, None) => {
+            (Path::new(workspace) == here.workspace).then_some(None)
+        }
+    }
+}
+
+/// Returns the name of the procedure that a run replays.
+pub(crate) fn replayed_by(started: &RunStarted) -> Option<&str> {
+    started.loop_config["replays"]["procedure"]["name"].as_str()
+}
+
+/// Whether a loop with this configuration replays a procedure, which needs no model.
+pub(crate) fn is_replay(loop_config: &Value) -> bool {
+    !loop_config["replays"].is_null()
+}
+
+/// Returns the procedure that a run replays.
+pub(super) fn replays(started: &RunStarted) -> Option<Procedure> {
+    serde_json::from_value(started.loop_config["replays"]["procedure"].clone()).ok()
+}

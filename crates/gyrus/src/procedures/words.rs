@@ -1,0 +1,134 @@
+//! A procedure in words, for the person who promotes it.
+
+use gyrus_procedures::{Anchor, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
+use gyrus_text::{counted, shorten};
+use serde_json::{Value, json};
+
+/// Maximum number of characters of a text that is quoted in a line.
+const QUOTED: usize = 200;
+
+/// Returns the command that a procedure answers to, with the names of its slots in capitals.
+pub(crate) fn command(procedure: &Procedure) -> String {
+    procedure.command.filled(&names(procedure))
+}
+
+/// Returns the names of the slots in capitals, as values. Two of one name are numbered.
+pub(super) fn names(procedure: &Procedure) -> SlotValues {
+    let mut names: Vec<String> = Vec::new();
+    for slot in &procedure.slots {
+        let plain = slot
+            .name
+            .trim()
+            .to_uppercase()
+            .replace(char::is_whitespace, "-");
+        let mut name = plain.clone();
+        let mut number = 1;
+        while names.contains(&name) {
+            number += 1;
+            name = format!("{plain}-{number}");
+        }
+        names.push(name);
+    }
+    SlotValues(names)
+}
+
+/// Returns what a procedure does, one thing a line: where, the steps, the conditions, the checks.
+pub(crate) fn lines(procedure: &Procedure) -> Vec<String> {
+    let names = names(procedure);
+    let mut lines = vec![format!("answers to: {}", command(procedure))];
+    for (slot, name) in procedure.slots.iter().zip(&names.0) {
+        let shape = format!("{:?}", slot.shape).to_lowercase();
+        let learned = shorten(&slot.learned, QUOTED);
+        lines.push(format!("  {name}: {shape}; it was “{learned}”"));
+    }
+    lines.push(match &procedure.place {
+        LearnedPlace::Site { origin, start } => {
+            format!("only on {origin}; without --url it begins at {start}")
+        }
+        LearnedPlace::Folder { workspace } => format!("only in the folder {workspace}"),
+    });
+    let count = procedure.steps.len();
+    for (number, step) in procedure.steps.iter().enumerate() {
+        let binds = if step.commits {
+            "  ← binds you: at most once, and never again if its outcome is unknown"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "{:>width$}. {}{binds}",
+            number + 1,
+            described(step, &names),
+            width = count.to_string().len()
+        ));
+    }
+    if !procedure.steps.iter().any(|step| step.commits) {
+        lines.push("no step sends, orders, pays or deletes anything".to_owned());
+    }
+    lines.push(format!(
+        "looks at {} on the way and in the end, and stops where one does not hold",
+        counted(conditions(procedure), "condition")
+    ));
+    for check in &procedure.checks {
+        lines.push(format!("then checks {}", shorten(check, QUOTED)));
+    }
+    lines
+}
+
+fn conditions(procedure: &Procedure) -> usize {
+    let of_steps = procedure.steps.iter();
+    let of_steps = of_steps.map(|step| step.before.len() + step.after.len());
+    of_steps.sum::<usize>() + procedure.ends.len()
+}
+
+/// Returns a step in plain words.
+pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
+    let targets: Vec<String> = step
+        .targets
+        .iter()
+        .map(|(_, anchor)| element(anchor, names))
+        .collect();
+    let arguments: Vec<String> = match written(step) {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| format!("{name} {}", argument(value, names)))
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![argument(&other, names)],
+    };
+    let tool = step.tool.replace('_', " ");
+    let on = match targets.as_slice() {
+        [] => String::new(),
+        targets => format!(" {}", targets.join(" to ")),
+    };
+    match arguments.as_slice() {
+        [] => format!("{tool}{on}"),
+        arguments => format!("{tool}{on}: {}", arguments.join(", ")),
+    }
+}
+
+fn element(anchor: &Anchor, names: &SlotValues) -> String {
+    let name = anchor.name.filled(names);
+    format!("{} “{}”", anchor.role, shorten(&name, QUOTED))
+}
+
+/// Returns the arguments of a step with templates, as JSON, where they hold slots.
+pub(super) fn written(step: &ProcedureStep) -> Value {
+    let mut arguments = step.arguments.clone();
+    for (pointer, template) in &step.texts {
+        if let Some(argument) = arguments.pointer_mut(pointer) {
+            *argument = json!(template);
+        }
+    }
+    arguments
+}
+
+fn argument(value: &Value, names: &SlotValues) -> String {
+    let text = match value {
+        Value::String(text) => format!("“{text}”"),
+        other => match serde_json::from_value::<Template>(other.clone()) {
+            Ok(template) => format!("“{}”", template.filled(names)),
+            Err(_) => other.to_string(),
+        },
+    };
+    shorten(&text, QUOTED).into_owned()
+}

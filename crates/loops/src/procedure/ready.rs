@@ -1,0 +1,102 @@
+//! Decides from a view which call a replay makes next.
+
+use gyrus_contract::{Rest, ToolCall, View};
+use gyrus_procedures::{ProcedureStep, Sight, SlotValues};
+use serde_json::Value;
+
+use crate::Replays;
+
+/// The position of a replay.
+pub(super) struct Ready<'a> {
+    pub(super) replays: &'a Replays,
+    /// The address that the run began at.
+    pub(super) start: &'a str,
+    /// Number of steps that were taken.
+    pub(super) step: usize,
+    /// Whether the conditions after the last of them are still to be checked.
+    pub(super) unchecked: bool,
+}
+
+/// The next deed of a replay.
+pub(super) enum Next {
+    Call(ToolCall),
+    /// All steps are done, and everything holds.
+    Done,
+}
+
+impl Ready<'_> {
+    fn sight<'v>(&'v self, view: &'v View) -> Sight<'v> {
+        Sight {
+            view,
+            start: self.start,
+            slots: &self.replays.procedure.slots,
+            values: &self.replays.values,
+        }
+    }
+
+    /// Whether a view shows that the last step has happened.
+    pub(super) fn has_happened(&self, view: &View) -> bool {
+        self.check_last(view).is_ok()
+    }
+
+    fn check_last(&self, view: &View) -> Result<(), String> {
+        let last = self.step.checked_sub(1);
+        let last = last.and_then(|last| self.replays.procedure.steps.get(last));
+        let sight = self.sight(view);
+        for condition in last.iter().flat_map(|step| &step.after) {
+            condition.check(&sight)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what is done next.
+    ///
+    /// # Errors
+    /// Something is not as it was learned.
+    pub(super) fn next(&self, view: &View) -> Result<Next, String> {
+        if let Rest::GaveUp { waiting_for } = &view.rest {
+            return Err(format!("the page is not at rest: {waiting_for}"));
+        }
+        if let Some(held) = view.held.first() {
+            return Err(format!("a request is held: {held}"));
+        }
+        if self.unchecked {
+            self.check_last(view)?;
+        }
+        let sight = self.sight(view);
+        let procedure = &self.replays.procedure;
+        let Some(step) = procedure.steps.get(self.step) else {
+            for condition in &procedure.ends {
+                condition.check(&sight)?;
+            }
+            return Ok(Next::Done);
+        };
+        let answers = step.tool == "answer_dialog";
+        if let Some(dialog) = view.dialog.as_ref().filter(|_| !answers) {
+            return Err(format!("the browser asks “{}”", dialog.message));
+        }
+        for condition in &step.before {
+            condition.check(&sight)?;
+        }
+        let mut call = call_of(step, &self.replays.values)?;
+        for (argument, anchor) in &step.targets {
+            let id = anchor.find(&sight).map_err(|miss| miss.to_string())?;
+            call.arguments[argument] = Value::String(id.to_string());
+        }
+        Ok(Next::Call(call))
+    }
+}
+
+/// Returns the call of a step with these values, without the elements that it touches.
+///
+/// # Errors
+/// An argument that would hold a value is missing.
+pub(super) fn call_of(step: &ProcedureStep, values: &SlotValues) -> Result<ToolCall, String> {
+    let mut arguments = step.arguments.clone();
+    for (pointer, text) in &step.texts {
+        let place = arguments.pointer_mut(pointer);
+        let place = place.ok_or_else(|| format!("the argument `{pointer}` is missing"))?;
+        *place = Value::String(text.filled(values));
+    }
+    Ok(ToolCall::new(&step.tool, arguments))
+}

@@ -1,0 +1,289 @@
+//! Conditions on a page, before and after an action.
+
+use std::{collections::BTreeSet, fmt};
+
+use gyrus_contract::Element;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Anchor, Sight, SlotValues, Template, address,
+    page::{self, Page},
+    template::one_spaced,
+};
+
+/// A condition on a page or on a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "that", rename_all = "snake_case")]
+pub enum Expectation {
+    /// The page's address, relative to the folder of the start address (an address outside is
+    /// whole), has this form. Slots stand for their value as such addresses write it: as it is,
+    /// lower case with hyphens, or percent-encoded.
+    Address {
+        /// The form.
+        is: Template,
+    },
+    /// The page shows this text as the whole name of an element.
+    Shows {
+        /// The text.
+        text: Template,
+    },
+    /// The page shows at least one of these texts as the whole name of an element.
+    ShowsAny {
+        /// The texts.
+        texts: Vec<Template>,
+    },
+    /// The one element of an anchor has this value.
+    Value {
+        /// The element.
+        of: Box<Anchor>,
+        /// The value.
+        is: Template,
+    },
+    /// The one element of an anchor is checked, selected or pressed.
+    Chosen {
+        /// The element.
+        of: Box<Anchor>,
+    },
+    /// These are all fields of the page, with their values, in any order and under any name.
+    Fields {
+        /// The fields.
+        are: Vec<LearnedField>,
+    },
+    /// The amounts of money that are shown are the learned ones, where these slots have the learned
+    /// values; with other values the page shows at most as many different ones.
+    Amounts {
+        /// The different amounts, as the page writes them.
+        shown: Vec<String>,
+        /// The slots on which the amounts depend.
+        slots: Vec<usize>,
+        /// The element in whose row they stand; without it they are those of the page.
+        #[serde(default)]
+        of: Option<Box<Anchor>>,
+    },
+    /// The browser asks this, and it blocks the page.
+    Asks {
+        /// The message.
+        message: Template,
+    },
+    /// The result of a tool contains this text.
+    Says {
+        /// The text.
+        text: Template,
+    },
+}
+
+/// A field as it was when something was sent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LearnedField {
+    /// The role.
+    pub role: String,
+    /// The value.
+    pub value: FieldValue,
+    /// Whether it is checked or selected.
+    #[serde(default)]
+    pub on: bool,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldValue {
+    /// The value of a slot.
+    Slot(usize),
+    /// Always the same.
+    Fixed(String),
+}
+
+impl Expectation {
+    /// Checks the condition on a page.
+    ///
+    /// # Errors
+    /// It does not hold; the sentence says what was expected and what was found.
+    pub fn check(&self, sight: &Sight<'_>) -> Result<(), String> {
+        let hold = |holds: bool, found: String| {
+            if holds {
+                Ok(())
+            } else {
+                Err(format!(
+                    "expected {}, but {found}",
+                    self.in_words(sight.values)
+                ))
+            }
+        };
+        match self {
+            Self::Address { is } => {
+                let found = address::relative(&sight.view.address, sight.start);
+                hold(
+                    address::is(&found, is, sight.values),
+                    format!("the page is `{}`", sight.view.address),
+                )
+            }
+            Self::Shows { text } => hold(sight.shows(text), "the page does not show it".to_owned()),
+            Self::ShowsAny { texts } => hold(
+                texts.iter().any(|text| sight.shows(text)),
+                "the page does not show it".to_owned(),
+            ),
+            Self::Value { of, is } => {
+                let found = of.element(sight).map_err(|miss| miss.to_string())?;
+                let value = found.value.as_deref().unwrap_or_default();
+                hold(
+                    one_spaced(value) == one_spaced(&is.filled(sight.values)),
+                    format!("its value is `{value}`"),
+                )
+            }
+            Self::Chosen { of } => {
+                let found = of.element(sight).map_err(|miss| miss.to_string())?;
+                hold(page::is_on(found), "it is not".to_owned())
+            }
+            Self::Fields { are } => check_fields(are, sight),
+            Self::Amounts { shown, slots, of } => check_amounts(shown, slots, of.as_deref(), sight),
+            Self::Asks { message } => {
+                let asked = sight.view.dialog.as_ref().map(|it| one_spaced(&it.message));
+                hold(
+                    asked.as_deref() == Some(one_spaced(&message.filled(sight.values)).as_str()),
+                    match asked {
+                        Some(asked) => format!("it asks “{asked}”"),
+                        None => "it asks nothing".to_owned(),
+                    },
+                )
+            }
+            // Of a tool's result, not of a page.
+            Self::Says { .. } => Ok(()),
+        }
+    }
+
+    /// Checks the condition on the result of a tool.
+    ///
+    /// # Errors
+    /// It does not hold.
+    pub fn check_result(&self, result: &str, values: &SlotValues) -> Result<(), String> {
+        match self {
+            Self::Says { text }
+                if !one_spaced(result).contains(&one_spaced(&text.filled(values))) =>
+            {
+                Err(format!(
+                    "expected {}, but it does not say so",
+                    self.in_words(values)
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Describes the condition.
+    pub fn in_words(&self, values: &SlotValues) -> String {
+        match self {
+            Self::Address { is } => format!("the address `{}`", is.filled(values)),
+            Self::Shows { text } => format!("the text “{}”", text.filled(values)),
+            Self::ShowsAny { texts } => {
+                let texts = texts
+                    .iter()
+                    .map(|text| format!("“{}”", text.filled(values)));
+                format!("one of the texts {}", texts.collect::<Vec<_>>().join(", "))
+            }
+            Self::Value { of, is } => {
+                format!("“{}” in {}", is.filled(values), of.in_words(values))
+            }
+            Self::Chosen { of } => format!("{} to be chosen", of.in_words(values)),
+            Self::Fields { .. } => "the fields that it was learned with".to_owned(),
+            Self::Amounts { shown, .. } => format!("the amounts {}", shown.join(", ")),
+            Self::Asks { message } => format!("the question “{}”", message.filled(values)),
+            Self::Says { text } => format!("the result “{}”", text.filled(values)),
+        }
+    }
+}
+
+/// Writes slots as `{1}`, counted from 1, for people.
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = (1..=99).map(|number| format!("{{{number}}}"));
+        f.write_str(&self.in_words(&SlotValues(names.collect())))
+    }
+}
+
+/// Returns the fields of a page, as they are compared.
+pub(crate) fn fields_of(page: &Page<'_>, value: impl Fn(&str) -> FieldValue) -> Vec<LearnedField> {
+    let fields = page.fields().map(|element| LearnedField {
+        role: element.role.clone(),
+        value: value(element.value.as_deref().unwrap_or_default()),
+        on: page::is_on(element),
+    });
+    let mut fields: Vec<_> = fields.collect();
+    fields.sort();
+    fields
+}
+
+fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
+    let expected = are.iter().map(|field| LearnedField {
+        value: FieldValue::Fixed(match &field.value {
+            FieldValue::Slot(number) => sight.values.0.get(*number).cloned().unwrap_or_default(),
+            FieldValue::Fixed(text) => text.clone(),
+        }),
+        ..field.clone()
+    });
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort();
+    let found = fields_of(&Page::new(sight.view), |text| {
+        FieldValue::Fixed(text.to_owned())
+    });
+    if found == expected {
+        return Ok(());
+    }
+    let differs = found
+        .iter()
+        .find(|field| !expected.contains(field))
+        .map(|field| match &field.value {
+            FieldValue::Fixed(text) if !text.is_empty() => {
+                format!("a {} has the value `{text}`", field.role)
+            }
+            _ => format!("there is another {}", field.role),
+        });
+    Err(format!(
+        "expected the fields that it was learned with, but {}",
+        differs.unwrap_or_else(|| format!("there are {} of {}", found.len(), expected.len()))
+    ))
+}
+
+fn check_amounts(
+    shown: &[String],
+    slots: &[usize],
+    of: Option<&Anchor>,
+    sight: &Sight<'_>,
+) -> Result<(), String> {
+    let page = Page::new(sight.view);
+    let found: BTreeSet<String> = match of {
+        Some(anchor) => {
+            let id = anchor.find(sight).map_err(|miss| miss.to_string())?;
+            let Some(index) = page.index(id) else {
+                return Ok(());
+            };
+            page::amounts_of(page.row(index).map(|at| page.element(at)))
+        }
+        None => page::amounts_of(&sight.view.elements),
+    };
+    let expected: BTreeSet<String> = shown.iter().cloned().collect();
+    let as_learned = sight.has_learned_values(slots);
+    if found == expected || (!as_learned && found.len() <= expected.len()) {
+        return Ok(());
+    }
+    let listed = |amounts: &BTreeSet<String>| {
+        let listed = amounts.iter().take(8).cloned().collect::<Vec<_>>();
+        listed.join(", ")
+    };
+    Err(format!(
+        "expected the amounts {}, but the page shows {}",
+        listed(&expected),
+        listed(&found)
+    ))
+}
+
+impl Anchor {
+    fn element<'v>(&self, sight: &Sight<'v>) -> Result<&'v Element, crate::AnchorMiss> {
+        let id = self.find_shown(sight)?;
+        let elements = &sight.view.elements;
+        elements
+            .iter()
+            .find(|element| element.id == id)
+            .ok_or_else(|| self.missing(sight.values))
+    }
+}

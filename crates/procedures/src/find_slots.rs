@@ -1,0 +1,134 @@
+//! Finding out which values of a run come from its command.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use crate::{
+    NotLearned, Slot, SlotShape, Template, TemplatePart, shape,
+    template::{one_spaced, places},
+};
+
+/// A value that a run used.
+pub(crate) struct UsedValue {
+    pub(crate) value: String,
+    /// A name for people.
+    pub(crate) label: String,
+}
+
+/// The command of a run with its slots.
+pub(crate) struct FoundSlots {
+    pub(crate) command: Template,
+    pub(crate) slots: Vec<Slot>,
+    text: String,
+}
+
+impl FoundSlots {
+    /// Finds the slots of a command: the values that stand in it once, as words of their own. Of two
+    /// that overlap, the longer one counts.
+    pub(crate) fn of(command: &str, used: &[UsedValue]) -> Self {
+        let text = one_spaced(command);
+        let mut found: Vec<(Range<usize>, SlotShape, &UsedValue)> = Vec::new();
+        let mut by_length: Vec<_> = used.iter().collect();
+        by_length.sort_by_key(|used| std::cmp::Reverse(used.value.len()));
+        for used in by_length {
+            let value = used.value.as_str();
+            let [at] = places(&text, value)[..] else {
+                continue;
+            };
+            let span = at..at + value.len();
+            let overlaps = |(other, ..): &(Range<usize>, SlotShape, &UsedValue)| {
+                other.start < span.end && span.start < other.end
+            };
+            if found.iter().any(overlaps) {
+                continue;
+            }
+            let shape = if is_quoted(&text, &span) {
+                SlotShape::Quoted
+            } else {
+                shape::shape_of(value)
+            };
+            let slot = Slot {
+                name: String::new(),
+                learned: value.to_owned(),
+                shape,
+            };
+            // A command begins with what is to be done.
+            let is_verb = span.start == 0 && shape == SlotShape::Words;
+            if shape::has_shape(value, &slot) && !is_verb {
+                found.push((span, shape, used));
+            }
+        }
+        found.sort_by_key(|(span, ..)| span.start);
+        let mut parts = Vec::new();
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut from = 0;
+        let mut names = BTreeSet::new();
+        for (number, (span, shape, used)) in found.into_iter().enumerate() {
+            if span.start > from {
+                parts.push(TemplatePart::Words(text[from..span.start].to_owned()));
+            }
+            parts.push(TemplatePart::Slot(number));
+            from = span.end;
+            slots.push(Slot {
+                name: free_name(&used.label, shape, &mut names),
+                learned: used.value.clone(),
+                shape,
+            });
+        }
+        if from < text.len() {
+            parts.push(TemplatePart::Words(text[from..].to_owned()));
+        }
+        Self {
+            command: Template(parts),
+            slots,
+            text,
+        }
+    }
+
+    /// Returns the slot of a value; `None` if the value is a fixed part of the command.
+    ///
+    /// # Errors
+    /// The value does not come from the command.
+    pub(crate) fn slot_of(&self, value: &str) -> Result<Option<usize>, NotLearned> {
+        if let Some(number) = self.slots.iter().position(|slot| slot.learned == value) {
+            return Ok(Some(number));
+        }
+        let fixed = self.command.0.iter().any(|part| match part {
+            TemplatePart::Words(words) => !places(words, value).is_empty(),
+            TemplatePart::Slot(_) => false,
+        });
+        if fixed && !places(&self.text, value).is_empty() {
+            Ok(None)
+        } else {
+            Err(NotLearned::derived(value))
+        }
+    }
+}
+
+/// Whether a part of a text stands between quotation marks.
+fn is_quoted(text: &str, span: &Range<usize>) -> bool {
+    let before = text[..span.start].chars().next_back();
+    let after = text[span.end..].chars().next();
+    before.is_some_and(shape::is_quotation) && after.is_some_and(shape::is_quotation)
+}
+
+fn free_name(label: &str, shape: SlotShape, names: &mut BTreeSet<String>) -> String {
+    let label = label.to_lowercase();
+    let words = label.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).take(3).collect();
+    let base = match (words.is_empty(), shape) {
+        (false, _) => words.join("_"),
+        (true, SlotShape::Number) => "number".to_owned(),
+        (true, SlotShape::Date) => "date".to_owned(),
+        (true, SlotShape::Time) => "time".to_owned(),
+        (true, SlotShape::Email) => "address".to_owned(),
+        (true, SlotShape::Quoted) => "text".to_owned(),
+        (true, SlotShape::Words) => "item".to_owned(),
+    };
+    let mut name = base.clone();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{base}_{number}");
+        number += 1;
+    }
+    name
+}

@@ -1,0 +1,227 @@
+//! A view as a tree: what lies in what, and beside what.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use gyrus_contract::{Element, ElementId, ElementState, View};
+
+use crate::template::one_spaced;
+
+/// Roles of fields.
+const FIELDS: [&str; 16] = [
+    "textbox",
+    "searchbox",
+    "combobox",
+    "listbox",
+    "checkbox",
+    "radio",
+    "switch",
+    "slider",
+    "spinbutton",
+    "file",
+    "color",
+    "date",
+    "time",
+    "month",
+    "week",
+    "datetime",
+];
+
+/// Roles of elements that hold what belongs together.
+const GROUPS: [&str; 14] = [
+    "dialog",
+    "alertdialog",
+    "form",
+    "tabpanel",
+    "main",
+    "complementary",
+    "region",
+    "search",
+    "banner",
+    "navigation",
+    "contentinfo",
+    "article",
+    "tablist",
+    "toolbar",
+];
+
+/// Roles of elements that are one of several of a kind.
+const ROWS: [&str; 7] = [
+    "listitem", "row", "article", "treeitem", "gridcell", "cell", "option",
+];
+
+/// A view whose elements know what they lie in.
+pub(crate) struct Page<'a> {
+    pub(crate) view: &'a View,
+    parents: Vec<Option<usize>>,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn new(view: &'a View) -> Self {
+        let mut open: Vec<usize> = Vec::new();
+        let parents = view.elements.iter().enumerate().map(|(index, element)| {
+            while open
+                .last()
+                .is_some_and(|above| view.elements[*above].depth >= element.depth)
+            {
+                open.pop();
+            }
+            let parent = open.last().copied();
+            open.push(index);
+            parent
+        });
+        let parents = parents.collect();
+        Self { view, parents }
+    }
+
+    pub(crate) fn element(&self, index: usize) -> &'a Element {
+        &self.view.elements[index]
+    }
+
+    pub(crate) fn index(&self, id: ElementId) -> Option<usize> {
+        self.view
+            .elements
+            .iter()
+            .position(|element| element.id == id)
+    }
+
+    /// Returns the elements that one lies in, the nearest first.
+    pub(crate) fn ancestors(&self, index: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.parents[index], |above| self.parents[*above])
+    }
+
+    /// Returns an element and all that lies in it.
+    pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
+        let depth = self.element(index).depth;
+        let inner = self.view.elements[index + 1..].iter();
+        index..index + 1 + inner.take_while(|inner| inner.depth > depth).count()
+    }
+
+    /// Returns the nearest element that holds what belongs together with this one; `None` is the
+    /// page.
+    pub(crate) fn group(&self, index: usize) -> Option<usize> {
+        self.ancestors(index)
+            .find(|above| GROUPS.contains(&self.element(*above).role.as_str()))
+    }
+
+    /// Returns the elements of a role that lie in a group, and not in a group within it.
+    pub(crate) fn in_group(&self, group: Option<usize>, role: &str) -> Vec<usize> {
+        let all = 0..self.view.elements.len();
+        let of_role =
+            all.filter(|index| self.element(*index).role == role && is_shown(self.element(*index)));
+        of_role
+            .filter(|index| self.group(*index) == group)
+            .collect()
+    }
+
+    /// Returns the elements that tell what one of several of a kind is: the row or list item that
+    /// it lies in, or what follows it up to the next of its kind.
+    pub(crate) fn row(&self, index: usize) -> Range<usize> {
+        let is_row = |above: &usize| ROWS[..4].contains(&self.element(*above).role.as_str());
+        if let Some(row) = self.ancestors(index).find(is_row) {
+            return self.subtree(row);
+        }
+        let own = self.element(index);
+        let after = self.view.elements[index + 1..].iter();
+        let is_beside = |other: &&Element| other.depth >= own.depth && other.role != own.role;
+        index..index + 1 + after.take_while(is_beside).count()
+    }
+
+    /// Whether an element is one of several of a kind, as a row of a list or a choice, and not a
+    /// part of how the site is used.
+    pub(crate) fn is_data(&self, index: usize) -> bool {
+        let role = self.element(index).role.as_str();
+        let is_in = |roles: &[&str]| {
+            self.ancestors(index)
+                .any(|above| roles.contains(&self.element(above).role.as_str()))
+        };
+        let is_of_site = is_in(&[
+            "navigation",
+            "banner",
+            "contentinfo",
+            "tablist",
+            "menubar",
+            "toolbar",
+        ]);
+        matches!(
+            role,
+            "radio" | "option" | "row" | "listitem" | "gridcell" | "treeitem"
+        ) || (!is_of_site && is_in(&ROWS))
+    }
+
+    /// Returns the fields of the page with their values, without those that search.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &'a Element> {
+        let fields = self.view.elements.iter();
+        fields.filter(|element| is_field(element) && element.role != "searchbox")
+    }
+}
+
+pub(crate) fn is_field_role(role: &str) -> bool {
+    FIELDS.contains(&role)
+}
+
+pub(crate) fn is_field(element: &Element) -> bool {
+    is_field_role(&element.role)
+}
+
+/// Whether an element is painted somewhere, perhaps outside of the frame.
+pub(crate) fn is_shown(element: &Element) -> bool {
+    element
+        .bounds
+        .is_some_and(|at| at.width > 0 && at.height > 0)
+}
+
+/// Whether an element can be used now.
+pub(crate) fn is_usable(element: &Element) -> bool {
+    is_shown(element) && !element.states.contains(&ElementState::Disabled)
+}
+
+/// Whether a field, an option or a toggle is on.
+pub(crate) fn is_on(element: &Element) -> bool {
+    let on = [
+        ElementState::Checked,
+        ElementState::Selected,
+        ElementState::Pressed,
+    ];
+    on.iter().any(|state| element.states.contains(state))
+}
+
+/// Returns the name with single spaces.
+pub(crate) fn name_of(element: &Element) -> String {
+    one_spaced(&element.name)
+}
+
+/// Signs and codes of currencies.
+const CURRENCIES: [&str; 16] = [
+    "€", "$", "£", "¥", "₹", "₽", "₩", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "kr", "zł", "Fr.",
+];
+
+/// Returns the amounts of money in a text, as it writes them, without spaces.
+pub(crate) fn amounts(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text[from..]
+        .find(|c: char| c.is_numeric())
+        .map(|at| from + at)
+    {
+        let is_part = |c: char| c.is_numeric() || [',', '.', '\'', '’'].contains(&c);
+        let end = text[start..]
+            .find(|c: char| !is_part(c))
+            .map_or(text.len(), |at| start + at);
+        let number = text[start..end].trim_end_matches(|c: char| !c.is_numeric());
+        let before = text[..start].trim_end();
+        let after = text[start + number.len()..].trim_start();
+        let before = CURRENCIES.iter().find(|sign| before.ends_with(**sign));
+        let sign = before.or_else(|| CURRENCIES.iter().find(|sign| after.starts_with(**sign)));
+        if let Some(sign) = sign {
+            found.push(format!("{sign}{number}"));
+        }
+        from = end;
+    }
+    found
+}
+
+/// Returns the different amounts of money that some elements show.
+pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
+    let shown = elements.into_iter().filter(|element| is_shown(element));
+    shown.flat_map(|element| amounts(&element.name)).collect()
+}

@@ -1,0 +1,77 @@
+//! Runs that something may be learned from, and the reasons why nothing was.
+
+use gyrus_contract::{Observation, ToolCall, View};
+use serde::{Deserialize, Serialize};
+
+use crate::{LearnedPlace, ProcedureStep, Slot, Template};
+
+/// A finished run, as far as learning needs it. Its goal must be a person's own words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordedRun {
+    /// The goal, as the person typed it.
+    pub command: String,
+    /// The place.
+    pub place: LearnedPlace,
+    /// The calls, in order, also those that changed nothing.
+    pub steps: Vec<RecordedStep>,
+    /// The last view, if the run had a screen.
+    pub end: Option<View>,
+    /// The checks that it passed.
+    pub checks: Vec<String>,
+    /// The answer.
+    pub answer: String,
+}
+
+/// A call of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordedStep {
+    /// The last view before the call, if the run had a screen.
+    pub view: Option<View>,
+    /// The call.
+    pub call: ToolCall,
+    /// Its result.
+    pub observation: Observation,
+    /// Whether the gate found that it binds somebody: it submits, sends, pays or deletes.
+    pub commits: bool,
+    /// The time from the end of the call before it to this view, in milliseconds, without the time
+    /// of models and people.
+    pub waited_ms: u64,
+}
+
+/// The reason why nothing was learned from a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotLearned {
+    /// A value that it used stands neither in the command nor always on the page.
+    #[error("the value `{value}` does not come from the command")]
+    Derived {
+        /// The value.
+        value: String,
+    },
+    /// Something about the run cannot be repeated.
+    #[error("{reason}")]
+    Unrepeatable {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl NotLearned {
+    pub(crate) fn because(reason: impl Into<String>) -> Self {
+        Self::Unrepeatable {
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn derived(value: &str) -> Self {
+        Self::Derived {
+            value: gyrus_text::shorten(value, 80).into_owned(),
+        }
+    }
+}
+
+/// The result of learning, before it has a name.
+pub(crate) struct Learned {
+    pub(crate) command: Template,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) steps: Vec<ProcedureStep>,
+}

@@ -1,0 +1,39 @@
+//! A page as a replay sees it, with the values of its command.
+
+use gyrus_contract::View;
+
+use crate::{
+    page,
+    slot::{Slot, SlotValues},
+    template::{Template, one_spaced},
+};
+
+/// The knowledge of a replay when it looks at a page.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight<'a> {
+    /// The page.
+    pub view: &'a View,
+    /// The address that the run began at.
+    pub start: &'a str,
+    /// The slots.
+    pub slots: &'a [Slot],
+    /// Their values.
+    pub values: &'a SlotValues,
+}
+
+impl Sight<'_> {
+    pub(crate) fn has_learned_values(&self, slots: &[usize]) -> bool {
+        slots.iter().all(|number| {
+            let learned = self.slots.get(*number).map(|slot| &slot.learned);
+            learned.is_some() && learned == self.values.0.get(*number)
+        })
+    }
+
+    pub(crate) fn shows(&self, text: &Template) -> bool {
+        let wanted = one_spaced(&text.filled(self.values));
+        let shown = self.view.elements.iter().filter(|it| page::is_shown(it));
+        shown
+            .into_iter()
+            .any(|element| page::name_of(element) == wanted)
+    }
+}

@@ -1,0 +1,69 @@
+//! Times looks at a desktop: `cargo run --release -p gyrus-screen --features desktop --example
+//! desktop_look -- PROGRAM …`. Prints medians of 100 looks, with and without a picture.
+
+#![expect(clippy::print_stdout, reason = "a developer reads the output")]
+
+use std::{process::Stdio, sync::Arc, time::Instant};
+
+use gyrus_contract::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError, Look, Screen as _};
+use gyrus_screen::{Desktop, DesktopPlace, RunCommand};
+
+fn run() -> RunCommand {
+    Arc::new(|spec: CommandSpec| {
+        Box::pin(async move {
+            let child = tokio::process::Command::new(&spec.program)
+                .args(&spec.arguments)
+                .current_dir(&spec.folder)
+                .env_clear()
+                .envs(&spec.environment)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .status();
+            let status = child.await.map_err(|error| KeeperError::Keeper {
+                reason: error.to_string(),
+            })?;
+            Ok(CommandOutcome {
+                exit: Exit::Code(status.code().unwrap_or(-1)),
+                output: Captured::default(),
+            })
+        })
+    })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let program: Vec<String> = std::env::args().skip(1).collect();
+    let place = DesktopPlace::Nested {
+        width: 1280,
+        height: 800,
+    };
+    let desktop = Desktop::new(place, run());
+    let begun = Instant::now();
+    desktop.start(&program).await?;
+    println!("started in {} ms", begun.elapsed().as_millis());
+    for frame in [false, true] {
+        let mut times = Vec::new();
+        let mut elements = 0;
+        for _ in 0..100 {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            let begun = Instant::now();
+            let seen = desktop
+                .look(Look {
+                    frame,
+                    documents: 0,
+                })
+                .await?;
+            times.push(begun.elapsed().as_secs_f64() * 1_000.0);
+            elements = seen.view.elements.len();
+        }
+        times.sort_by(f64::total_cmp);
+        println!(
+            "{elements} elements, picture {frame}: median {:.1} ms, 95 % within {:.1} ms",
+            times[50], times[95]
+        );
+    }
+    desktop.leave().await;
+    Ok(())
+}

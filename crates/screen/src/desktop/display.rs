@@ -1,0 +1,206 @@
+//! The connection to an X server, and waiting until what it shows has settled.
+
+use std::{
+    os::unix::net::UnixStream,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::event::Timespec;
+use x11rb::{
+    connection::Connection as _,
+    protocol::{
+        Event,
+        damage::{self, ConnectionExt as _},
+        xproto::{
+            AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Screen, Window,
+        },
+    },
+    rust_connection::{DefaultStream, RustConnection},
+};
+
+/// Time without a change after which a desktop counts as settled.
+const QUIET: Duration = Duration::from_millis(80);
+
+/// Maximum time to wait for a desktop to settle.
+const SETTLE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Error of the X server, in words.
+pub(super) type DisplayError = String;
+
+/// A connection to an X server.
+pub(super) struct Display {
+    pub(super) connection: RustConnection,
+    pub(super) screen: Screen,
+    pub(super) name: String,
+    /// The time up to which all events have been read.
+    read_until: Mutex<Instant>,
+}
+
+/// The reason why waiting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// Nothing changed any more.
+    Quiet,
+    /// Something still changed when the time was over.
+    Restless,
+}
+
+impl Display {
+    /// Connects to the display of this name, with the person's own authority.
+    pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
+        let (connection, screen) = RustConnection::connect(Some(name))
+            .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
+        Self::prepare(connection, screen, name)
+    }
+
+    /// Connects to the server that listens at a socket, with this cookie.
+    pub(super) fn connect_with_cookie(
+        socket: &std::path::Path,
+        name: &str,
+        cookie: &[u8],
+    ) -> Result<Self, DisplayError> {
+        let words = |error: &dyn std::fmt::Display| {
+            format!("the nested display `{name}` cannot be opened: {error}")
+        };
+        let stream = UnixStream::connect(socket).map_err(|error| words(&error))?;
+        let (stream, _) = DefaultStream::from_unix_stream(stream).map_err(|error| words(&error))?;
+        let connection = RustConnection::connect_to_stream_with_auth_info(
+            stream,
+            0,
+            b"MIT-MAGIC-COOKIE-1".to_vec(),
+            cookie.to_vec(),
+        );
+        let connection = connection.map_err(|error| words(&error))?;
+        Self::prepare(connection, 0, name)
+    }
+
+    fn prepare(
+        connection: RustConnection,
+        screen: usize,
+        name: &str,
+    ) -> Result<Self, DisplayError> {
+        let screen = connection.setup().roots[screen].clone();
+        let display = Self {
+            connection,
+            screen,
+            name: name.to_owned(),
+            read_until: Mutex::new(Instant::now()),
+        };
+        display.follow().map_err(|error| error.to_string())?;
+        Ok(display)
+    }
+
+    /// Asks the server to tell of everything that changes on the screen.
+    fn follow(&self) -> Result<(), x11rb::errors::ReplyOrIdError> {
+        let events = ChangeWindowAttributesAux::new()
+            .event_mask(EventMask::PROPERTY_CHANGE | EventMask::SUBSTRUCTURE_NOTIFY);
+        self.connection
+            .change_window_attributes(self.screen.root, &events)?;
+        self.connection.damage_query_version(1, 1)?.reply()?;
+        let damage = self.connection.generate_id()?;
+        self.connection
+            .damage_create(
+                damage,
+                self.screen.root,
+                damage::ReportLevel::RAW_RECTANGLES,
+            )?
+            .check()?;
+        Ok(())
+    }
+
+    /// Returns an atom by its name, if any client has ever used it.
+    pub(super) fn atom(&self, name: &str) -> Result<u32, DisplayError> {
+        let reply = self.connection.intern_atom(false, name.as_bytes());
+        let reply = reply.map_err(|error| error.to_string())?.reply();
+        Ok(reply.map_err(|error| error.to_string())?.atom)
+    }
+
+    /// Returns the bytes of a window's property; empty if there is none.
+    pub(super) fn property(&self, window: Window, name: &str) -> Result<Vec<u8>, DisplayError> {
+        let atom = self.atom(name)?;
+        let reply = self
+            .connection
+            .get_property(false, window, atom, AtomEnum::ANY, 0, 1 << 16)
+            .map_err(|error| error.to_string())?
+            .reply();
+        // A window may be gone by now.
+        Ok(reply.map(|reply| reply.value).unwrap_or_default())
+    }
+
+    /// Returns a property that is a list of 32-bit numbers.
+    pub(super) fn numbers(&self, window: Window, name: &str) -> Result<Vec<u32>, DisplayError> {
+        let bytes = self.property(window, name)?;
+        let words = bytes.chunks_exact(4);
+        Ok(words
+            .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+            .collect())
+    }
+
+    /// Waits until something changes.
+    pub(super) async fn next_change(&self) -> Result<(), DisplayError> {
+        loop {
+            if self.drain()? {
+                return Ok(());
+            }
+            self.readable(QUIET).await?;
+        }
+    }
+
+    /// Waits until nothing has changed for a moment.
+    pub(super) async fn settle(&self) -> Result<Settled, DisplayError> {
+        let until = Instant::now() + SETTLE_LIMIT;
+        let since = *self
+            .read_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Whatever changed since the last reading would be waiting here.
+        if !self.drain()? && since.elapsed() >= QUIET {
+            return Ok(Settled::Quiet);
+        }
+        while Instant::now() < until {
+            self.readable(QUIET).await?;
+            if !self.drain()? {
+                return Ok(Settled::Quiet);
+            }
+        }
+        Ok(Settled::Restless)
+    }
+
+    /// Reads all events that are there, and returns whether one is a change.
+    fn drain(&self) -> Result<bool, DisplayError> {
+        let now = Instant::now();
+        let mut changed = false;
+        while let Some(event) = self
+            .connection
+            .poll_for_event()
+            .map_err(|error| error.to_string())?
+        {
+            changed |= !matches!(event, Event::Error(_));
+        }
+        *self
+            .read_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = now;
+        Ok(changed)
+    }
+
+    /// Waits until the server sends something, at most so long.
+    async fn readable(&self, most: Duration) -> Result<(), DisplayError> {
+        use std::os::fd::AsFd as _;
+        self.connection.flush().map_err(|error| error.to_string())?;
+        let stream = self.connection.stream().as_fd();
+        let stream = stream.try_clone_to_owned();
+        let stream = stream.map_err(|error| error.to_string())?;
+        let waited = tokio::task::spawn_blocking(move || {
+            let mut polled = [rustix::event::PollFd::new(
+                &stream,
+                rustix::event::PollFlags::IN,
+            )];
+            let limit = Timespec::try_from(most).expect("a short time");
+            rustix::event::poll(&mut polled, Some(&limit)).map(drop)
+        });
+        let waited = waited.await.map_err(|error| error.to_string())?;
+        waited.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,318 @@
+//! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use gyrus_contract::{
+    Bounds, Element, ElementId, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab,
+    View,
+};
+
+use super::{
+    accessible::{Accessible, Details, Item, Program},
+    display::Settled,
+    numbers::ElementNumbers,
+    roles,
+    session::{Session, lost},
+    windows::DesktopWindow,
+};
+
+/// Maximum number of characters of a name or a value.
+const MAX_TEXT: usize = 400;
+
+/// Elements of one window, found on the accessibility bus.
+struct Tree<'a> {
+    program: &'a Program,
+    /// The items by the path of their parent, in their order.
+    children: BTreeMap<&'a str, Vec<&'a Item>>,
+    root: &'a Item,
+}
+
+/// Looks at the desktop once it has settled.
+pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
+    let settled = session.display.settle().await.map_err(lost)?;
+    session.numbers.begin_after(wanted.documents);
+    let mut windows = session.display.windows().map_err(lost)?;
+    // The uppermost first, as a person reads them.
+    windows.reverse();
+    let (elements, unread) = elements(session, &windows).await;
+    let active = windows.iter().find(|window| window.is_active);
+    let active = active.or(windows.first());
+    let (hash, frame) = if wanted.frame {
+        picture(session, &elements)?
+    } else {
+        (None, None)
+    };
+    let (width, height) = (
+        u32::from(session.display.screen.width_in_pixels),
+        u32::from(session.display.screen.height_in_pixels),
+    );
+    let view = View {
+        session: session.id.clone(),
+        address: active.map_or_else(String::new, |window| address(&session.display.name, window)),
+        title: active.map_or_else(String::new, |window| window.title.clone()),
+        width,
+        height,
+        frame: None,
+        hash,
+        scroll: Scroll {
+            x: 0,
+            y: 0,
+            width,
+            height,
+        },
+        elements,
+        tabs: windows
+            .iter()
+            .map(|window| Tab {
+                number: session.numbers.document(window.id),
+                title: window.title.clone(),
+                address: address(&session.display.name, window),
+                is_active: window.is_active,
+            })
+            .collect(),
+        dialog: None,
+        downloads: Vec::new(),
+        held: Vec::new(),
+        rest: match settled {
+            Settled::Quiet => Rest::Quiet,
+            Settled::Restless => Rest::GaveUp {
+                waiting_for: "something on the desktop keeps changing".to_owned(),
+            },
+        },
+        documents: session.numbers.documents(),
+        unread,
+    };
+    Ok(Seen { view, frame })
+}
+
+/// Returns the windows with what is shown in them, and what could not be read.
+async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Element>, Vec<String>) {
+    let accessible = match &session.accessible {
+        Ok(accessible) => accessible,
+        Err(why) => return (Vec::new(), vec![why.clone()]),
+    };
+    let (programs, unread) = match accessible.programs().await {
+        Ok(found) => found,
+        Err(why) => (Vec::new(), vec![why]),
+    };
+    let mut elements = Vec::new();
+    for (place, window) in windows.iter().enumerate() {
+        let (numbers, above) = (&mut session.numbers, &windows[..place]);
+        elements.extend(window_elements(accessible, numbers, window, above, &programs).await);
+    }
+    (elements, unread)
+}
+
+/// Waits until the uppermost window tells its elements: programs do so a moment after they have
+/// drawn it.
+pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
+    let Ok(accessible) = &session.accessible else {
+        return;
+    };
+    let telling = async {
+        while let Ok(windows) = session.display.windows()
+            && let Some(window) = windows.last()
+            && let Ok((programs, _)) = accessible.programs().await
+            && tree_of(window, &programs)
+                .is_none_or(|tree| !tree.children.contains_key(tree.root.path.as_str()))
+        {
+            // Whoever draws is likely to have told more.
+            if session.display.settle().await.is_err() {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(most, telling).await;
+}
+
+fn picture(
+    session: &Session,
+    elements: &[Element],
+) -> Result<(Option<u64>, Option<Picture>), ScreenError> {
+    let mut pixels = session.display.capture().map_err(lost)?;
+    for element in elements {
+        if let (true, Some(bounds)) = (
+            element.states.contains(&ElementState::Masked),
+            element.bounds,
+        ) {
+            pixels.cover(bounds);
+        }
+    }
+    let bytes = pixels.encode().map_err(lost)?;
+    let picture = Picture {
+        bytes,
+        media_type: "image/png",
+        width: pixels.width,
+        height: pixels.height,
+    };
+    Ok((Some(pixels.average_hash()), Some(picture)))
+}
+
+/// Returns the address of a window: the display and the program.
+fn address(display: &str, window: &DesktopWindow) -> String {
+    format!("x11:{}/{}", display.trim_start_matches(':'), window.class)
+}
+
+/// Returns a window and what is shown in it.
+async fn window_elements(
+    accessible: &Accessible,
+    numbers: &mut ElementNumbers,
+    window: &DesktopWindow,
+    above: &[DesktopWindow],
+    programs: &[Program],
+) -> Vec<Element> {
+    let document = numbers.document(window.id);
+    let mut elements = vec![Element {
+        id: numbers.id(document, String::new()),
+        role: "window".to_owned(),
+        name: shorten(&window.title),
+        value: None,
+        address: None,
+        states: if window.is_active {
+            [ElementState::Focused].into()
+        } else {
+            [].into()
+        },
+        bounds: Some(window.bounds),
+        depth: 0,
+    }];
+    let Some(tree) = tree_of(window, programs) else {
+        return elements;
+    };
+    let mut listed = Vec::new();
+    list(&tree, tree.root, 1, &mut listed);
+    let asked: Vec<_> = listed
+        .iter()
+        .map(|(item, _)| (tree.program.bus_name.as_str(), *item))
+        .chain([(tree.program.bus_name.as_str(), tree.root)])
+        .collect();
+    let mut details = accessible.details(&asked).await;
+    let of_root = details.pop().and_then(|details| details.bounds);
+    let shift = shift(of_root, window.bounds);
+    for ((item, depth), details) in listed.into_iter().zip(details) {
+        let key = format!("{} {}", tree.program.bus_name, item.path);
+        let id = numbers.id(document, key);
+        elements.extend(element(item, id, depth, details, shift, above));
+    }
+    elements
+}
+
+/// Returns the tree of a window: the top with its title. Of several the one of its process counts,
+/// as far as processes are known: a program in a sandbox tells the number that it has there.
+fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'a>> {
+    let tops = programs.iter().flat_map(|program| {
+        let tops = program
+            .items
+            .iter()
+            .filter(|item| matches!(item.role, 2 | 16 | 19 | 23 | 69));
+        tops.filter(|item| roles::is_shown(item.states))
+            .map(move |item| (program, item))
+    });
+    let is_named = |item: &Item| item.name == window.title;
+    let is_of_process = |program: &Program| program.process == window.process;
+    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_process(program));
+    let (program, root) = tops
+        .filter(|top| fits(top) != (false, false))
+        .max_by_key(|top| fits(top))?;
+    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+    for item in &program.items {
+        children.entry(&item.parent).or_default().push(item);
+    }
+    for items in children.values_mut() {
+        items.sort_by_key(|item| item.index);
+    }
+    Some(Tree {
+        program,
+        children,
+        root,
+    })
+}
+
+/// Lists what is shown below an item, parents first, with its depth.
+fn list<'a>(tree: &Tree<'a>, below: &'a Item, depth: u16, listed: &mut Vec<(&'a Item, u16)>) {
+    // A program may say that an element is its own ancestor.
+    if depth > 60 || listed.len() > 4_000 {
+        return;
+    }
+    for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
+        if !roles::is_shown(item.states) {
+            continue;
+        }
+        let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
+        let deeper = if says_something {
+            listed.push((item, depth));
+            depth + 1
+        } else {
+            depth
+        };
+        list(tree, item, deeper, listed);
+    }
+}
+
+/// Returns by how much the places of a program's elements are shifted: some toolkits say them from
+/// the corner of the window.
+fn shift(root: Option<Bounds>, window: Bounds) -> (i32, i32) {
+    match root {
+        Some(root)
+            if (root.x, root.y) == (0, 0)
+                && (window.x, window.y) != (0, 0)
+                && (root.width - window.width).abs() < 80 =>
+        {
+            let margin = |whole: i32, shown: i32| (whole - shown).max(0) / 2;
+            (
+                window.x + margin(window.width, root.width),
+                window.y + margin(window.height, root.height),
+            )
+        }
+        Some(_) | None => (0, 0),
+    }
+}
+
+fn element(
+    item: &Item,
+    id: ElementId,
+    depth: u16,
+    details: Details,
+    shift: (i32, i32),
+    above: &[DesktopWindow],
+) -> Option<Element> {
+    let role = roles::role(item.role).unwrap_or("group");
+    let bounds = details.bounds.map(|bounds| Bounds {
+        x: bounds.x + shift.0,
+        y: bounds.y + shift.1,
+        ..bounds
+    });
+    let mut states = roles::states(item.role, item.states);
+    if let Some(bounds) = bounds {
+        let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
+        if above.iter().any(|window| window.bounds.contains(x, y)) {
+            states.insert(ElementState::Covered);
+        }
+    }
+    let is_text = role == "text";
+    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let said = details.value.filter(|value| !value.is_empty());
+    let mut name = shorten(&item.name);
+    if is_text && name.is_empty() {
+        name = said.as_deref().map(shorten).unwrap_or_default();
+    }
+    let value = said.filter(|_| takes_text).map(|value| shorten(&value));
+    // A drawing without a name and text without words say nothing.
+    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group") {
+        return None;
+    }
+    Some(Element {
+        id,
+        role: role.to_owned(),
+        name,
+        value,
+        address: None,
+        states,
+        bounds,
+        depth,
+    })
+}
+
+fn shorten(text: &str) -> String {
+    gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
+}

@@ -1,0 +1,48 @@
+//! Ids of elements that stay the same from look to look.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::ElementId;
+
+/// The numbers of elements, which stay the same for as long as the desktop is open.
+#[derive(Debug, Default)]
+pub(super) struct ElementNumbers {
+    /// Windows with their number.
+    documents: BTreeMap<u32, u32>,
+    /// Elements of windows with their number, by name on the bus and path.
+    elements: BTreeMap<(u32, String), u32>,
+    /// The number of elements of each window.
+    counts: BTreeMap<u32, u32>,
+    /// The largest number of a window.
+    last: u32,
+}
+
+impl ElementNumbers {
+    /// Numbers windows from after this number: a run may have counted some in another session.
+    pub(super) fn begin_after(&mut self, documents: u32) {
+        self.last = self.last.max(documents);
+    }
+
+    /// Returns the largest number of a window.
+    pub(super) fn documents(&self) -> u32 {
+        self.last
+    }
+
+    /// Returns the number of a window.
+    pub(super) fn document(&mut self, window: u32) -> u32 {
+        *self.documents.entry(window).or_insert_with(|| {
+            self.last += 1;
+            self.last
+        })
+    }
+
+    /// Returns the id of an element of a window.
+    pub(super) fn id(&mut self, document: u32, key: String) -> ElementId {
+        let count = self.counts.entry(document).or_default();
+        let number = *self.elements.entry((document, key)).or_insert_with(|| {
+            *count += 1;
+            *count
+        });
+        ElementId { document, number }
+    }
+}

@@ -1,0 +1,105 @@
+//! The roles and states of the accessibility bus (`AtspiRole` and `AtspiStateType` of
+//! at-spi2-core), in the words of ARIA.
+
+use std::collections::BTreeSet;
+
+use gyrus_contract::ElementState;
+
+use super::accessible::States;
+
+pub(super) const SHOWING: u32 = 25;
+const VISIBLE: u32 = 30;
+
+/// Returns the ARIA role of a role; `None` for a part that only arranges others.
+pub(super) fn role(number: u32) -> Option<&'static str> {
+    Some(match number {
+        2 | 101 | 102 => "alert",
+        5 => "grid",
+        7 => "checkbox",
+        8 => "menuitemcheckbox",
+        10 | 57 => "columnheader",
+        11 => "combobox",
+        6 | 18 | 26 | 27 => "img",
+        16 | 19 => "dialog",
+        23 | 69 => "window",
+        29 | 73 | 81 | 116 => "text",
+        31 | 98 => "list",
+        32 => "listitem",
+        33 => "menu",
+        34 => "menubar",
+        35 => "menuitem",
+        37 => "tab",
+        38 => "tablist",
+        40 | 61 | 79 => "textbox",
+        41 => "menu",
+        42 => "progressbar",
+        43 | 62 => "button",
+        44 => "radio",
+        45 => "menuitemradio",
+        47 | 58 => "rowheader",
+        51 => "slider",
+        52 => "spinbutton",
+        54 => "status",
+        55 | 66 => "table",
+        56 => "cell",
+        60 => "terminal",
+        63 => "toolbar",
+        64 => "tooltip",
+        65 => "tree",
+        82 | 92..=96 => "document",
+        83 => "heading",
+        87 => "form",
+        88 => "link",
+        90 => "row",
+        91 => "treeitem",
+        99 => "group",
+        _ => return None,
+    })
+}
+
+/// Whether the role is that of text that a person can enter.
+pub(super) fn takes_text(number: u32) -> bool {
+    matches!(number, 11 | 12 | 40 | 52 | 60 | 61 | 79)
+}
+
+/// Whether the role holds a secret.
+pub(super) fn is_secret(number: u32) -> bool {
+    number == 40
+}
+
+/// Whether an element with these states is drawn.
+pub(super) fn is_shown(states: States) -> bool {
+    states.has(SHOWING) && states.has(VISIBLE)
+}
+
+/// Returns the states of an element.
+pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
+    let named = [
+        (12, ElementState::Focused),
+        (4, ElementState::Checked),
+        (32, ElementState::Mixed),
+        (23, ElementState::Selected),
+        (20, ElementState::Pressed),
+        (10, ElementState::Expanded),
+        (5, ElementState::Collapsed),
+        (43, ElementState::ReadOnly),
+        (33, ElementState::Required),
+        (36, ElementState::Invalid),
+        (42, ElementState::Opens),
+        (17, ElementState::Multiple),
+        (3, ElementState::Busy),
+    ];
+    let mut found: BTreeSet<_> = named
+        .into_iter()
+        .filter(|(number, _)| states.has(*number))
+        .map(|(_, state)| state)
+        .collect();
+    // SENSITIVE and ENABLED: some toolkits set only one of them.
+    if !states.has(24) && !states.has(8) {
+        found.insert(ElementState::Disabled);
+    }
+    if is_secret(role) {
+        found.insert(ElementState::Masked);
+    }
+    found
+}

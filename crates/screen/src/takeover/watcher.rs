@@ -1,0 +1,43 @@
+//! Whoever hears of a person's inputs before they are carried out, to learn from them. Typed text
+//! is not told: what it did to the page can be looked at, as far as it is no secret.
+
+use gyrus_contract::Boxed;
+
+/// An input of a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PersonInput {
+    /// Presses the left button, at these fractions of the picture's width and height.
+    Presses {
+        /// From the left.
+        x: f64,
+        /// From the top.
+        y: f64,
+    },
+    /// Strikes a key that is not a letter, like `Enter` or `Control+a`.
+    Strikes {
+        /// The key.
+        key: String,
+    },
+    /// Goes to an address.
+    GoesTo {
+        /// The address, as typed.
+        address: String,
+    },
+    /// Goes back, or loads the page again.
+    GoesBack,
+    /// Goes to another tab, or closes one.
+    ChangesTab,
+    /// Answers a dialog.
+    Answers {
+        /// Whether with yes.
+        accepts: bool,
+    },
+    /// Gives the browser back.
+    GivesBack,
+}
+
+/// Hears of a person's inputs.
+pub trait InputWatcher: Send + Sync {
+    /// Takes the next input, which is carried out when this has ended.
+    fn before(&self, input: PersonInput) -> Boxed<'_, ()>;
+}
