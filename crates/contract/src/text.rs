@@ -42,7 +42,7 @@ pub enum Origin {
     Memory {
         /// Number of notes that they come from.
         notes: u32,
-        /// How much of them it is.
+        /// Extent of what is given of them.
         extent: MemoryExtent,
     },
     /// Standard input.

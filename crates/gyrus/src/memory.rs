@@ -8,7 +8,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending, Finished, StandingRun, log_name};
 use gyrus_surfaces::{console::put, projection};
 
-use crate::{config::Config, failure::Failure};
+use crate::{config::Config, failure::Failure, flags::RunFlags};
 
 /// Returns the current time, in milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
@@ -21,10 +21,14 @@ pub(crate) fn now_ms() -> i64 {
 /// Returns what a run is given of the memory: all that is about its goal, and a digest. Only the
 /// words of a person, or of the program, look into it. A memory that cannot be read is told of, and
 /// the run goes on without it.
-pub(crate) fn of_run(home: &Home, goal: &Text) -> Result<Vec<Attachment>, Failure> {
+pub(crate) fn of_run(
+    home: &Home,
+    goal: &Text,
+    flags: &RunFlags,
+) -> Result<Vec<Attachment>, Failure> {
+    let is_wanted = goal.origin.is_trusted() && !goal.text.trim().is_empty() && !flags.no_memory;
     let vault = home.vault.as_ref().filter(|vault| vault.exists());
-    let Some(vault) = vault.filter(|_| goal.origin.is_trusted() && !goal.text.trim().is_empty())
-    else {
+    let Some(vault) = vault.filter(|_| is_wanted) else {
         return Ok(Vec::new());
     };
     home.create_state()?;

@@ -77,11 +77,7 @@ impl RunOptions<'_> {
         };
         let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
-        let memory = if flags.no_memory {
-            Vec::new()
-        } else {
-            memory::of_run(self.home, &self.goal)?
-        };
+        let memory = memory::of_run(self.home, &self.goal, flags)?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -93,12 +89,7 @@ impl RunOptions<'_> {
             .unwrap_or_default();
         let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations(), skills.max_steps);
-        let by_place = if self.at_terminal {
-            OnAsk::Wait
-        } else {
-            OnAsk::Deny
-        };
-        let on_ask = flags.approvals.on_ask().or(config.on_ask);
+        let on_ask = self.on_ask();
         let name = thinks.strategy().loop_name();
         Ok(NewRun {
             context: guidelines
@@ -113,7 +104,7 @@ impl RunOptions<'_> {
             continues: self.continues,
             mode,
             throwaway,
-            on_ask: on_ask.unwrap_or(by_place),
+            on_ask,
             limits,
             screen: screen.map(|wish| json!(wish)),
             trusted: url
@@ -174,6 +165,17 @@ impl RunOptions<'_> {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
         }
         limits
+    }
+
+    /// Returns what becomes of questions: as the person said, then as it is configured.
+    fn on_ask(&self) -> OnAsk {
+        let by_place = if self.at_terminal {
+            OnAsk::Wait
+        } else {
+            OnAsk::Deny
+        };
+        let said = self.flags.approvals.on_ask();
+        said.or(self.config.on_ask).unwrap_or(by_place)
     }
 
     /// Returns the procedure that the goal replays, if one answers to it and nothing else was asked

@@ -7,16 +7,17 @@ use std::{
     io::ErrorKind,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use gyrus::runtime::Home;
 use gyrus_contract::{
-    ReadJournalCall, Repeat, ResolvedCall, RunId, Site, ToolOutput, Touch, TypedTool,
+    BuiltIn, ReadJournalCall, Repeat, ResolvedCall, RunId, Site, Tool, ToolOutput, Touch, TypedTool,
 };
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, RUNS, Stop, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
-use gyrus_search::{Document, Field, Index, IndexError, Stamp, query_words};
+use gyrus_search::{Document, Index, IndexError, IndexField, Stamp, query_words};
 use gyrus_text::{counted, shorten};
 
 use crate::{failure::Failure, memory::now_ms};
@@ -45,9 +46,10 @@ pub(crate) struct ReadJournal {
 
 impl ReadJournal {
     /// Returns the tool over the journals of a home.
-    pub(crate) fn new(home: &Home, store: Store) -> Self {
+    pub(crate) fn tool(home: &Home, store: &Store) -> Arc<dyn Tool> {
         let index = home.state.join("search").join("runs");
-        Self { store, index }
+        let store = store.clone();
+        Arc::new(BuiltIn::new(Self { store, index }))
     }
 }
 
@@ -172,15 +174,15 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
 struct PastRun {
     workspace: PathBuf,
     goal: String,
-    /// What is told of it.
+    /// Text that is told of it.
     text: String,
 }
 
 impl PastRun {
     fn document(&self) -> Document {
         let mut document = Document::default();
-        document.add(Field::Title, &self.goal);
-        document.add(Field::Body, &self.text);
+        document.add(IndexField::Title, &self.goal);
+        document.add(IndexField::Body, &self.text);
         document.link(&self.workspace.to_string_lossy());
         document
     }

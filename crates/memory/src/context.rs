@@ -53,7 +53,7 @@ const DIGEST_CHARS: usize = 160;
 /// Mark of a text that was cut.
 const CUT: &str = " […]";
 
-/// What a run is given of the memory.
+/// Part of the memory that a run is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryContext {
     /// The pieces, each with its source; empty if there is none.

@@ -11,6 +11,7 @@
 mod front_matter;
 mod note;
 mod watch;
+mod kept;
 mod vault;
 mod history;
 mod write;

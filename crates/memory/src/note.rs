@@ -4,7 +4,7 @@
 //! after it had read untrusted text stands in a block that begins with `> [!untrusted]`; a whole
 //! note is untrusted if its front matter says `trust: untrusted`.
 
-use gyrus_search::{Document, Field, name_of};
+use gyrus_search::{Document, IndexField, name_of};
 
 use crate::front_matter::FrontMatter;
 
@@ -131,22 +131,22 @@ impl Note {
     /// Returns it as the index takes it.
     pub(crate) fn document(&self) -> Document {
         let mut document = Document::default();
-        document.add(Field::Title, self.name());
+        document.add(IndexField::Title, self.name());
         for title in ["title", "aliases"] {
             for title in self.front_matter.all(title) {
-                document.add(Field::Title, title);
+                document.add(IndexField::Title, title);
             }
         }
         for tag in self.tags() {
-            document.add(Field::Tag, tag);
+            document.add(IndexField::Tag, tag);
         }
         for line in self.body().lines() {
             let is_heading = heading_of(line).is_some();
             document.add(
                 if is_heading {
-                    Field::Heading
+                    IndexField::Heading
                 } else {
-                    Field::Body
+                    IndexField::Body
                 },
                 line,
             );

@@ -5,13 +5,14 @@ use std::{
     collections::HashSet,
     mem,
     sync::{MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use gyrus_search::{Hit, Index, query_words};
 use serde::Serialize;
 
 use crate::{
+    kept::Kept,
     note::{Note, Piece},
     vault::{Vault, VaultError},
     watch::Watch,
@@ -22,10 +23,6 @@ const MAX_PIECE_CHARS: usize = 1_500;
 
 /// Maximum number of pieces of one note.
 const PIECES_OF_A_NOTE: usize = 2;
-
-/// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
-/// outside of the vault, and be changed by it.
-const MAX_WATCHED: Duration = Duration::from_secs(600);
 
 /// A part of a note that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,16 +97,15 @@ impl Vault {
 
     /// Takes the changes that the watch tells of into the index. Whether that was possible.
     fn follow(&self, kept: &mut Kept) -> Result<bool, VaultError> {
+        if kept.is_old() || self.identity() != kept.identity {
+            return Ok(false);
+        }
         let (Some(index), Some(changed)) = (
             kept.index.as_mut(),
             kept.watch.as_ref().and_then(Watch::changed),
         ) else {
             return Ok(false);
         };
-        let is_old = kept.since.is_none_or(|since| since.elapsed() > MAX_WATCHED);
-        if is_old || self.identity() != kept.identity {
-            return Ok(false);
-        }
         if changed.is_empty() {
             return Ok(true);
         }
@@ -141,18 +137,6 @@ impl Vault {
         };
         Ok(())
     }
-}
-
-/// What a search leaves open for the next one of the process.
-#[derive(Debug, Default)]
-pub(crate) struct Kept {
-    index: Option<Index>,
-    /// What happened to the notes since; `None` if that is not known.
-    watch: Option<Watch>,
-    /// The folder that is watched.
-    identity: Option<(u64, u64)>,
-    /// The time at which all notes were looked at.
-    since: Option<Instant>,
 }
 
 /// The memory, opened for several searches.

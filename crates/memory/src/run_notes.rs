@@ -1,4 +1,4 @@
-//! What gyrus itself notes of a run that has ended: a line with its goal and how it ended.
+//! Notes of runs that have ended, by gyrus itself: a line with the goal and how it ended.
 //!
 //! Both are trusted text: the goal is a person's, and how a run ended is one of a few words. What
 //! the run answered is not noted; it stands in its journal.

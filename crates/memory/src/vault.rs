@@ -28,7 +28,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{note::Note, recall::Kept, watch::Watch};
+use crate::{kept::Kept, note::Note, watch::Watch};
 
 /// File that tells a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
@@ -128,7 +128,7 @@ pub struct Vault {
     is_named: bool,
     pub(crate) state: PathBuf,
     pub(crate) pace: Pace<'static>,
-    /// What the last search left open, for the next one.
+    /// Index and watch that the last search left open, for the next one.
     pub(crate) kept: Arc<Mutex<Kept>>,
 }
 

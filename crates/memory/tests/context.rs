@@ -1,4 +1,4 @@
-//! What a run is given of the memory, and that searches know of every change of the notes.
+//! The context of runs, and that searches know of every change of the notes.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 

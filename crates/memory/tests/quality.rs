@@ -1,4 +1,4 @@
-//! How well the memory finds what a person means: 60 notes, 60 questions in a person's words, each
+//! Quality of what the memory finds: 60 notes, 60 questions in a person's words, each
 //! with the notes that answer it (2) or help (1). The measure is nDCG@10 (Järvelin and Kekäläinen,
 //! "Cumulated gain-based evaluation of IR techniques", 2002), and the figures stand in
 //! `docs/memory.md`.

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 
-use crate::{segment::FIELDS, words::words};
+use crate::words::words;
+
+/// Number of fields of a text that are weighted separately: title, headings, tags and body.
+pub(crate) const FIELDS: usize = 4;
 
 /// Start of the words that stand for links; no word of a text has it.
 const LINK: char = '\0';
 
-/// Field of a text, weighted separately.
+/// IndexField of a text, weighted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum IndexField {
     /// Its name.
     Title,
     /// A heading in it.
@@ -29,7 +32,7 @@ pub struct Document {
 
 impl Document {
     /// Adds the words of a part of it.
-    pub fn add(&mut self, field: Field, text: &str) {
+    pub fn add(&mut self, field: IndexField, text: &str) {
         let field = field as usize;
         words(text, |word| {
             self.lengths[field] += 1;
@@ -47,7 +50,7 @@ impl Document {
     /// Adds a link to a name, or what else other texts have in common with it. Case does not count.
     pub fn link(&mut self, name: &str) {
         let counts = self.counts.entry(link_word(name)).or_default();
-        counts[Field::Body as usize] = 1;
+        counts[IndexField::Body as usize] = 1;
     }
 }
 

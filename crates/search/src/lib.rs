@@ -25,16 +25,16 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use self::{
-    document::link_word,
-    merge::{merge, to_merge},
-    rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
-    segment::{Builder, FIELDS, IndexedNote, Posting, Segment},
-};
 pub use self::{
-    document::{Document, Field, name_of},
+    document::{Document, IndexField, name_of},
     segment::{IndexError, Stamp},
     words::{query_words, words},
+};
+use self::{
+    document::{FIELDS, link_word},
+    merge::{merge, to_merge},
+    rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
+    segment::{Builder, IndexedNote, Posting, Segment},
 };
 
 /// Memory that words may take before they are written as a segment.
@@ -86,7 +86,7 @@ pub struct Hit {
 
 /// Result of comparing the index with the notes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct IndexChanges {
     /// Number of texts that were read.
     pub changed: usize,
     /// Number of texts that no longer count, or not as they were.
@@ -210,7 +210,7 @@ impl Index {
         &mut self,
         notes: &[(String, Stamp)],
         read: impl FnMut(&str) -> Option<(Document, Stamp)>,
-    ) -> Result<Refreshed, IndexError> {
+    ) -> Result<IndexChanges, IndexError> {
         let _lock = self.lock()?;
         // A damaged index is built again.
         let is_there = matches!(self.load(), Ok(true));
@@ -266,8 +266,8 @@ impl Index {
         &mut self,
         (changed, removed): (Vec<&str>, Vec<(usize, u32)>),
         mut read: impl FnMut(&str) -> Option<(Document, Stamp)>,
-    ) -> Result<Refreshed, IndexError> {
-        let refreshed = Refreshed {
+    ) -> Result<IndexChanges, IndexError> {
+        let refreshed = IndexChanges {
             changed: changed.len(),
             removed: removed.len(),
         };

@@ -4,7 +4,7 @@
 //! Beyond", 2009): the counts of a word in the fields are weighted and normalised by the lengths of
 //! the fields, then added, and only the sum is saturated.
 
-use crate::segment::FIELDS;
+use crate::document::FIELDS;
 
 /// Saturation: the larger it is, the longer more occurrences of a word matter.
 const K1: f64 = 1.2;

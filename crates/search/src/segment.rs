@@ -17,10 +17,7 @@ use std::{
     path::Path,
 };
 
-use crate::document::Document;
-
-/// Number of fields of a text that are weighted separately: title, headings, tags and body.
-pub(crate) const FIELDS: usize = 4;
+use crate::document::{Document, FIELDS};
 
 const MAGIC: &[u8; 8] = b"gyrusix1";
 

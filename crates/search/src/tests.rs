@@ -23,7 +23,7 @@ impl Notes {
         self.notes.insert(path.to_owned(), (text, stamp));
     }
 
-    fn refresh(&self, index: &mut Index) -> Refreshed {
+    fn refresh(&self, index: &mut Index) -> IndexChanges {
         let listed: Vec<_> = self
             .notes
             .iter()
@@ -102,12 +102,12 @@ impl Notes {
 /// Reads a text of these tests: a line is tags, a heading, or words with links.
 fn document(path: &str, text: &str) -> Document {
     let mut document = Document::default();
-    document.add(Field::Title, name_of(path));
+    document.add(IndexField::Title, name_of(path));
     for line in text.lines() {
         let field = match line.as_bytes().first() {
-            Some(b'#') => Field::Heading,
-            Some(b'@') => Field::Tag,
-            Some(_) | None => Field::Body,
+            Some(b'#') => IndexField::Heading,
+            Some(b'@') => IndexField::Tag,
+            Some(_) | None => IndexField::Body,
         };
         document.add(field, line);
         if let Some((_, link)) = line.split_once("[[") {
@@ -174,7 +174,7 @@ fn the_best_ten_are_those_of_a_search_without_an_index() {
                 assert_eq!(found, expected, "seed {seed}, round {round}: {query}");
             }
         }
-        assert_eq!(notes.refresh(&mut index), Refreshed::default());
+        assert_eq!(notes.refresh(&mut index), IndexChanges::default());
         let files = fs::read_dir(folder.path()).unwrap().count();
         assert!(files < 40, "{files} files");
     }

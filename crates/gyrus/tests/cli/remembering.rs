@@ -1,4 +1,4 @@
-//! What a run is given of the memory unasked, and what gyrus notes of it at its end.
+//! The memory around a run: the notes that it is given unasked, and what is noted at its end.
 
 use std::fs;
 

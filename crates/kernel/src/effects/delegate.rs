@@ -232,8 +232,7 @@ fn child_run(
     }
 }
 
-/// Returns the folder's guidelines, the skills and the memory as this run has them: they hold for
-/// whatever it delegates, too.
+/// Returns the guidelines, skills and notes that this run has, for whatever it delegates.
 fn guidelines(core: &Core) -> Vec<Attachment> {
     let parts = core.context.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
