@@ -8,6 +8,7 @@ use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
 use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_surfaces::console::put;
 use serde_json::json;
 
 use crate::{
@@ -71,9 +72,9 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let hint = match (&replay, flags.no_procedure) {
-            (None, false) => procedures::hint(&self.home.store()?, &self.goal, url.as_deref())?,
-            (_, _) => None,
+        let hint = match &replay {
+            Some(_) => None,
+            None => self.hint(url.as_deref())?,
         };
         let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
@@ -196,7 +197,11 @@ impl RunOptions<'_> {
         let found = if says_more || refusing.is_some() {
             None
         } else {
-            procedures::for_command(&self.home.store()?, &self.goal, place)?
+            or_none(procedures::for_command(
+                &self.home.store()?,
+                &self.goal,
+                place,
+            ))?
         };
         let Some(wanted) = self.procedure else {
             return Ok(found);
@@ -222,6 +227,14 @@ impl RunOptions<'_> {
         lessons::of_run(self.home, workspace, &self.goal, url)
     }
 
+    /// Returns what is known of a goal like this one.
+    fn hint(&self, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_procedure {
+            return Ok(None);
+        }
+        or_none(procedures::hint(&self.home.store()?, &self.goal, url))
+    }
+
     /// Returns the work that a loop is chosen for.
     fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
         LoopSubject {
@@ -245,6 +258,17 @@ impl RunOptions<'_> {
         match (self.continues, screen) {
             (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
             (None, _) | (_, None) => Ok(None),
+        }
+    }
+}
+
+/// Returns nothing where procedures cannot be read: a run needs none, and a person is told.
+fn or_none<T>(found: Result<Option<T>, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(found),
+        Err(failure) => {
+            put(&format!("no procedure is used: {failure}\n"))?;
+            Ok(None)
         }
     }
 }
