@@ -423,9 +423,7 @@ fn skill(procedure: &Procedure) -> String {
         procedure.name,
         quoted(&description)
     );
-    for line in procedures::lines(procedure) {
-        text.push_str(&format!("- {}\n", one_line(line.trim())));
-    }
+    text.push_str(&procedures::numbered(procedure));
     text
 }
 
