@@ -89,7 +89,7 @@ impl RunOptions<'_> {
             (_, _) => None,
         };
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
-        let memory = memory::of_run(self.home, &self.goal, flags)?;
+        let memory = memory::of_run(&self)?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
