@@ -54,6 +54,13 @@ pub enum Origin {
         /// The topic of the event.
         topic: String,
     },
+    /// Lessons of earlier runs, in the words of a model. They never instruct.
+    Lessons {
+        /// Their numbers.
+        numbers: Vec<u64>,
+        /// Whether one of those runs had read untrusted text.
+        exposed: bool,
+    },
 }
 
 impl Origin {
@@ -68,13 +75,15 @@ impl Origin {
             | Origin::Memory { .. }
             | Origin::Stdin
             | Origin::Run
-            | Origin::Event { .. } => false,
+            | Origin::Event { .. }
+            | Origin::Lessons { .. } => false,
         }
     }
 
     /// Whether reading the text makes a run exposed.
     pub fn exposes(&self) -> bool {
         match self {
+            Origin::Lessons { exposed, .. } => *exposed,
             Origin::Memory { .. } => false,
             other => !other.is_trusted(),
         }

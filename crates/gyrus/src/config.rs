@@ -87,6 +87,8 @@ impl ApprovalsSection {
 pub(crate) struct MemorySection {
     /// The folder of notes, absolute or below `~/`.
     pub(crate) vault: Option<PathBuf>,
+    /// Whether runs are given lessons of earlier ones (default: yes).
+    pub(crate) lessons: Option<bool>,
     /// Whether the runs of a person are noted when they end. Default: true.
     pub(crate) note_runs: Option<bool>,
 }

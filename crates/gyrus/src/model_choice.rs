@@ -17,7 +17,7 @@ use gyrus_models::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Gyrus, config::Config, failure::Failure, keys::Keys};
+use crate::{Gyrus, config::Config, failure::Failure, keys::Keys, procedures};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
@@ -179,6 +179,20 @@ impl ModelChoice {
             ready.secrets.extend(assessor.secrets);
         }
         Ok(ready)
+    }
+
+    /// As [`Self::start`], for a run whose loop has this configuration; one that replays a procedure
+    /// may never ask.
+    pub(crate) async fn start_for(
+        &self,
+        gyrus: &Gyrus,
+        (config, store, loop_config): (&Config, &Store, &Value),
+    ) -> Result<Ready, Failure> {
+        if procedures::is_replay(loop_config) {
+            Ok(self.start_if_possible(gyrus, config, store).await)
+        } else {
+            self.start(gyrus, config, store).await
+        }
     }
 
     /// As [`Self::start`], for a run that may never ask a model: what stands in the way is told when

@@ -7,7 +7,8 @@ use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
-use gyrus_loops::Strategy;
+use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_surfaces::console::put;
 use serde_json::json;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, memory,
+    guidelines, lessons, memory,
     procedures::{self, CommandPlace, Replay},
     skills,
     which_loop::{self, LoopSubject},
@@ -58,22 +59,9 @@ impl RunOptions<'_> {
         let screen = flags.screen.of_session(before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let replay = self.replay(url.as_deref(), &workspace, screen.is_some())?;
-        let config_of_loop = match &replay {
-            Some(replay) => replay.config(),
-            None => which_loop::choose(flags, config, &self.subject(before.as_ref()))?,
-        };
-        let on_screen = match &replay {
-            // Once a model has taken over, another one looks.
-            Some(replay) => replay.start.is_some(),
-            None => config_of_loop.strategy() == Strategy::Reactive,
-        };
-        let url = replay
-            .as_ref()
-            .and_then(|replay| replay.start.clone())
-            .or(url);
-        let mut thinks = flags
-            .verification
-            .apply(config_of_loop, on_screen, screen.is_some())?;
+        let start = replay.as_ref().and_then(|replay| replay.start.clone());
+        let url = start.or(url);
+        let mut thinks = self.thinks(before.as_ref(), replay.as_ref(), screen.is_some())?;
         if let Some(url) = &url {
             thinks = thinks.with_start_url(url);
         } else if let Some(page) = self.left_at(screen.as_ref())? {
@@ -84,10 +72,11 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let hint = match (&replay, flags.no_procedure) {
-            (None, false) => procedures::hint(&self.home.store()?, &self.goal, url.as_deref())?,
-            (_, _) => None,
+        let hint = match &replay {
+            Some(_) => None,
+            None => self.hint(url.as_deref())?,
         };
+        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
         let memory = self.memory()?;
         thinks
@@ -99,12 +88,7 @@ impl RunOptions<'_> {
             .mode()
             .or(config.approve)
             .unwrap_or_default();
-        let agent = match (&flags.agent, &before) {
-            (Some(named), _) => named.clone(),
-            (None, None) => DEFAULT_AGENT.to_owned(),
-            // A session goes on under the trust that it began with.
-            (None, Some(before)) => before.agent.clone(),
-        };
+        let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations(), skills.max_steps);
         let on_ask = self.on_ask();
         let name = thinks.strategy().loop_name();
@@ -112,10 +96,12 @@ impl RunOptions<'_> {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
-                .chain(memory)
                 .chain(hint)
+                .chain(lessons)
+                .chain(memory)
                 .chain(self.context)
                 .collect(),
+            skills: skills.followed,
             continues: self.continues,
             mode,
             throwaway,
@@ -137,6 +123,36 @@ impl RunOptions<'_> {
 }
 
 impl RunOptions<'_> {
+    /// Returns the configuration of the loop: the one that replays, or as flags and rules say.
+    fn thinks(
+        &self,
+        before: Option<&RunStarted>,
+        replay: Option<&Replay>,
+        has_screen: bool,
+    ) -> Result<CognitiveConfig, Failure> {
+        let (flags, config) = (self.flags, self.config);
+        let (chosen, on_screen) = match replay {
+            // Once a model has taken over, another one looks.
+            Some(replay) => (replay.config(), replay.start.is_some()),
+            None => {
+                let chosen = which_loop::choose(flags, config, &self.subject(before))?;
+                let on_screen = chosen.strategy() == Strategy::Reactive;
+                (chosen, on_screen)
+            }
+        };
+        flags.verification.apply(chosen, on_screen, has_screen)
+    }
+
+    /// Returns the agent under whose trust the run works. A session goes on under the trust that it
+    /// began with.
+    fn agent(&self, before: Option<&RunStarted>) -> String {
+        match (&self.flags.agent, before) {
+            (Some(named), _) => named.clone(),
+            (None, None) => DEFAULT_AGENT.to_owned(),
+            (None, Some(before)) => before.agent.clone(),
+        }
+    }
+
     /// Returns the limits: as the person said, then as it is configured, then those of the loop. A
     /// skill may only make the run shorter, and less than the person said.
     fn limits(&self, of_loop: Option<u64>, of_skill: Option<u64>) -> Limits {
@@ -190,7 +206,11 @@ impl RunOptions<'_> {
         let found = if says_more || refusing.is_some() {
             None
         } else {
-            procedures::for_command(&self.home.store()?, &self.goal, place)?
+            or_none(procedures::for_command(
+                &self.home.store()?,
+                &self.goal,
+                place,
+            ))?
         };
         let Some(wanted) = self.procedure else {
             return Ok(found);
@@ -206,6 +226,22 @@ impl RunOptions<'_> {
                  gyrus procedures show {wanted}"
             )),
         })
+    }
+
+    /// Returns the lessons of earlier runs, unless they are turned off.
+    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+            return Ok(None);
+        }
+        lessons::of_run(self.home, workspace, &self.goal, url)
+    }
+
+    /// Returns what is known of a goal like this one.
+    fn hint(&self, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_procedure {
+            return Ok(None);
+        }
+        or_none(procedures::hint(&self.home.store()?, &self.goal, url))
     }
 
     /// Returns the work that a loop is chosen for.
@@ -231,6 +267,17 @@ impl RunOptions<'_> {
         match (self.continues, screen) {
             (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
             (None, _) | (_, None) => Ok(None),
+        }
+    }
+}
+
+/// Returns nothing where procedures cannot be read: a run needs none, and a person is told.
+fn or_none<T>(found: Result<Option<T>, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(found),
+        Err(failure) => {
+            put(&format!("no procedure is used: {failure}\n"))?;
+            Ok(None)
         }
     }
 }

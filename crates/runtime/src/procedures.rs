@@ -1,5 +1,5 @@
-//! What is kept of learned procedures, as the fold of a log: their versions, a person's approval,
-//! and what became of their replays.
+//! Procedures that are kept, as the fold of a log: their versions, a person's approval,
+//! and the outcomes of their replays.
 //!
 //! A procedure is kept under its name. A repaired one is a new version; older ones stay and can be
 //! compared. Only a promoted version is ever replayed, and only a person promotes.

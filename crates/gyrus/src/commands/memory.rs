@@ -16,6 +16,7 @@ use gyrus_surfaces::{
 use gyrus_text::{one_line, readable};
 use serde_json::json;
 
+use super::lessons::LessonsCommand;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, memory::now_ms};
 
 /// The note that facts go to, where none is named.
@@ -93,6 +94,11 @@ enum MemoryCommand {
     },
     /// Print the folder of the notes
     Path,
+    /// Show what finished runs taught, and how later runs did with it
+    ///
+    /// A run that ends with --reflect leaves a lesson. Later runs with similar goals are given at
+    /// most three. A lesson that two more runs fail with than reach their goals is retired.
+    Lessons(LessonsCommand),
 }
 
 impl Memory {
@@ -130,6 +136,7 @@ impl Memory {
                 writeln!(output::standard(), "{}", vault.folder().display())?;
                 Ok(Code::Reached)
             }
+            MemoryCommand::Lessons(command) => command.execute(&home),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
-    procedures, setup, stopped,
+    setup, stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 
@@ -49,11 +49,11 @@ impl Resume {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         let runtime = drive::runtime()?;
-        let mut model = ModelChoice::again(&self.changes.model, &before)?;
-        if model.is_none() {
+        let model = match ModelChoice::again(&self.changes.model, &before)? {
             // One may have been set up since.
-            model = setup::model_if_any(&runtime, gyrus, &config, &[])?;
-        }
+            none if none.is_none() => setup::model_if_any(&runtime, gyrus, &config, &[])?,
+            named => named,
+        };
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -76,11 +76,8 @@ impl Resume {
                 confinement: self.changes.approvals.confinement(),
             };
             let mut connected = Connected::start(&around)?;
-            let mut ready = if procedures::is_replay(&before.started.loop_config) {
-                model.start_if_possible(gyrus, &config, &store).await
-            } else {
-                model.start(gyrus, &config, &store).await?
-            };
+            let thinks = &*before.started.loop_config;
+            let mut ready = model.start_for(gyrus, (&config, &store, thinks)).await?;
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();
@@ -95,12 +92,11 @@ impl Resume {
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, how, changes)?;
-            let output = &self.output;
             let drive = Drive {
                 gyrus,
                 store,
                 on_ask,
-                output,
+                output: &self.output,
                 trace,
                 ephemeral: false,
                 replies,

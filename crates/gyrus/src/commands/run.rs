@@ -110,6 +110,8 @@ impl Run {
         self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
+        // It is to leave nothing behind, and learns from nothing.
+        self.flags.no_lessons |= self.ephemeral;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let mut context = attachments::read(&self.context, self.goal == "-")?;
@@ -211,13 +213,7 @@ impl Run {
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),
         };
-        let model = async {
-            if procedures::is_replay(&new.loop_config) {
-                Ok(choice.start_if_possible(gyrus, config, &store).await)
-            } else {
-                choice.start(gyrus, config, &store).await
-            }
-        };
+        let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
         let screen =

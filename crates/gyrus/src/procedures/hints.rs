@@ -12,8 +12,8 @@ use gyrus_procedures::{LearnedPlace, Procedure, TemplatePart};
 use gyrus_text::{one_line, tokens};
 
 use super::{
-    keeping::kept,
-    recording::origin,
+    ledger::kept,
+    recording::{HINT, origin},
     words::{self, described},
 };
 use crate::failure::Failure;
@@ -29,9 +29,6 @@ const SHARED_PERCENT: usize = 60;
 
 /// Time in milliseconds from which a wait of the learned run is told.
 const LONG_WAIT_MS: u64 = 1_500;
-
-/// The name of the source of these texts.
-pub(super) const SOURCE: &str = "procedures";
 
 /// Returns the text for a person's goal on a site, if a procedure of that site is like it.
 ///
@@ -63,7 +60,7 @@ pub(crate) fn hint(
     let best = like.max_by_key(|(share, _)| *share);
     Ok(best.map(|(_, procedure)| {
         let origin = Origin::Tool {
-            name: SOURCE.to_owned(),
+            name: HINT.to_owned(),
         };
         Attachment::Text(Text::new(text(procedure), origin))
     }))

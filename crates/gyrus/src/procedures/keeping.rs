@@ -1,23 +1,19 @@
-//! The ledger of procedures, and what a run adds to it when it has ended.
-
-use std::{thread, time::Duration};
+//! A run that has ended adds to the ledger: the outcome of its replay, and what can be learned.
 
 use gyrus_contract::{Principal, RunId, Strength};
-use gyrus_journal::{Error as JournalError, Reader, Store};
+use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, log_name, now_ms, summary};
 use gyrus_procedures::{NotLearned, Procedure, ProcedureStep, Template, learn};
-use gyrus_runtime::{
-    ledger::{Ledger, LedgerError},
-    procedures::{
-        KeptProcedure, KeptProcedures, PROCEDURE_LEDGER, ProcedureFact, ProcedureSource,
-        ProcedureVersion, Promotion, ReplayOutcome,
-    },
+use gyrus_runtime::procedures::{
+    KeptProcedure, KeptProcedures, ProcedureFact, ProcedureSource, ProcedureVersion, Promotion,
+    ReplayOutcome,
 };
 use serde_json::Value;
 
 use super::{
-    matching::{replayed_by, replays},
+    ledger::{change, kept},
     recording::recorded,
+    replayed::{replayed_by, replays},
     words::written,
 };
 use crate::failure::Failure;
@@ -25,62 +21,10 @@ use crate::failure::Failure;
 /// The kind of the note that a replay was handed over to a model.
 const HANDED_OVER: &str = "procedure.handed_over";
 
-/// Maximum number of attempts to take the ledger while another process writes, which takes
-/// milliseconds.
-const TRIES: u32 = 100;
-
 /// Maximum number of characters of a name, before a number that makes it another one's.
 const MAX_NAME: usize = 48;
 
-/// Time between two attempts.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Returns all procedures that are kept.
-pub(crate) fn kept(store: &Store) -> Result<KeptProcedures, Failure> {
-    Ok(Ledger::read(store, PROCEDURE_LEDGER)?)
-}
-
-/// Adds the facts that `decide` finds right for the state on disk. When this returns, they are on
-/// disk. Two processes at once change it one after the other.
-pub(crate) fn change(
-    store: &Store,
-    decide: impl Fn(&KeptProcedures) -> Vec<ProcedureFact>,
-) -> Result<(), Failure> {
-    for tried in 1.. {
-        match Ledger::<KeptProcedures>::open(store, PROCEDURE_LEDGER) {
-            Ok(mut ledger) => {
-                let facts = decide(ledger.state());
-                if !facts.is_empty() {
-                    ledger.append(facts)?;
-                    ledger.writer().barrier_blocking()?;
-                }
-                return Ok(());
-            }
-            Err(LedgerError::Journal(JournalError::Held { .. })) if tried < TRIES => {
-                thread::sleep(PAUSE);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    unreachable!("the last attempt returns")
-}
-
-/// Returns the procedure of this name.
-pub(crate) fn named<'a>(
-    kept: &'a KeptProcedures,
-    name: &str,
-) -> Result<&'a KeptProcedure, Failure> {
-    kept.get(name).ok_or_else(|| {
-        let names = kept.all().map(|(name, _)| name);
-        let hint = match gyrus_text::closest(name, names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "to see all: gyrus procedures list".to_owned(),
-        };
-        Failure::usage(format!("there is no procedure `{name}`")).hint(hint)
-    })
-}
-
-/// What a run added.
+/// The procedure that a run added or repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Added {
     /// The name of the procedure that was learned or repaired.
@@ -281,7 +225,7 @@ fn binds_alike(before: &Procedure, repaired: &Procedure) -> bool {
     before.checks == repaired.checks && binding(before) == binding(repaired)
 }
 
-/// What a step does, without how its target was described further.
+/// A step's tool and arguments, and its targets by role and name.
 type Work = (String, Value, Vec<(String, String, Template)>);
 
 fn work(step: &ProcedureStep) -> Work {

@@ -4,12 +4,10 @@ use std::path::Path;
 
 use gyrus_contract::{Origin, Text};
 use gyrus_journal::Store;
-use gyrus_kernel::RunStarted;
 use gyrus_loops::{Check, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, Procedure, SlotValues};
-use serde_json::Value;
 
-use super::{keeping::kept, recording::origin};
+use super::{ledger::kept, recording::origin};
 use crate::{failure::Failure, flags::RunFlags, which_loop::AUTO};
 
 /// A procedure with the values of a command.
@@ -122,19 +120,4 @@ fn start(learned: &LearnedPlace, here: CommandPlace<'_>) -> Option<Option<String
             (Path::new(workspace) == here.workspace).then_some(None)
         }
     }
-}
-
-/// Returns the name of the procedure that a run replays.
-pub(crate) fn replayed_by(started: &RunStarted) -> Option<&str> {
-    started.loop_config["replays"]["procedure"]["name"].as_str()
-}
-
-/// Whether a loop with this configuration replays a procedure, which needs no model.
-pub(crate) fn is_replay(loop_config: &Value) -> bool {
-    !loop_config["replays"].is_null()
-}
-
-/// Returns the procedure that a run replays.
-pub(super) fn replays(started: &RunStarted) -> Option<Procedure> {
-    serde_json::from_value(started.loop_config["replays"]["procedure"].clone()).ok()
 }

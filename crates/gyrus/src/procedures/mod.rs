@@ -1,25 +1,29 @@
 //! Learned procedures of this program: what runs teach, what is kept, and which one a command
 //! replays.
 //!
-//! `recording` reads a run's journal, `keeping` is the ledger, `matching` chooses for a command,
+//! `recording` reads a run's journal, `ledger` is what is kept, `keeping` adds to it, `matching` chooses for a command,
 //! `promoting` asks a person, `words` says what a procedure does, `hints` helps where none
 //! replays, `teaching` watches a person.
 //! Learning itself is a pure function of the crate `gyrus-procedures`, replaying is a loop.
 
+mod ledger;
+mod replayed;
 mod recording;
+mod words;
 mod keeping;
 mod matching;
 mod promoting;
-mod words;
 mod hints;
 mod teaching;
 
 pub(crate) use self::{
     hints::hint,
-    keeping::{after_run, change, keep, kept, named},
-    matching::{CommandPlace, Replay, for_command, is_replay, refusing_flag, replayed_by},
+    keeping::{after_run, keep},
+    ledger::{change, kept, named},
+    matching::{CommandPlace, Replay, for_command, refusing_flag},
     promoting::{ask, promote},
     recording::{origin, recorded},
+    replayed::{is_replay, replayed_by},
     teaching::{Teaching, TeachingParts},
-    words::{command, lines},
+    words::{command, lines, numbered},
 };

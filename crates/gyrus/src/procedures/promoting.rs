@@ -7,7 +7,8 @@ use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::visible;
 
 use super::{
-    keeping::{self, Added, change, kept},
+    keeping::{self, Added},
+    ledger::{change, kept},
     words,
 };
 use crate::{failure::Failure, inside_run};

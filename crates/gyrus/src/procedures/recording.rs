@@ -10,11 +10,13 @@ use gyrus_kernel::{Ending, Entry, GateVerdict, RunStarted, ScreenViewed, Stop, T
 use gyrus_loops::{CHECK_MADE, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
 
-use super::hints::SOURCE;
 use crate::failure::Failure;
 
+/// The name of the source of the texts that help a run with a goal that is like a learned one.
+pub(super) const HINT: &str = "list of procedures";
+
 /// The start of what stands for a secret in texts.
-const SECRET_MARK: &str = "⟦secret:";
+pub(super) const SECRET_MARK: &str = "⟦secret:";
 
 /// Reads a run that reached its goal, with evidence, as a person said it.
 ///
@@ -25,7 +27,7 @@ pub(crate) fn recorded(reader: &Reader) -> Result<Result<RecordedRun, NotLearned
     for entry in reader.entries(1)? {
         let entry = entry?;
         let at_ms = entry.at_ms;
-        // What a newer version wrote could matter.
+        // An entry of a newer version could matter.
         let Ok(entry) = gyrus_kernel::parse(&entry) else {
             return Ok(Err(unrepeatable("a part of its journal cannot be read")));
         };
@@ -42,6 +44,18 @@ fn unrepeatable(reason: &str) -> NotLearned {
     }
 }
 
+/// Returns the reason why a run with such an entry is more than its calls.
+fn more_than_calls(entry: &Entry) -> &'static str {
+    match entry.kind() {
+        "run.steered" => "it was told more while it was at work",
+        "takeover.started" => {
+            "a person took its browser over, and what they did is not in its journal"
+        }
+        "child.started" => "it gave a part of its work to another run",
+        _ => "it did several things at once",
+    }
+}
+
 /// A call that has not ended yet.
 struct OpenCall {
     call: ToolCall,
@@ -50,7 +64,10 @@ struct OpenCall {
     waited_ms: u64,
 }
 
-/// What is known after some entries.
+/// Maximum number of calls of a run that is learned from.
+const MAX_CALLS: usize = 200;
+
+/// The run as far as its entries were read.
 #[derive(Default)]
 struct Reading {
     command: String,
@@ -80,6 +97,9 @@ impl Reading {
             Entry::ModelReply(reply) => {
                 self.asked_ms += i64::try_from(reply.took_ms).unwrap_or(i64::MAX / 2);
             }
+            Entry::ToolCalled(_) if self.steps.len() >= MAX_CALLS => {
+                return Ok(Err(unrepeatable("it made more calls than are learned")));
+            }
             Entry::ToolCalled(called) => {
                 let waited = self.viewed_at_ms - self.ended_at_ms - self.asked_ms;
                 let open = OpenCall {
@@ -99,30 +119,17 @@ impl Reading {
                 }
             }
             Entry::ToolResulted(result) => self.resulted(result, at_ms, reader)?,
-            Entry::Noted { kind, fact, .. } if kind == CHECK_MADE => {
-                self.checked(&fact.effect);
-            }
+            Entry::Noted { kind, fact, .. } if kind == CHECK_MADE => self.checked(&fact.effect),
             Entry::RunEnded(ended) => match ended.ending {
                 Ending::Reached { claim, strength } if strength >= Strength::Checked => {
                     self.answer = Some(claim.answer);
                 }
                 _ => return Ok(Err(unrepeatable("it did not end checked or verified"))),
             },
-            Entry::Steered(_) => {
-                return Ok(Err(unrepeatable("it was told more while it was at work")));
-            }
-            Entry::TakeoverStarted(_) => {
-                let why = "a person took its browser over, and what they did is not in its journal";
-                return Ok(Err(unrepeatable(why)));
-            }
-            Entry::ChildStarted(_) => {
-                return Ok(Err(unrepeatable(
-                    "it gave a part of its work to another run",
-                )));
-            }
-            Entry::BranchesStarted(_) => {
-                return Ok(Err(unrepeatable("it did several things at once")));
-            }
+            Entry::Steered(_)
+            | Entry::TakeoverStarted(_)
+            | Entry::ChildStarted(_)
+            | Entry::BranchesStarted(_) => return Ok(Err(unrepeatable(more_than_calls(&entry)))),
             Entry::WorkspaceRecorded(_)
             | Entry::RunResumed(_)
             | Entry::RunHandedOver(_)
@@ -280,7 +287,7 @@ where
 /// Whether a part that came with the goal is one that gyrus adds by itself.
 fn is_usual(part: &Part) -> bool {
     let hint = Origin::Tool {
-        name: SOURCE.to_owned(),
+        name: HINT.to_owned(),
     };
     match part {
         Part::Text(text) => {

@@ -1,7 +1,7 @@
 //! A procedure in words, for the person who promotes it.
 
 use gyrus_procedures::{Anchor, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
-use gyrus_text::{counted, shorten};
+use gyrus_text::{counted, one_line, shorten, visible};
 use serde_json::{Value, json};
 
 /// Maximum number of characters of a text that is quoted in a line.
@@ -74,6 +74,21 @@ pub(crate) fn lines(procedure: &Procedure) -> Vec<String> {
     lines
 }
 
+/// Returns the steps as a numbered list in Markdown, for a skill.
+pub(crate) fn numbered(procedure: &Procedure) -> String {
+    let names = names(procedure);
+    let steps = procedure.steps.iter().enumerate().map(|(number, step)| {
+        let binds = if step.commits {
+            " This binds somebody: read back what was filled in first, and do it once."
+        } else {
+            ""
+        };
+        let words = described(step, &names);
+        format!("{}. {}.{binds}\n", number + 1, visible(&one_line(&words)))
+    });
+    steps.collect()
+}
+
 fn conditions(procedure: &Procedure) -> usize {
     let of_steps = procedure.steps.iter();
     let of_steps = of_steps.map(|step| step.before.len() + step.after.len());
@@ -88,6 +103,10 @@ pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
         .map(|(_, anchor)| element(anchor, names))
         .collect();
     let arguments: Vec<String> = match written(step) {
+        Value::Object(fields) if fields.len() == 1 => fields
+            .values()
+            .map(|value| argument(value, names))
+            .collect(),
         Value::Object(fields) => fields
             .iter()
             .map(|(name, value)| format!("{name} {}", argument(value, names)))
@@ -96,13 +115,11 @@ pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
         other => vec![argument(&other, names)],
     };
     let tool = step.tool.replace('_', " ");
-    let on = match targets.as_slice() {
-        [] => String::new(),
-        targets => format!(" {}", targets.join(" to ")),
-    };
-    match arguments.as_slice() {
-        [] => format!("{tool}{on}"),
-        arguments => format!("{tool}{on}: {}", arguments.join(", ")),
+    let (targets, arguments) = (targets.join(" to "), arguments.join(", "));
+    match (targets.is_empty(), arguments.is_empty()) {
+        (_, true) => format!("{tool} {targets}").trim_end().to_owned(),
+        (true, false) => format!("{tool} {arguments}"),
+        (false, false) => format!("{tool} {arguments} in {targets}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a run teaches is done again without a model, where a person said yes to that, and nowhere
-//! else. The shop's own list of orders says what really happened.
+//! A run teaches, and the next one needs no model, where a person said yes to that, and nowhere
+//! else. The list of the shop says what really happened.
 
 use std::{
     fs,
@@ -12,31 +12,32 @@ use std::{
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::{Entry, grants, log_name};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     browsing::{browsing, ended, has_browser},
     http,
+    server::Server,
     support::{Said, World},
     terminal::Terminal,
 };
 
-const COMMAND: &str = "Order the blue mug for Ada Lovelace.";
+const COMMAND: &str = "Request the blue mug for Ada Lovelace.";
 
-/// Orders with the values of the command, and finishes.
+/// Asks with the values of the command, and finishes.
 const ORDERS: &str = r#"
 [[reply]]
-find = { item = '(\w+) combobox "Item"', who = '(\w+) textbox "Your name"', order = '(\w+) button "Place order"' }
+find = { item = '(\w+) combobox "Item"', who = '(\w+) textbox "Your name"', order = '(\w+) button "Request it"' }
 text = '''{"note": "all at once", "actions": [{"do": "select_option", "on": "{{item}}", "option": "ITEM"}, {"do": "type_text", "on": "{{who}}", "text": "WHO"}, {"do": "click", "on": "{{order}}"}]}'''
 [[reply]]
 find = { token = 'token of this run is: ([0-9a-f ]+)' }
-text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "It is ordered."}]}'''
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "It is requested."}]}'''
 "#;
 
 /// Finds the form behind a link, and goes on as [`ORDERS`] does.
 const LOOKS_FOR_THE_FORM: &str = r#"
 [[reply]]
-find = { link = '(\w+) link "Order something"' }
+find = { link = '(\w+) link "Request something"' }
 text = '''{"note": "it moved", "actions": [{"do": "click", "on": "{{link}}"}]}'''
 "#;
 
@@ -53,20 +54,20 @@ impl Shop {
         let is_moved = Arc::new(AtomicBool::new(false));
         let (taken, moved) = (orders.clone(), is_moved.clone());
         let address = http::serve(move |asked| match (asked.method(), asked.path()) {
-            ("POST", "/order") => {
+            ("POST", "/request") => {
                 taken.lock().unwrap().push(asked.text());
-                "<!doctype html><title>Thanks</title><p role=status>Thank you for your order.</p>"
+                "<!doctype html><title>Thanks</title><p role=status>Thank you for your request.</p>"
                     .to_owned()
             }
             ("GET", "/") if moved.load(Ordering::Relaxed) => {
-                "<!doctype html><title>Shop</title><h1>Shop</h1><a href=/form>Order something</a>"
+                "<!doctype html><title>Shop</title><h1>Shop</h1><a href=/form>Request something</a>"
                     .to_owned()
             }
             _ => "<!doctype html><title>Shop</title><h1>Shop</h1>\
-                 <form method=post action=/order>\
+                 <form method=post action=/request>\
                  <label>Item <select name=item><option>red mug<option>blue mug<option>green mug\
                  </select></label> <label>Your name <input name=who></label>\
-                 <button>Place order</button></form>"
+                 <button>Request it</button></form>"
                 .to_owned(),
         });
         Self {
@@ -102,7 +103,7 @@ fn script(before: &str, item: &str, who: &str) -> String {
 
 /// Starts a run on the shop's page. Without a script there is no model.
 fn start(world: &World, shop: &Shop, command: &str, more: &[&str]) -> Child {
-    let check = "text:Thank you for your order.";
+    let check = "text:Thank you for your request.";
     let fixed = ["run", "--approve", "auto", "--url", &shop.address];
     let checks = ["--check", check, "--require", "checked"];
     let arguments = [&fixed[..], &checks, more, &["--", command]].concat();
@@ -163,7 +164,7 @@ fn the_second_time_needs_no_model() {
     let world = world(&shop);
     let name = learn(&world, &shop);
     assert_eq!(shop.orders(), ["item=blue+mug&who=Ada+Lovelace"]);
-    let again = "Order the green mug for Mary Shelley.";
+    let again = "Request the green mug for Mary Shelley.";
 
     // What nobody promoted is not replayed.
     let said = ended(without_model(&world, &["run", "--", again])).exits(2);
@@ -172,7 +173,7 @@ fn the_second_time_needs_no_model() {
         .gyrus(&["procedures", "promote", &name, "--yes"])
         .exits(0);
     assert!(shown.out.contains("← binds you"), "{shown:#?}");
-    assert!(shown.out.contains("Place order"), "{shown:#?}");
+    assert!(shown.out.contains("Request it"), "{shown:#?}");
 
     // Without an address it begins where it was learned.
     let said = ended(without_model(
@@ -268,7 +269,7 @@ fn two_at_once_are_both_counted() {
     let world = world(&shop);
     learn_and_promote(&world, &shop);
     let start = |who: &str| {
-        let command = format!("Order the red mug for {who}.");
+        let command = format!("Request the red mug for {who}.");
         without_model(&world, &["run", "--approve", "auto", "--", &command])
     };
     let both = [start("Grace Hopper"), start("Mary Shelley")];
@@ -300,7 +301,7 @@ fn a_killed_replay_orders_once() {
         let run = *world.runs().last().unwrap();
         world.store().reader(&log_name(run)).unwrap().end().unwrap()
     };
-    for after in (4..whole).step_by(7) {
+    for after in (4..whole).step_by(11) {
         let before = shop.orders().len();
         let mut killed = browsing(&world, &arguments);
         killed.env_remove("GYRUS_MODEL");
@@ -340,7 +341,7 @@ fn a_model_takes_over_and_the_next_time_needs_none() {
 
     let finishes = script(LOOKS_FOR_THE_FORM, "green mug", "Mary Shelley");
     fs::write(world.path("script.toml"), finishes).unwrap();
-    let again = "Order the green mug for Mary Shelley.";
+    let again = "Request the green mug for Mary Shelley.";
     let said = run(&world, &shop, again, &[]).exits(0);
     assert!(said.err.contains("was repaired"), "{said:#?}");
     assert_eq!(shop.orders()[1..], ["item=green+mug&who=Mary+Shelley"]);
@@ -351,9 +352,9 @@ fn a_model_takes_over_and_the_next_time_needs_none() {
     );
     assert_eq!(kept["promoted"]["version"], 2);
     let diff = world.gyrus(&["procedures", "diff", &name]).exits(0);
-    assert!(diff.out.contains("Order something"), "{diff:#?}");
+    assert!(diff.out.contains("Request something"), "{diff:#?}");
 
-    let third = "Order the red mug for Grace Hopper.";
+    let third = "Request the red mug for Grace Hopper.";
     ended(without_model(
         &world,
         &["run", "--approve", "auto", "--", third],
@@ -412,16 +413,39 @@ fn a_procedure_becomes_a_skill_and_a_hint() {
         .exits(2);
 
     // A goal that is like it gets what is known, as data of nobody.
-    let like = "Order the green mug for Mary Shelley, and say thanks to them.";
+    let like = "Request the green mug for Mary Shelley, and say thanks to them.";
     fs::write(
         world.path("script.toml"),
         script("", "green mug", "Mary Shelley"),
     )
     .unwrap();
     run(&world, &shop, like, &["--no-skills"]).exits(0);
-    let shown = world.gyrus(&["show", "last", "--json"]).exits(0).out;
-    assert!(shown.contains("How a similar goal was reached"), "{shown}");
-    assert!(!shown.contains("It was “Ada"), "{shown}");
+    let context = context(&world);
+    assert!(
+        context.contains("How a similar goal was reached"),
+        "{context}"
+    );
+    assert!(
+        context.contains(r#""name":"list of procedures""#),
+        "{context}"
+    );
+    assert!(!context.contains("Ada"), "{context}");
+    // Who wants none gets none, and the learned command itself is not a hint.
+    for (command, flag) in [(like, "--no-procedure"), (COMMAND, "--no-skills")] {
+        run(&world, &shop, command, &[flag]).exits(0);
+        assert!(!self::context(&world).contains("How a similar goal"));
+    }
+}
+
+/// Returns what came with the goal of the newest run, as JSON.
+fn context(world: &World) -> String {
+    let run = *world.runs().last().unwrap();
+    let reader = world.store().reader(&log_name(run)).unwrap();
+    let first = gyrus_kernel::parse(&reader.entry(1).unwrap().unwrap()).unwrap();
+    let Entry::RunStarted(started) = first else {
+        panic!("{first:?}")
+    };
+    serde_json::to_string(&started.context).unwrap()
 }
 
 #[test]
@@ -429,17 +453,12 @@ fn at_a_terminal_the_person_is_asked_once() {
     if !has_browser() {
         return;
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let mut found = std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .filter(|path| path.exists());
-    let browser = found.next().unwrap();
-    let environment = [("GYRUS_BROWSER", browser.to_str().unwrap())];
+    let browser = browser();
+    let environment = [("GYRUS_BROWSER", &*browser)];
     for (answer, promoted) in [("y\n", true), ("never\n", false), ("\n", false)] {
         let shop = Shop::open();
         let world = world(&shop);
-        let check = ["--check", "text:Thank you for your order."];
+        let check = ["--check", "text:Thank you for your request."];
         let fixed = ["run", "--approve", "auto", "--url", &shop.address];
         let more = ["--require", "checked", "--no-procedure", "--", COMMAND];
         let arguments = [&fixed[..], &check, &more].concat();
@@ -448,7 +467,7 @@ fn at_a_terminal_the_person_is_asked_once() {
         let Some(mut terminal) = terminal else {
             return;
         };
-        terminal.shows("runs without a model?");
+        terminal.shows("[y/N/never]");
         terminal.types(answer);
         assert_eq!(terminal.exit_code(), Some(0));
         let listed = listed(&world);
@@ -456,9 +475,83 @@ fn at_a_terminal_the_person_is_asked_once() {
         // Once is enough.
         let again = Terminal::start_with(&world, &arguments, "", &environment);
         let mut again = again.unwrap();
-        let shown = again.shows("It is ordered.");
-        assert!(!shown.contains("without a model?"), "{shown}");
+        let shown = again.shows("It is requested.");
+        assert!(!shown.contains("[y/N/never]"), "{shown}");
         assert_eq!(again.exit_code(), Some(0));
         assert_eq!(shop.orders().len(), 2);
     }
+}
+
+/// Returns the program of the browser that tests have.
+fn browser() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let mut found = std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .filter(|path| path.exists());
+    found.next().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_server_learns_and_replays_what_a_person_asks_for() {
+    if !has_browser() {
+        return;
+    }
+    let shop = Shop::open();
+    let world = world(&shop);
+    let browser = browser();
+    let check = "text:Thank you for your request.";
+    let options = json!({
+        "approve": "auto", "url": shop.address, "check": check, "require": "checked",
+    });
+    let server = Server::start_in(&world, &[], &[("GYRUS_BROWSER", &browser)]);
+    let ended = server.wait_for_end(&server.run(COMMAND, &options));
+    assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    let name = listed(&world)[0]["name"].as_str().unwrap().to_owned();
+    world
+        .gyrus(&["procedures", "promote", &name, "--yes"])
+        .exits(0);
+    // A model would not know what to say.
+    fs::write(world.path("script.toml"), "").unwrap();
+    let again = "Request the green mug for Mary Shelley.";
+    let options = json!({"approve": "auto", "screen": "browser"});
+    let ended = server.wait_for_end(&server.run(again, &options));
+    assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    assert_eq!(questions(&world), 0);
+    assert_eq!(shop.orders()[1..], ["item=green+mug&who=Mary+Shelley"]);
+    assert_eq!(listed(&world)[0]["counts"]["replayed"], 1);
+}
+
+#[test]
+fn a_line_of_the_prompt_is_replayed_without_a_model() {
+    if !has_browser() {
+        return;
+    }
+    let shop = Shop::open();
+    let world = world(&shop);
+    learn_and_promote(&world, &shop);
+    let environment = [("GYRUS_BROWSER", browser()), ("GYRUS_MODEL", String::new())];
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, &**value));
+    let line = "Request the red mug for Grace Hopper.\n";
+    let arguments = ["--approve", "auto"];
+    let Some(mut prompt) = Terminal::start_with(&world, &arguments, line, &environment) else {
+        return;
+    };
+    prompt.shows("replays the procedure");
+    prompt.shows("this session: 1 run");
+    // The next line goes on from there, and is as good as the first.
+    prompt.types("Request the green mug for Mary Shelley.\n");
+    prompt.shows("replays the procedure");
+    prompt.shows("this session: 2 runs");
+    prompt.types("/quit\n");
+    assert_eq!(prompt.exit_code(), Some(0));
+    assert_eq!(
+        shop.orders()[1..],
+        [
+            "item=red+mug&who=Grace+Hopper",
+            "item=green+mug&who=Mary+Shelley"
+        ]
+    );
 }

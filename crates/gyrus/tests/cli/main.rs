@@ -15,6 +15,8 @@ mod journal;
 mod terminal;
 mod provider;
 
+mod lessons;
+mod third_run;
 mod reflecting;
 mod refusing;
 mod remembering;
@@ -31,6 +33,7 @@ mod denying;
 mod rights;
 mod sealing;
 mod sizing;
+mod skill_packages;
 mod skills;
 mod serving;
 mod staying;

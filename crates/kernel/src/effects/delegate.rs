@@ -225,6 +225,7 @@ fn child_run(
         parent: Some(parent),
         exposed,
         grants,
+        skills: core.started.skills.clone(),
         trusted: core.trusted(),
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),

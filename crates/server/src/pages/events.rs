@@ -190,7 +190,7 @@ pub(super) fn trust(origin: &Origin) -> Markup {
         Origin::Kernel => "from gyrus",
         Origin::Skill { .. } => "from a skill",
         Origin::Memory { .. } => "from the memory",
-        Origin::Model => "untrusted: a model's",
+        Origin::Model | Origin::Lessons { .. } => "untrusted: a model's",
         Origin::Run => "untrusted: a run's",
         Origin::Tool { .. } => "untrusted: a tool's",
         Origin::File { .. } | Origin::Guidelines { .. } => "untrusted: a file's",

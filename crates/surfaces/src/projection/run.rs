@@ -8,7 +8,9 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, grouped, span};
 
-use super::{Happening, HappeningPart, Subject, Tone, goal, loaded_skills, notes_given};
+use super::{
+    Happening, HappeningPart, Subject, Tone, given_lessons, goal, loaded_skills, notes_given,
+};
 
 pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     let goal = goal(&started.goal, reader);
@@ -16,6 +18,11 @@ pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
         Happening::detail(Subject::Goal, format!("goal: {goal}")).toned(Tone::Strong);
     for (name, why) in loaded_skills(started, reader) {
         happening = happening.with(HappeningPart::aside(format!("skill `{name}`, {why}")));
+    }
+    if let Some((_, lessons)) = given_lessons(started, reader) {
+        for line in lessons.lines() {
+            happening = happening.with(HappeningPart::aside(line));
+        }
     }
     match notes_given(started, reader) {
         0 => happening,
