@@ -6,9 +6,13 @@ use gyrus::runtime::Home;
 use gyrus_contract::{MemoryExtent, Origin, Strength, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending, Finished, StandingRun, log_name};
+use gyrus_memory::MAX_CONTEXT_TOKENS;
 use gyrus_surfaces::{console::put, projection};
 
-use crate::{config::Config, failure::Failure, flags::RunFlags};
+use crate::{config::Config, failure::Failure};
+
+/// Part of a run's limit of tokens that the memory may take, as a divisor.
+const OF_LIMIT: u64 = 10;
 
 /// Returns the current time, in milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
@@ -20,19 +24,21 @@ pub(crate) fn now_ms() -> i64 {
 
 /// Returns what a run is given of the memory: all that is about its goal, and a digest. Only the
 /// words of a person, or of the program, look into it. A memory that cannot be read is told of, and
-/// the run goes on without it.
+/// the run goes on without it. `limit` is the run's limit of tokens.
 pub(crate) fn of_run(
     home: &Home,
     goal: &Text,
-    flags: &RunFlags,
+    limit: Option<u64>,
 ) -> Result<Vec<Attachment>, Failure> {
-    let is_wanted = goal.origin.is_trusted() && !goal.text.trim().is_empty() && !flags.no_memory;
+    let is_wanted = goal.origin.is_trusted() && !goal.text.trim().is_empty();
     let vault = home.vault.as_ref().filter(|vault| vault.exists());
     let Some(vault) = vault.filter(|_| is_wanted) else {
         return Ok(Vec::new());
     };
     home.create_state()?;
-    let given = match vault.context(&goal.text, now_ms()) {
+    let most = limit.and_then(|limit| usize::try_from(limit / OF_LIMIT).ok());
+    let most = most.unwrap_or(MAX_CONTEXT_TOKENS);
+    let given = match vault.context(&goal.text, most, now_ms()) {
         Ok(Some(given)) => given,
         Ok(None) => return Ok(Vec::new()),
         Err(error) => {

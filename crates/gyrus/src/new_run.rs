@@ -78,7 +78,7 @@ impl RunOptions<'_> {
         };
         let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
-        let memory = memory::of_run(self.home, &self.goal, flags)?;
+        let memory = self.memory()?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -166,6 +166,15 @@ impl RunOptions<'_> {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
         }
         limits
+    }
+
+    /// Returns what the run is given of the memory.
+    fn memory(&self) -> Result<Vec<Attachment>, Failure> {
+        if self.flags.no_memory {
+            return Ok(Vec::new());
+        }
+        let said = either(self.flags.limits.limits(), self.config.limits.limits());
+        memory::of_run(self.home, &self.goal, said.tokens)
     }
 
     /// Returns what becomes of questions: as the person said, then as it is configured.

@@ -92,7 +92,10 @@ fn main() {
     for _ in 0..20 {
         let goal = format!("{} {} w1 w2 w3", word(&mut random), word(&mut random));
         let since = Instant::now();
-        let context = vault.context(&goal, now_ms).unwrap().unwrap_or_default();
+        let context = vault
+            .context(&goal, MAX_CONTEXT_TOKENS, now_ms)
+            .unwrap()
+            .unwrap_or_default();
         given.push(since.elapsed());
         let tokens = gyrus_text::tokens(&context.text);
         assert!(tokens <= MAX_CONTEXT_TOKENS);
@@ -103,7 +106,9 @@ fn main() {
     eprintln!("  its tokens: median {}, most {}", full[10], full[19]);
     let looking = Vault::at(&notes, true, &folder.path().join("state"));
     let since = Instant::now();
-    looking.context("w1 w2 w3", now_ms).unwrap();
+    looking
+        .context("w1 w2 w3", MAX_CONTEXT_TOKENS, now_ms)
+        .unwrap();
     eprintln!(
         "the first one of a process: {:.0} ms",
         since.elapsed().as_secs_f64() * 1e3

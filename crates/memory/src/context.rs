@@ -65,15 +65,21 @@ pub struct MemoryContext {
 }
 
 impl Vault {
-    /// Returns what a run with this goal is given; `None` if that is nothing.
+    /// Returns what a run with this goal is given, within `most` tokens and
+    /// [`MAX_CONTEXT_TOKENS`]; `None` if that is nothing.
     ///
     /// # Errors
     /// The notes or the index cannot be read.
-    pub fn context(&self, goal: &str, now_ms: i64) -> Result<Option<MemoryContext>, VaultError> {
+    pub fn context(
+        &self,
+        goal: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<Option<MemoryContext>, VaultError> {
         if !self.exists() {
             return Ok(None);
         }
-        let context = self.searcher()?.context(goal, now_ms)?;
+        let context = self.searcher()?.context(goal, most, now_ms)?;
         Ok((context.notes > 0).then_some(context))
     }
 }
@@ -83,8 +89,16 @@ impl Searcher<'_> {
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn context(&self, goal: &str, now_ms: i64) -> Result<MemoryContext, VaultError> {
-        let mut filling = Filling::default();
+    pub fn context(
+        &self,
+        goal: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<MemoryContext, VaultError> {
+        let mut filling = Filling {
+            left: most.min(MAX_CONTEXT_TOKENS).saturating_sub(INTRODUCTION),
+            ..Filling::default()
+        };
         for path in CORE {
             // What cannot be read now is found by nothing else either.
             if let Ok(Some(content)) = self.vault.bytes(path) {
@@ -115,24 +129,21 @@ impl Searcher<'_> {
 #[derive(Default)]
 struct Filling {
     context: MemoryContext,
-    used: usize,
+    /// Tokens that are left.
+    left: usize,
     used_by_digest: usize,
     /// Pieces that were left out because they are untrusted.
     untrusted: usize,
 }
 
 impl Filling {
-    fn left(&self) -> usize {
-        (MAX_CONTEXT_TOKENS - INTRODUCTION).saturating_sub(self.used)
-    }
-
     fn is_full(&self) -> bool {
-        self.left() < LEAST_CUT
+        self.left < LEAST_CUT
     }
 
     /// Adds pieces of a note, each within `most` tokens.
     fn note(&mut self, note: &Note, pieces: &[Piece<'_>], most: usize) {
-        let before = self.used;
+        let before = self.left;
         for piece in pieces {
             if piece.is_untrusted {
                 self.untrusted += 1;
@@ -140,7 +151,7 @@ impl Filling {
                 self.piece(note, piece, most);
             }
         }
-        self.context.notes += u32::from(self.used > before);
+        self.context.notes += u32::from(self.left < before);
     }
 
     fn piece(&mut self, note: &Note, piece: &Piece<'_>, most: usize) {
@@ -150,12 +161,12 @@ impl Filling {
         }
         place.push_str("]\n");
         let around = tokens(&place) + tokens("\n\n");
-        let room = self.left().min(most).saturating_sub(around);
+        let room = self.left.min(most).saturating_sub(around);
         let text = piece.text.trim();
         let Some(text) = cut_to(text, room) else {
             return;
         };
-        self.used += around + tokens(&text);
+        self.left = self.left.saturating_sub(around + tokens(&text));
         self.context.text.push_str(&format!("{place}{text}\n\n"));
         let beginning = gyrus_text::first_chars(&text, 2 * DIGEST_CHARS);
         let words: Vec<_> = beginning.split_whitespace().collect();

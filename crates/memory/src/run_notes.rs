@@ -49,7 +49,7 @@ impl Vault {
         let what = format!("{goal}: {ending} (run {}){MARK}\n", run.short());
         let of_day = format!("- {time} {what}");
         self.edit_lines(&format!("Daily/{day}.md"), run, now_ms, &|lines| {
-            let noted = lines.iter().filter(|line| line.contains(MARK)).count();
+            let noted = lines.iter().filter(|line| is_own(line)).count();
             if noted < MAX_OF_A_DAY {
                 lines.push(of_day.clone());
             }
@@ -57,10 +57,10 @@ impl Vault {
         let recent = format!("- {day} {time} {what}");
         self.edit_lines(RECENT, run, now_ms, &|lines| {
             lines.push(recent.clone());
-            let noted = lines.iter().filter(|line| line.contains(MARK)).count();
+            let noted = lines.iter().filter(|line| is_own(line)).count();
             let mut surplus = noted.saturating_sub(MAX_RECENT);
             lines.retain(|line| {
-                let goes = surplus > 0 && line.contains(MARK);
+                let goes = surplus > 0 && is_own(line);
                 surplus -= usize::from(goes);
                 !goes
             });
@@ -88,7 +88,10 @@ impl Vault {
                 return Ok(Some(before.to_vec()));
             };
             let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
-            if !lines.iter().any(|line| line.contains(&named)) {
+            if !lines
+                .iter()
+                .any(|line| is_own(line) && line.contains(&named))
+            {
                 if let Some(last) = lines.last_mut().filter(|last| !last.ends_with('\n')) {
                     last.push('\n');
                 }
@@ -101,4 +104,9 @@ impl Vault {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether gyrus wrote a line. What runs write is quoted, so none of it is such a line.
+fn is_own(line: &str) -> bool {
+    line.starts_with("- ") && line.trim_end().ends_with(MARK)
 }

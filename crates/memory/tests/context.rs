@@ -30,7 +30,10 @@ fn write(notes: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 fn context(vault: &Vault, goal: &str) -> MemoryContext {
-    vault.context(goal, NOW).unwrap().unwrap_or_default()
+    vault
+        .context(goal, MAX_CONTEXT_TOKENS, NOW)
+        .unwrap()
+        .unwrap_or_default()
 }
 
 /// Every way in which a note may change, with the searches of one process and of another between.
@@ -157,7 +160,12 @@ fn more_changes_than_the_queue_holds_are_found() {
 #[test]
 fn a_run_is_given_the_core_and_what_is_about_its_goal() {
     let (_folder, notes, vault) = world();
-    assert!(vault.context("invoices", NOW).unwrap().is_none());
+    assert!(
+        vault
+            .context("invoices", MAX_CONTEXT_TOKENS, NOW)
+            .unwrap()
+            .is_none()
+    );
     write(
         &notes,
         "Identity/user-profile.md",
@@ -259,4 +267,11 @@ fn the_budget_is_used_and_never_exceeded() {
     );
     assert!(tokens(&given.digest) <= MAX_DIGEST_TOKENS);
     assert!(given.notes > 10);
+    for most in [0, 100, 150, 1_000] {
+        let given = vault
+            .context("report", most, NOW)
+            .unwrap()
+            .unwrap_or_default();
+        assert!(tokens(&given.text) <= most, "{most}");
+    }
 }

@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, fs};
 
-use gyrus_memory::Vault;
+use gyrus_memory::{MAX_CONTEXT_TOKENS, Vault};
 use gyrus_search::{query_words, words};
 
 const NOTES: &str = include_str!("questions/notes.md");
@@ -96,7 +96,7 @@ fn questions_of_a_person_find_their_notes() {
         ours += of_ours;
         plain += of_plain;
         // What a run with this goal is given has the note that answers it.
-        let context = searcher.context(question, NOW).unwrap();
+        let context = searcher.context(question, MAX_CONTEXT_TOKENS, NOW).unwrap();
         let has = grades
             .iter()
             .filter(|(_, grade)| **grade > 1.0)
