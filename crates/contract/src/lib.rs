@@ -81,7 +81,7 @@ pub use screen_calls::{
     SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall, TypeTextCall,
     UploadFileCall, WaitCall, screen_actions,
 };
-pub use text::{Origin, Text};
+pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
     Artifact, CallSource, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret,

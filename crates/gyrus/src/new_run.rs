@@ -8,6 +8,7 @@ use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
 use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_surfaces::console::put;
 use serde_json::json;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines,
+    guidelines, lessons, memory,
     procedures::{self, CommandPlace, Replay},
     skills,
     which_loop::{self, LoopSubject},
@@ -71,11 +72,13 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let hint = match (&replay, flags.no_procedure) {
-            (None, false) => procedures::hint(&self.home.store()?, &self.goal, url.as_deref())?,
-            (_, _) => None,
+        let hint = match &replay {
+            Some(_) => None,
+            None => self.hint(url.as_deref())?,
         };
+        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
+        let memory = memory::of_run(self.home, &self.goal, flags)?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -87,25 +90,22 @@ impl RunOptions<'_> {
             .unwrap_or_default();
         let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations(), skills.max_steps);
-        let by_place = if self.at_terminal {
-            OnAsk::Wait
-        } else {
-            OnAsk::Deny
-        };
-        let on_ask = flags.approvals.on_ask().or(config.on_ask);
+        let on_ask = self.on_ask();
         let name = thinks.strategy().loop_name();
         Ok(NewRun {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
                 .chain(hint)
+                .chain(lessons)
+                .chain(memory)
                 .chain(self.context)
                 .collect(),
             skills: skills.followed,
             continues: self.continues,
             mode,
             throwaway,
-            on_ask: on_ask.unwrap_or(by_place),
+            on_ask,
             limits,
             screen: screen.map(|wish| json!(wish)),
             trusted: url
@@ -168,6 +168,17 @@ impl RunOptions<'_> {
         limits
     }
 
+    /// Returns what becomes of questions: as the person said, then as it is configured.
+    fn on_ask(&self) -> OnAsk {
+        let by_place = if self.at_terminal {
+            OnAsk::Wait
+        } else {
+            OnAsk::Deny
+        };
+        let said = self.flags.approvals.on_ask();
+        said.or(self.config.on_ask).unwrap_or(by_place)
+    }
+
     /// Returns the procedure that the goal replays, if one answers to it and nothing else was asked
     /// for. What more comes with a goal could change its meaning.
     fn replay(
@@ -186,7 +197,11 @@ impl RunOptions<'_> {
         let found = if says_more || refusing.is_some() {
             None
         } else {
-            procedures::for_command(&self.home.store()?, &self.goal, place)?
+            or_none(procedures::for_command(
+                &self.home.store()?,
+                &self.goal,
+                place,
+            ))?
         };
         let Some(wanted) = self.procedure else {
             return Ok(found);
@@ -202,6 +217,22 @@ impl RunOptions<'_> {
                  gyrus procedures show {wanted}"
             )),
         })
+    }
+
+    /// Returns the lessons of earlier runs, unless they are turned off.
+    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+            return Ok(None);
+        }
+        lessons::of_run(self.home, workspace, &self.goal, url)
+    }
+
+    /// Returns what is known of a goal like this one.
+    fn hint(&self, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_procedure {
+            return Ok(None);
+        }
+        or_none(procedures::hint(&self.home.store()?, &self.goal, url))
     }
 
     /// Returns the work that a loop is chosen for.
@@ -227,6 +258,17 @@ impl RunOptions<'_> {
         match (self.continues, screen) {
             (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
             (None, _) | (_, None) => Ok(None),
+        }
+    }
+}
+
+/// Returns nothing where procedures cannot be read: a run needs none, and a person is told.
+fn or_none<T>(found: Result<Option<T>, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(found),
+        Err(failure) => {
+            put(&format!("no procedure is used: {failure}\n"))?;
+            Ok(None)
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_memory::Vault;
+use gyrus_memory::{MAX_CONTEXT_TOKENS, Vault};
 
 const NOTES: usize = 100_000;
 const QUERIES: usize = 200;
@@ -75,8 +75,8 @@ fn main() {
     eprintln!("built in {:.1} s", since.elapsed().as_secs_f64());
     eprintln!("peak of memory: {} MB", memory_kb() / 1024);
     vault.recall("w1", 10, now_ms).unwrap();
-    let mut whole = Vec::new();
-    for _ in 0..20 {
+    let (mut whole, mut full) = (Vec::new(), Vec::new());
+    for _ in 0..QUERIES {
         let query = format!(
             "{} {} {}",
             word(&mut random),
@@ -88,6 +88,26 @@ fn main() {
         whole.push(since.elapsed());
     }
     told("recall, with looking for changed notes", whole);
+    let mut given = Vec::new();
+    for _ in 0..20 {
+        let goal = format!("{} {} w1 w2 w3", word(&mut random), word(&mut random));
+        let since = Instant::now();
+        let context = vault.context(&goal, now_ms).unwrap().unwrap_or_default();
+        given.push(since.elapsed());
+        let tokens = gyrus_text::tokens(&context.text);
+        assert!(tokens <= MAX_CONTEXT_TOKENS);
+        full.push(tokens);
+    }
+    told("context of a run", given);
+    full.sort();
+    eprintln!("  its tokens: median {}, most {}", full[10], full[19]);
+    let looking = Vault::at(&notes, true, &folder.path().join("state"));
+    let since = Instant::now();
+    looking.context("w1 w2 w3", now_ms).unwrap();
+    eprintln!(
+        "the first one of a process: {:.0} ms",
+        since.elapsed().as_secs_f64() * 1e3
+    );
     let searching = vault.searcher().unwrap();
     let mut alone = Vec::new();
     for _ in 0..QUERIES {
@@ -102,6 +122,7 @@ fn main() {
         alone.push(since.elapsed());
     }
     told("recall alone", alone);
+    drop(searching);
     let mut edits = Vec::new();
     for number in 0..100 {
         let path = notes.join(format!("{:03}/Note {number}.md", number % 500));

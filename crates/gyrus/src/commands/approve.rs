@@ -1,10 +1,10 @@
 //! `gyrus approve`, and what it shares with `gyrus deny`
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use clap::Args;
 use gyrus::runtime::{self, Confinement};
-use gyrus_contract::{BuiltIn, Decision, Gate as _, Judgement, Place, RunId, ToolSpec};
+use gyrus_contract::{Decision, Gate as _, Judgement, Place, RunId, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     ApprovalCard, QuestionId, StandingRun,
@@ -163,7 +163,7 @@ pub(crate) fn check_edited(
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(&home));
     tools.extend(mcp::recorded(store, run)?);
-    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    tools.push(ReadJournal::tool(&home, store));
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     let calls =
         gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;

@@ -87,6 +87,7 @@ impl Teach {
         let parts = TeachingParts {
             tools: gyrus_screen::tools(&opened),
             gate: runtime::bare_gate(home),
+            redactor: home.redactor(Vec::new())?,
             browser: opened.clone(),
         };
         let teaching = Arc::new(Teaching::begin(parts, start).await);

@@ -13,10 +13,10 @@ use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
 use crate::failure::Failure;
 
 /// The name of the source of the texts that help a run with a goal that is like a learned one.
-pub(super) const HINT: &str = "procedures";
+pub(super) const HINT: &str = "list of procedures";
 
 /// The start of what stands for a secret in texts.
-const SECRET_MARK: &str = "⟦secret:";
+pub(super) const SECRET_MARK: &str = "⟦secret:";
 
 /// Reads a run that reached its goal, with evidence, as a person said it.
 ///
@@ -64,6 +64,9 @@ struct OpenCall {
     waited_ms: u64,
 }
 
+/// Maximum number of calls of a run that is learned from.
+const MAX_CALLS: usize = 200;
+
 /// The run as far as its entries were read.
 #[derive(Default)]
 struct Reading {
@@ -93,6 +96,9 @@ impl Reading {
             Entry::ScreenViewed(viewed) => self.viewed(&viewed, at_ms, reader)?,
             Entry::ModelReply(reply) => {
                 self.asked_ms += i64::try_from(reply.took_ms).unwrap_or(i64::MAX / 2);
+            }
+            Entry::ToolCalled(_) if self.steps.len() >= MAX_CALLS => {
+                return Ok(Err(unrepeatable("it made more calls than are learned")));
             }
             Entry::ToolCalled(called) => {
                 let waited = self.viewed_at_ms - self.ended_at_ms - self.asked_ms;

@@ -15,9 +15,12 @@ use gyrus_contract::{
     Risk, Screen as _, SelectOptionCall, Starts, Text, Tool, ToolCall, TypeTextCall, View,
 };
 use gyrus_gate::PolicyGate;
+use gyrus_kernel::redact::Redactor;
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
 use gyrus_screen::{Browser, InputWatcher, PersonInput};
 use serde_json::json;
+
+use super::recording::SECRET_MARK;
 
 /// Roles of elements that a press uses.
 const USED: [&str; 13] = [
@@ -59,6 +62,8 @@ pub(crate) struct TeachingParts {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The gate.
     pub(crate) gate: PolicyGate,
+    /// Takes known secrets out of what the page shows.
+    pub(crate) redactor: Redactor,
 }
 
 /// Watches a person and keeps what they did.
@@ -99,7 +104,13 @@ impl Teaching {
         place: LearnedPlace,
         checks: Vec<String>,
     ) -> Result<RecordedRun, NotLearned> {
-        let seen = self.seen();
+        let mut seen = self.seen();
+        let has_secret =
+            |step: &RecordedStep| step.call.arguments.to_string().contains(SECRET_MARK);
+        let names_one = self.parts.redactor.redact(command) != command;
+        if names_one || seen.steps.iter().any(has_secret) {
+            seen.refuse("a secret was typed, which is never kept");
+        }
         if let Some(reason) = seen.refused.clone() {
             return Err(NotLearned::Unrepeatable { reason });
         }
@@ -122,8 +133,10 @@ impl Teaching {
             frame: false,
             documents: 0,
         };
-        let seen = self.parts.browser.look(look).await;
-        seen.ok().map(|seen| seen.view)
+        let seen = self.parts.browser.look(look).await.ok()?;
+        let mut view = serde_json::to_value(seen.view).ok()?;
+        self.parts.redactor.redact_json(&mut view);
+        serde_json::from_value(view).ok()
     }
 
     /// Looks, and keeps what has changed in the fields since the last look.

@@ -1,7 +1,7 @@
 //! A procedure in words, for the person who promotes it.
 
 use gyrus_procedures::{Anchor, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
-use gyrus_text::{counted, one_line, shorten};
+use gyrus_text::{counted, one_line, shorten, visible};
 use serde_json::{Value, json};
 
 /// Maximum number of characters of a text that is quoted in a line.
@@ -84,7 +84,7 @@ pub(crate) fn numbered(procedure: &Procedure) -> String {
             ""
         };
         let words = described(step, &names);
-        format!("{}. {}.{binds}\n", number + 1, one_line(&words))
+        format!("{}. {}.{binds}\n", number + 1, visible(&one_line(&words)))
     });
     steps.collect()
 }

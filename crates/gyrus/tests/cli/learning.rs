@@ -12,11 +12,12 @@ use std::{
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::{Entry, grants, log_name};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     browsing::{browsing, ended, has_browser},
     http,
+    server::Server,
     support::{Said, World},
     terminal::Terminal,
 };
@@ -424,7 +425,10 @@ fn a_procedure_becomes_a_skill_and_a_hint() {
         context.contains("How a similar goal was reached"),
         "{context}"
     );
-    assert!(context.contains(r#""name":"procedures""#), "{context}");
+    assert!(
+        context.contains(r#""name":"list of procedures""#),
+        "{context}"
+    );
     assert!(!context.contains("Ada"), "{context}");
     // Who wants none gets none, and the learned command itself is not a hint.
     for (command, flag) in [(like, "--no-procedure"), (COMMAND, "--no-skills")] {
@@ -449,13 +453,8 @@ fn at_a_terminal_the_person_is_asked_once() {
     if !has_browser() {
         return;
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let mut found = std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .filter(|path| path.exists());
-    let browser = found.next().unwrap();
-    let environment = [("GYRUS_BROWSER", browser.to_str().unwrap())];
+    let browser = browser();
+    let environment = [("GYRUS_BROWSER", &*browser)];
     for (answer, promoted) in [("y\n", true), ("never\n", false), ("\n", false)] {
         let shop = Shop::open();
         let world = world(&shop);
@@ -481,4 +480,78 @@ fn at_a_terminal_the_person_is_asked_once() {
         assert_eq!(again.exit_code(), Some(0));
         assert_eq!(shop.orders().len(), 2);
     }
+}
+
+/// Returns the program of the browser that tests have.
+fn browser() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let mut found = std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .filter(|path| path.exists());
+    found.next().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_server_learns_and_replays_what_a_person_asks_for() {
+    if !has_browser() {
+        return;
+    }
+    let shop = Shop::open();
+    let world = world(&shop);
+    let browser = browser();
+    let check = "text:Thank you for your request.";
+    let options = json!({
+        "approve": "auto", "url": shop.address, "check": check, "require": "checked",
+    });
+    let server = Server::start_in(&world, &[], &[("GYRUS_BROWSER", &browser)]);
+    let ended = server.wait_for_end(&server.run(COMMAND, &options));
+    assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    let name = listed(&world)[0]["name"].as_str().unwrap().to_owned();
+    world
+        .gyrus(&["procedures", "promote", &name, "--yes"])
+        .exits(0);
+    // A model would not know what to say.
+    fs::write(world.path("script.toml"), "").unwrap();
+    let again = "Request the green mug for Mary Shelley.";
+    let options = json!({"approve": "auto", "screen": "browser"});
+    let ended = server.wait_for_end(&server.run(again, &options));
+    assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    assert_eq!(questions(&world), 0);
+    assert_eq!(shop.orders()[1..], ["item=green+mug&who=Mary+Shelley"]);
+    assert_eq!(listed(&world)[0]["counts"]["replayed"], 1);
+}
+
+#[test]
+fn a_line_of_the_prompt_is_replayed_without_a_model() {
+    if !has_browser() {
+        return;
+    }
+    let shop = Shop::open();
+    let world = world(&shop);
+    learn_and_promote(&world, &shop);
+    let environment = [("GYRUS_BROWSER", browser()), ("GYRUS_MODEL", String::new())];
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, &**value));
+    let line = "Request the red mug for Grace Hopper.\n";
+    let arguments = ["--approve", "auto"];
+    let Some(mut prompt) = Terminal::start_with(&world, &arguments, line, &environment) else {
+        return;
+    };
+    prompt.shows("replays the procedure");
+    prompt.shows("this session: 1 run");
+    // The next line goes on from there, and is as good as the first.
+    prompt.types("Request the green mug for Mary Shelley.\n");
+    prompt.shows("replays the procedure");
+    prompt.shows("this session: 2 runs");
+    prompt.types("/quit\n");
+    assert_eq!(prompt.exit_code(), Some(0));
+    assert_eq!(
+        shop.orders()[1..],
+        [
+            "item=red+mug&who=Grace+Hopper",
+            "item=green+mug&who=Mary+Shelley"
+        ]
+    );
 }

@@ -15,8 +15,11 @@ mod journal;
 mod terminal;
 mod provider;
 
+mod lessons;
+mod third_run;
 mod reflecting;
 mod refusing;
+mod remembering;
 mod namespaces;
 mod reaching;
 mod asking;

@@ -232,7 +232,7 @@ fn child_run(
     }
 }
 
-/// Returns the folder's guidelines and the skills as this run has them: they hold for whatever it delegates, too.
+/// Returns the guidelines, skills and notes that this run has, for whatever it delegates.
 fn guidelines(core: &Core) -> Vec<Attachment> {
     let parts = core.context.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
@@ -242,7 +242,7 @@ fn guidelines(core: &Core) -> Vec<Attachment> {
         .filter(|text| {
             matches!(
                 text.origin,
-                Origin::Guidelines { .. } | Origin::Skill { .. }
+                Origin::Guidelines { .. } | Origin::Skill { .. } | Origin::Memory { .. }
             )
         })
         .map(|text| Attachment::Text(text.clone()))

@@ -1,0 +1,30 @@
+//! The index and the watch between two searches of one process.
+
+use std::time::{Duration, Instant};
+
+use gyrus_search::Index;
+
+use crate::watch::Watch;
+
+/// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
+/// outside of the vault, and be changed by it.
+const MAX_WATCHED: Duration = Duration::from_secs(600);
+
+/// Index and watch that a search leaves open for the next one of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) index: Option<Index>,
+    /// Changes of the notes since; `None` if they are not known.
+    pub(crate) watch: Option<Watch>,
+    /// The folder that is watched.
+    pub(crate) identity: Option<(u64, u64)>,
+    /// The time at which all notes were looked at.
+    pub(crate) since: Option<Instant>,
+}
+
+impl Kept {
+    /// Whether all notes have to be looked at again.
+    pub(crate) fn is_old(&self) -> bool {
+        self.since.is_none_or(|since| since.elapsed() > MAX_WATCHED)
+    }
+}
