@@ -44,7 +44,7 @@ const COMMANDS: [Command; 13] = [
     },
     Command {
         name: "replays",
-        takes: "[--count N] [--first N] [--only TASK]",
+        takes: "[--count N] [--first N] [--only TASK] [--kills always]",
         about: "replay learned procedures on changed pages, judged by what happened there; in release",
         run: replays::run,
     },

@@ -242,7 +242,7 @@ impl Anchor {
         if !self.choices.is_empty() {
             left.retain(|index| choices(page, *index) == self.choices);
         } else if self.role == "button" {
-            left.retain(|index| self.is_left_over(page, *index));
+            left.retain(|index| words::is_simple(&name(*index)) && self.is_left_over(page, *index));
         } else if page::is_field_role(&self.role) {
             let says = words::plain(&learned);
             left.retain(|index| {

@@ -195,6 +195,22 @@ const CURRENCIES: [&str; 16] = [
     "€", "$", "£", "¥", "₹", "₽", "₩", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "kr", "zł", "Fr.",
 ];
 
+/// Whether a number is written as an amount without its currency is: `1,234.50`.
+fn is_amount(number: &str) -> bool {
+    let Some(at) = number.rfind([',', '.']) else {
+        return false;
+    };
+    let (whole, cents) = (&number[..at], &number[at + 1..]);
+    let mut groups = whole.split([',', '.', '\'', '’']);
+    let is_digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    cents.len() == 2
+        && is_digits(cents)
+        && groups
+            .next()
+            .is_some_and(|first| (1..=6).contains(&first.len()) && is_digits(first))
+        && groups.all(|group| group.len() == 3 && is_digits(group))
+}
+
 /// Returns the amounts of money in a text, as it writes them, without spaces.
 pub(crate) fn amounts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -212,8 +228,10 @@ pub(crate) fn amounts(text: &str) -> Vec<String> {
         let after = text[start + number.len()..].trim_start();
         let before = CURRENCIES.iter().find(|sign| before.ends_with(**sign));
         let sign = before.or_else(|| CURRENCIES.iter().find(|sign| after.starts_with(**sign)));
-        if let Some(sign) = sign {
-            found.push(format!("{sign}{number}"));
+        match sign {
+            Some(sign) => found.push(format!("{sign}{number}")),
+            None if is_amount(number) => found.push(number.to_owned()),
+            None => {}
         }
         from = end;
     }
@@ -224,4 +242,21 @@ pub(crate) fn amounts(text: &str) -> Vec<String> {
 pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
     let shown = elements.into_iter().filter(|element| is_shown(element));
     shown.flat_map(|element| amounts(&element.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_found_with_and_without_their_currency() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(amounts(text), expected, "{text}");
+        check("Total €54.00", &["€54.00"]);
+        check("2 × Lamp – 1.234,50 € to Ada", &["€1.234,50"]);
+        check("USD 12, or 11 GBP", &["USD12", "GBP11"]);
+        check("89.00 and 1'250.00", &["89.00", "1'250.00"]);
+        check("09:40, 2031-06-24, 12.05.2031, 3.5, v1.2.3, 4 h 02", &[]);
+        check("", &[]);
+        check("€", &[]);
+    }
 }

@@ -127,3 +127,31 @@ fn a_command_that_can_be_read_in_two_ways_is_not_read() {
     let many = "Order 2 ".repeat(2_000);
     assert!(template.values(&slots2, &many).is_none());
 }
+
+#[test]
+fn no_word_that_changes_a_command_fits_anywhere_in_it() {
+    let order = "Order 2 of the Brass desk lamp for Ada Lovelace in 12 Row, London, France.";
+    let values = [
+        "2",
+        "Brass desk lamp",
+        "Ada Lovelace",
+        "12 Row",
+        "London",
+        "France",
+    ];
+    let (template, slots) = learned(order, &values);
+    let words: Vec<_> = order.split(' ').collect();
+    for changing in crate::words::CHANGING {
+        let mut letters = changing.chars();
+        let first = letters.next().unwrap().to_uppercase();
+        let capital = first.chain(letters).collect::<String>();
+        for word in [*changing, &capital] {
+            for at in 0..=words.len() {
+                let mut changed = words.clone();
+                changed.insert(at, word);
+                let command = changed.join(" ");
+                assert_eq!(template.values(&slots, &command), None, "{command}");
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! those by which pages call the same thing.
 
 /// Words that change what a command means, in lower case.
-const CHANGING: &[&str] = &[
+pub(crate) const CHANGING: &[&str] = &[
     // English
     "a",
     "about",
@@ -479,14 +479,31 @@ pub(crate) fn thing(name: &str) -> Option<usize> {
     SAME.iter().position(|names| names.contains(&name.as_str()))
 }
 
-/// Returns a name in lower case, without numbers in brackets or at its ends and without marks of
+/// Returns a name in lower case, without counts in brackets, as in `Cart (2)`, and without marks of
 /// required fields.
 pub(crate) fn plain(name: &str) -> String {
-    let words = name.split_whitespace().filter(|word| {
-        let inner = word.trim_matches(|c: char| !c.is_alphanumeric());
-        !inner.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let is_count = |word: &&str| {
+        let inner = word
+            .strip_prefix('(')
+            .and_then(|word| word.strip_suffix(')'));
+        inner.is_some_and(|inner| !inner.is_empty() && inner.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let words = name.split_whitespace().filter(|word| !is_count(word));
     let name = words.collect::<Vec<_>>().join(" ").to_lowercase();
     name.trim_matches(|c| [':', '*', '.', '…', ' '].contains(&c))
         .to_owned()
 }
+
+/// Whether a name can be that of a button which does nothing but what one of another name did: it
+/// is short, names no number, and no word of it changes what is done.
+pub(crate) fn is_simple(name: &str) -> bool {
+    let words: Vec<_> = name.split_whitespace().collect();
+    words.len() <= MOST_WORDS
+        && !name.chars().any(char::is_numeric)
+        && words
+            .iter()
+            .all(|word| *word == "now" || !changes_a_command(word))
+}
+
+/// Maximum number of words of a simple name.
+const MOST_WORDS: usize = 3;

@@ -195,6 +195,10 @@ fn whatever_is_not_certain_is_not_done() {
         "Konto löschen",
         "Save draft",
         "Back",
+        "Order 10",
+        "Order everything",
+        "Order and subscribe",
+        "Place order 2",
     ] {
         order(
             &|view| rename(view, "Place order", to),
