@@ -98,6 +98,7 @@ impl Bench {
             workspace: &self.workspace,
             agent: gyrus_contract::DEFAULT_AGENT,
             mode: gyrus_contract::Mode::Ask,
+            skills: &[],
         };
         if let Ok(resolved) = self.gate.resolve(&call, &self.spec, place) {
             let under = Judgement {
@@ -108,6 +109,7 @@ impl Bench {
                 throwaway: false,
                 undoable: true,
                 grants: &[],
+                skills: &[],
                 trusted: &[],
                 link_was_seen: false,
             };

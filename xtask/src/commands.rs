@@ -6,7 +6,7 @@ use anyhow::bail;
 use crate::sim;
 use crate::{
     apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, replays, repository,
-    test, tidy,
+    test, third_run, tidy,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 12] = [
+const COMMANDS: [Command; 13] = [
     Command {
         name: "test",
         takes: "",
@@ -77,6 +77,12 @@ const COMMANDS: [Command; 12] = [
         takes: "[--only PATTERN] [--jobs N] …",
         about: "play the tasks that come with gyrus by the perfect player, in a real browser",
         run: eval::run,
+    },
+    Command {
+        name: "third-run",
+        takes: "[--only PATTERN] [--jobs N] …",
+        about: "play them three times in one home, with memory, skills and lessons; the third is not worse",
+        run: third_run::run,
     },
     Command {
         name: "fuzz",

@@ -29,6 +29,29 @@ struct Figures {
 
 /// Runs it, with further arguments for `gyrus eval`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
+    let status = with_player(|model| {
+        Ok(
+            repository::cargo(&["run", "--quiet", "--package", "gyrus", "--", "eval"])?
+                .args((!is_of_others).then_some("demo-site"))
+                .args(["--model", model])
+                .args(arguments)
+                .status()?,
+        )
+    })?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(2) => bail!(CannotStart("the evaluation did not start".to_owned())),
+        Some(code) => bail!("the evaluation ended with exit code {code}"),
+        None => bail!("the evaluation was killed"),
+    }
+}
+
+/// Builds gyrus and the perfect player, does something with the name of its model, and prints what
+/// the player counted meanwhile.
+pub(crate) fn with_player<T>(
+    evaluate: impl FnOnce(&str) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let build = [
         "build",
         "--quiet",
@@ -50,12 +73,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut said = BufReader::new(player.stdout.take().context("the player has no output")?);
     let mut model = String::new();
     said.read_line(&mut model)?;
-    let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
-    let status = repository::cargo(&["run", "--quiet", "--package", "gyrus", "--", "eval"])?
-        .args((!is_of_others).then_some("demo-site"))
-        .args(["--model", model.trim()])
-        .args(arguments)
-        .status();
+    let evaluated = evaluate(model.trim());
     // It ends when nobody can ask any more, whatever became of the evaluation.
     drop(player.stdin.take());
     let mut counted = String::new();
@@ -63,12 +81,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     player.wait()?;
     let figures: Figures = serde_json::from_str(&counted).context("the player counted nothing")?;
     println!("{}", told(&figures));
-    match status?.code() {
-        Some(0) => Ok(()),
-        Some(2) => bail!(CannotStart("the evaluation did not start".to_owned())),
-        Some(code) => bail!("the evaluation ended with exit code {code}"),
-        None => bail!("the evaluation was killed"),
-    }
+    evaluated
 }
 
 fn told(figures: &Figures) -> String {

@@ -16,6 +16,7 @@ mod oracle;
 mod replays;
 mod everyday;
 mod eval;
+mod third_run;
 mod apps;
 mod clients;
 mod pages;

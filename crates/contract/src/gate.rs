@@ -11,7 +11,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolSpec};
+use crate::{
+    Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolSpec, Touch,
+};
 
 /// The risk of a call. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -239,6 +241,15 @@ pub enum Grant {
         /// Whether they instruct; otherwise they are data.
         instruct: bool,
     },
+    /// Following a skill, as all its files are. A run never asks for this.
+    Skill {
+        /// Its name.
+        name: String,
+        /// The digest of all its files.
+        content: Digest,
+        /// The rights of a run that follows it.
+        rights: Vec<Grant>,
+    },
 }
 
 impl fmt::Display for Grant {
@@ -265,6 +276,13 @@ impl fmt::Display for Grant {
             }
             Grant::Servers { .. } => {
                 f.write_str("starting the servers of `.mcp.json`, as it is now")
+            }
+            Grant::Skill { name, rights, .. } => {
+                write!(f, "following the skill `{name}`, as it is now")?;
+                for grant in rights {
+                    write!(f, "; with it {grant}")?;
+                }
+                Ok(())
             }
             Grant::Guidelines { instruct: true, .. } => {
                 f.write_str("following the folder's guidelines, as they are now")
@@ -295,10 +313,73 @@ pub struct Place<'a> {
     pub agent: &'a str,
     /// The mode that the person chose.
     pub mode: Mode,
+    /// The skills that the run follows.
+    pub skills: &'a [FollowedSkill],
 }
 
 /// The agent whose trust a run has for which none was named.
 pub const DEFAULT_AGENT: &str = "default";
+
+/// A skill that a run follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedSkill {
+    /// Its name.
+    pub name: String,
+    /// The digest of all its files, as they were when the run started.
+    pub content: Digest,
+    /// The folder with these files, which the run can read and not change; `None` if there are none
+    /// beside its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// The names of the tools that the run is limited to, besides those that read, ask and finish;
+    /// `None` if it is not limited. `screen` and `network` stand for all tools that touch these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The rights that the person granted it when they installed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
+}
+
+impl FollowedSkill {
+    /// Whether a run that follows the skill may use the tool.
+    pub fn allows(&self, spec: &ToolSpec) -> bool {
+        let Some(tools) = &self.tools else {
+            return true;
+        };
+        let is_always = |touch: &Touch| match touch {
+            Touch::Reads(_)
+            | Touch::Compares(_)
+            | Touch::Recalls
+            | Touch::Asks(_)
+            | Touch::HandsOver(_)
+            | Touch::Evaluates(_)
+            | Touch::Submits(_) => true,
+            Touch::Writes(_)
+            | Touch::Changes(_)
+            | Touch::Starts(_)
+            | Touch::RunsAsUser { .. }
+            | Touch::Connects(_)
+            | Touch::Clipboard
+            | Touch::Remembers
+            | Touch::Screen
+            | Touch::Serves(_) => false,
+        };
+        let is_named = |tool: &String| match tool.as_str() {
+            "screen" => spec.touches(|touch| matches!(touch, Touch::Screen)),
+            "network" => spec.touches(|touch| matches!(touch, Touch::Connects(_))),
+            name => name == spec.name,
+        };
+        spec.touches.iter().all(is_always) || tools.iter().any(is_named)
+    }
+
+    /// Whether runs can follow this skill and another one at once: there is a tool that both name.
+    pub fn goes_with(&self, other: &Self) -> bool {
+        match (&self.tools, &other.tools) {
+            (Some(mine), Some(theirs)) => mine.iter().any(|tool| theirs.contains(tool)),
+            (None, _) | (_, None) => true,
+        }
+    }
+}
 
 /// The facts besides the call that a verdict depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,6 +398,8 @@ pub struct Judgement<'a> {
     pub undoable: bool,
     /// The grants that the person gave in this session.
     pub grants: &'a [Grant],
+    /// The skills that the run follows.
+    pub skills: &'a [FollowedSkill],
     /// The texts that the person typed: the goal and its amendments.
     pub trusted: &'a [&'a str],
     /// Whether an address that the call connects to occurs, byte for byte, in what the run has

@@ -51,9 +51,9 @@ pub use command::{
 };
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, Gate, Grant, Judgement, Mode, ModeError,
-    PathChange, Place, ResolvedCall, ResolvedCommand, ResolvedPath, ResolvedProgram, Risk,
-    Unresolvable, Verdict, WithheldChange,
+    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FollowedSkill, Gate, Grant, Judgement,
+    Mode, ModeError, PathChange, Place, ResolvedCall, ResolvedCommand, ResolvedPath,
+    ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
@@ -81,7 +81,7 @@ pub use screen_calls::{
     SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall, TypeTextCall,
     UploadFileCall, WaitCall, screen_actions,
 };
-pub use text::{Origin, Text};
+pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
     Artifact, CallSource, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret,

@@ -38,6 +38,13 @@ pub enum Origin {
         /// The reason why it was loaded, in words.
         why: String,
     },
+    /// The person's memory: parts of notes that are not marked as untrusted.
+    Memory {
+        /// Number of notes that they come from.
+        notes: u32,
+        /// How much of them it is.
+        extent: MemoryExtent,
+    },
     /// Standard input.
     Stdin,
     /// Another run: a delegated goal, or a child's answer.
@@ -47,11 +54,17 @@ pub enum Origin {
         /// The topic of the event.
         topic: String,
     },
+    /// Lessons of earlier runs, in the words of a model. They never instruct.
+    Lessons {
+        /// Their numbers.
+        numbers: Vec<u64>,
+        /// Whether one of those runs had read untrusted text.
+        exposed: bool,
+    },
 }
 
 impl Origin {
-    /// Whether the text comes from a source that may instruct. All other text is data, and reading
-    /// it makes a run exposed.
+    /// Whether the text comes from a source that may instruct. All other text is data.
     pub fn is_trusted(&self) -> bool {
         match self {
             Origin::Person | Origin::Configuration | Origin::Kernel | Origin::Skill { .. } => true,
@@ -59,11 +72,32 @@ impl Origin {
             Origin::Model
             | Origin::Tool { .. }
             | Origin::File { .. }
+            | Origin::Memory { .. }
             | Origin::Stdin
             | Origin::Run
-            | Origin::Event { .. } => false,
+            | Origin::Event { .. }
+            | Origin::Lessons { .. } => false,
         }
     }
+
+    /// Whether reading the text makes a run exposed.
+    pub fn exposes(&self) -> bool {
+        match self {
+            Origin::Lessons { exposed, .. } => *exposed,
+            Origin::Memory { .. } => false,
+            other => !other.is_trusted(),
+        }
+    }
+}
+
+/// Extent of what a run is given of the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryExtent {
+    /// All that is about its goal, within the budget.
+    Whole,
+    /// The same in a few lines, for loops that ask about each of their steps afresh.
+    Digest,
 }
 
 /// A text with its origin. Secrets in it have already been replaced by markers.

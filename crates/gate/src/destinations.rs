@@ -130,6 +130,7 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Service { .. }
         | Grant::Program { .. }
         | Grant::Guidelines { .. }
+        | Grant::Skill { .. }
         | Grant::Servers { .. } => false,
     }
 }

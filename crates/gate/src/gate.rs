@@ -149,6 +149,8 @@ impl PolicyGate {
         let containment = containment.map(|mut containment| {
             protected::protect_programs(place.workspace, &self.programs, &mut containment);
             self.mask(tool, place, &mut reading, &mut containment);
+            let folders = place.skills.iter().filter_map(|skill| skill.folder.clone());
+            containment.read_only.extend(folders);
             let mode = self.policy.mode(place.agent, place.mode);
             if reading.only_reads() || mode == Mode::ReadOnly {
                 // Should the reading be wrong, it still changes nothing.
@@ -377,6 +379,12 @@ impl Gate for PolicyGate {
             verdict.reasons.push(exposed.to_owned());
         }
         verdict.reasons.extend(why);
+        if let Some(skill) = under.skills.iter().find(|skill| !skill.allows(spec)) {
+            verdict.decision = Decision::Deny;
+            let why = format!("the skill `{}` works without `{}`", skill.name, spec.name);
+            verdict.reasons.push(why);
+            return verdict;
+        }
         let mut is_trusted = false;
         if !forbidden && !asks {
             let ruling = self.ruling(call, spec, under);

@@ -44,6 +44,7 @@ fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
         throwaway,
         undoable: true,
         grants: &[],
+        skills: &[],
         trusted: &[],
         link_was_seen: false,
     }
@@ -106,6 +107,7 @@ impl World {
                     workspace: &self.at("work"),
                     agent: "main",
                     mode: Mode::Ask,
+                    skills: &[],
                 },
             )
             .map_err(|e| e.reason)

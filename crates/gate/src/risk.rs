@@ -189,6 +189,9 @@ impl Scales<'_> {
     }
 
     fn reads(&self, path: &Path) -> Weight {
+        if let Some(skill) = self.skill_of(path) {
+            return Weight::safe(format!("reads a file of the skill `{skill}`"));
+        }
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
         }
@@ -300,6 +303,16 @@ impl Scales<'_> {
         }
     }
 
+    /// Returns the name of the skill that the run follows and whose file this is.
+    fn skill_of(&self, path: &Path) -> Option<&str> {
+        let mut skills = self.under.skills.iter();
+        let skill = skills.find(|skill| {
+            let folder = skill.folder.as_ref();
+            folder.is_some_and(|folder| path.starts_with(folder))
+        });
+        skill.map(|skill| skill.name.as_str())
+    }
+
     fn own_state(&self, path: &Path) -> Option<Weight> {
         self.own_paths.is_own(path).then(|| {
             Weight::new(
@@ -375,6 +388,10 @@ impl Scales<'_> {
         else {
             return None;
         };
+        let reads = matches!(fact.does, Does::Reads { .. });
+        if reads && self.skill_of(path).is_some() {
+            return None;
+        }
         if let Some(forbidden) = self.own_state(path) {
             return Some(forbidden);
         }
@@ -383,8 +400,8 @@ impl Scales<'_> {
             .iter()
             .any(|hidden| path.starts_with(hidden));
         let is_secret = shell::is_secret(path, self.own_paths.person.as_deref());
-        let reads = matches!(fact.does, Does::Reads { .. }) && path.starts_with(self.workspace);
-        (reads && is_secret && !is_hidden).then(|| self.reads(path))
+        let in_workspace = path.starts_with(self.workspace);
+        (reads && in_workspace && is_secret && !is_hidden).then(|| self.reads(path))
     }
 
     /// Weighs what the person would lose for good.
@@ -425,6 +442,7 @@ impl Scales<'_> {
     /// it is asked about each time, in every mode, wherever it runs. Only a plain line is not.
     fn unsandboxed(&self, reading: &CommandReading) -> Vec<Weight> {
         let is_own = |fact: &CommandFact| match &fact.does {
+            Does::Reads { path } if self.skill_of(path).is_some() => None,
             Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => {
                 self.own_state(path)
             }

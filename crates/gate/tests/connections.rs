@@ -80,6 +80,7 @@ impl Under<'_> {
             workspace: &workspace,
             agent: "main",
             mode: Mode::Ask,
+            skills: &[],
         };
         let call = gate.resolve(&call, &spec, at).unwrap();
         let under = Judgement {
@@ -90,6 +91,7 @@ impl Under<'_> {
             throwaway: true,
             undoable: true,
             grants: self.grants,
+            skills: &[],
             trusted: &[self.goal],
             link_was_seen: false,
         };

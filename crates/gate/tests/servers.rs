@@ -51,6 +51,7 @@ impl World {
             workspace: self.folder.path(),
             agent: "main",
             mode: Mode::Ask,
+            skills: &[],
         };
         let call: ResolvedCall = self.gate.resolve(&call, spec, place).expect("a call");
         let under = Judgement {
@@ -61,6 +62,7 @@ impl World {
             throwaway: false,
             undoable: true,
             grants,
+            skills: &[],
             trusted: &[],
             link_was_seen: false,
         };

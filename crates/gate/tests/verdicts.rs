@@ -86,6 +86,7 @@ impl World {
             workspace: &self.workspace,
             agent: "main",
             mode,
+            skills: &[],
         };
         let call = self.gate.resolve(&call, &spec, place).unwrap();
         let under = Judgement {
@@ -96,6 +97,7 @@ impl World {
             throwaway: false,
             undoable: true,
             grants: &[],
+            skills: &[],
             trusted: &[],
             link_was_seen: false,
         };

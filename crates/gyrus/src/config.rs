@@ -83,10 +83,14 @@ impl ApprovalsSection {
 
 /// The section `[memory]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct MemorySection {
     /// The folder of notes, absolute or below `~/`.
     pub(crate) vault: Option<PathBuf>,
+    /// Whether runs are given lessons of earlier ones (default: yes).
+    pub(crate) lessons: Option<bool>,
+    /// Whether the runs of a person are noted when they end. Default: true.
+    pub(crate) note_runs: Option<bool>,
 }
 
 /// A section `[hooks.NAME]`.

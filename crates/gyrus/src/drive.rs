@@ -18,7 +18,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    procedures, state_folder,
+    lessons, memory, procedures, state_folder,
     takeover::{self, Behind, Door},
     telemetry,
 };
@@ -83,7 +83,7 @@ impl Drive<'_> {
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
         let run = ready.id();
-        let (self_gyrus, loop_config) = (self.gyrus, ready.started().loop_config.clone());
+        let (gyrus, loop_config) = (self.gyrus, ready.started().loop_config.clone());
         let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
@@ -106,6 +106,10 @@ impl Drive<'_> {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &reader, &painter));
         }
+        let lessons = (!ephemeral).then(|| lessons::of_home(&home, &store));
+        if let Some(lessons) = &lessons {
+            lessons::begin(lessons, &ready, &reader);
+        }
         let _door = self.door(&ready);
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
@@ -119,12 +123,18 @@ impl Drive<'_> {
         if done.ending.is_final() {
             sandbox_folders::remove(&home, &family(&store, run).unwrap_or_default());
         }
+        if let Some(lessons) = &lessons {
+            lessons::settle_run(lessons, &store, run);
+        }
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
+        if let (false, Ok(config)) = (ephemeral, gyrus.config()) {
+            memory::note_end(&home, &store, &config, &done);
+        }
         let is_final = done.ending.is_final() || procedures::is_replay(&loop_config);
         let code = ended(&store, done, json, ephemeral, &painter)?;
         if is_final && !ephemeral {
-            learn(self_gyrus, &store, run, json);
+            learn(gyrus, &store, run, json);
         }
         telemetry::finish(export).await;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
@@ -262,6 +272,17 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
     if let Some(name) = procedures::replayed_by(started) {
         lines.push(format!(
             "replays the procedure `{name}` without a model; leave it out with --no-procedure"
+        ));
+    }
+    if let Some((_, lessons)) = projection::given_lessons(started, reader) {
+        lines.extend(lessons.lines().map(str::to_owned));
+        lines.push("these are notes of earlier runs; leave them out with --no-lessons".to_owned());
+    }
+    let notes = projection::notes_given(started, reader);
+    if notes > 0 {
+        let notes = counted(notes as usize, "note");
+        lines.push(format!(
+            "{notes} of the memory; leave it out with --no-memory"
         ));
     }
     let painted = lines.iter().map(|line| {

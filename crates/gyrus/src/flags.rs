@@ -46,8 +46,14 @@ pub(crate) struct RunFlags {
     /// Replay no learned procedure, though one answers to the goal
     #[arg(long)]
     pub(crate) no_procedure: bool,
+    /// Give the run no lessons of earlier runs with similar goals
+    #[arg(long)]
+    pub(crate) no_lessons: bool,
     #[command(flatten)]
     pub(crate) skills: SkillFlags,
+    /// Give the run nothing of the memory, and note nothing of it there; it can still call `recall`
+    #[arg(long)]
+    pub(crate) no_memory: bool,
     #[command(flatten)]
     pub(crate) review: ReviewFlags,
     #[command(flatten)]

@@ -20,7 +20,10 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     let mut tools = runtime::built_in_tools(&cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
     tools.extend(mcp::recorded(&store, run)?);
-    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal::new(
+        home,
+        store.clone(),
+    ))));
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::BrowserOptions::default().browser(home);
     let parts = Parts {
@@ -72,7 +75,10 @@ pub(crate) fn kernel(
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
     tools.extend(run_context.served.iter().cloned());
-    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal::new(
+        home,
+        store.clone(),
+    ))));
     let config = Config::read(&home.config)?;
     let mut secrets = models.secrets;
     secrets.extend(telemetry::secrets(&config.telemetry));

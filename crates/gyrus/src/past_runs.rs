@@ -1,21 +1,25 @@
 //! The tool `read_journal`: how earlier runs in the same folder went. It reads their journals; what
 //! is found was redacted when it was written, and is data like every other result.
 
-use std::{fmt::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    io::ErrorKind,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
+use gyrus::runtime::Home;
 use gyrus_contract::{
     ReadJournalCall, Repeat, ResolvedCall, RunId, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
+use gyrus_kernel::{Ending, Entry, RUNS, Stop, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
+use gyrus_search::{Document, Field, Index, IndexError, Stamp, query_words};
 use gyrus_text::{counted, shorten};
-use gyrus_tools::Ranking;
 
-use crate::failure::Failure;
-
-/// Runs that are looked at, newest first, those in other folders included.
-const MAX_RUNS: usize = 500;
+use crate::{failure::Failure, memory::now_ms};
 
 /// Runs that are told of.
 const SHOWN: usize = 5;
@@ -33,7 +37,19 @@ const LEARNED: [(&str, &str, &str); 5] = [
 ];
 
 /// Reads the journals of past runs.
-pub(crate) struct ReadJournal(pub(crate) Store);
+pub(crate) struct ReadJournal {
+    store: Store,
+    /// The folder of the index over them, which can be deleted at any time.
+    index: PathBuf,
+}
+
+impl ReadJournal {
+    /// Returns the tool over the journals of a home.
+    pub(crate) fn new(home: &Home, store: Store) -> Self {
+        let index = home.state.join("search").join("runs");
+        Self { store, index }
+    }
+}
 
 impl TypedTool for ReadJournal {
     type Arguments = ReadJournalCall;
@@ -59,8 +75,9 @@ impl TypedTool for ReadJournal {
         site: &dyn Site,
     ) -> Result<ToolOutput, ToolOutput> {
         let query = arguments.query.unwrap_or_default();
-        let (store, workspace) = (self.0.clone(), site.workspace().to_owned());
-        let told = tokio::task::spawn_blocking(move || tell(&store, &workspace, &query));
+        let (store, index) = (self.store.clone(), self.index.clone());
+        let workspace = site.workspace().to_owned();
+        let told = tokio::task::spawn_blocking(move || tell(&store, &index, &workspace, &query));
         Ok(match told.await {
             Ok(Ok(text)) => ToolOutput::read(text),
             Ok(Err(failure)) => ToolOutput::error(failure.message),
@@ -69,26 +86,42 @@ impl TypedTool for ReadJournal {
     }
 }
 
-fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure> {
-    let runs = gyrus_kernel::runs(store)?;
-    let roots = runs.iter().rev().filter(|run| run.is_root());
-    // A journal that cannot be read tells nothing, and the others are still read.
-    let told = roots
-        .take(MAX_RUNS)
-        .filter_map(|run| of(store, *run, workspace).ok().flatten());
-    let told: Vec<String> = told.collect();
-    let mut ranking = Ranking::new(query);
-    let best = if ranking.asks_nothing() {
-        (0..told.len()).collect()
+fn tell(store: &Store, index: &Path, workspace: &Path, query: &str) -> Result<String, Failure> {
+    let broken = |error: IndexError| {
+        Failure::failed(format!("the index of runs in {}", index.display())).because(&error)
+    };
+    let mut runs = Index::open(index)?;
+    let listed = listed(store)?;
+    runs.refresh(&listed, |id| {
+        // A journal that cannot be read tells nothing, and the others are still read.
+        let run = of(store, id.parse().ok()?).ok().flatten()?;
+        let place = listed.binary_search_by(|(known, _)| known.as_str().cmp(id));
+        Some((run.document(), listed[place.ok()?].1))
+    })
+    .map_err(broken)?;
+    let folder = workspace.to_string_lossy();
+    let ended: Vec<String> = {
+        let ended = runs.linking_to(&folder).map_err(broken)?;
+        ended.into_iter().map(str::to_owned).collect()
+    };
+    let best = if query_words(query).is_empty() {
+        ended.iter().rev().take(SHOWN).cloned().collect()
     } else {
-        told.iter().for_each(|run| ranking.add(run));
-        ranking.best()
+        let found = runs.search_linking_to(&folder, query, SHOWN, now_ms());
+        let found = found.map_err(broken)?.into_iter();
+        found.map(|hit| hit.path).collect::<Vec<_>>()
     };
     let mut text = String::new();
-    for number in best.iter().take(SHOWN) {
-        let _ = writeln!(text, "{}", told[*number]);
+    for id in &best {
+        let run = id
+            .parse()
+            .ok()
+            .and_then(|run| of(store, run).ok().flatten());
+        if let Some(run) = run {
+            let _ = writeln!(text, "{}", run.text);
+        }
     }
-    let _ = match (told.len(), best.len()) {
+    let _ = match (ended.len(), best.len()) {
         (0, _) => writeln!(text, "(no run in this folder has ended before this one)"),
         (ended, 0) => writeln!(
             text,
@@ -100,28 +133,79 @@ fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure>
     Ok(text)
 }
 
-/// Summarises the goal and outcome of a run, if it was in this folder and is over.
-fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Failure> {
-    let reader = store.reader(&log_name(run))?;
-    let Some(Ok(Entry::RunStarted(started))) =
-        reader.entry(1)?.map(|first| gyrus_kernel::parse(&first))
-    else {
-        return Ok(None);
+/// Returns the runs that people started, each with the state of its folder: it changes when a run
+/// begins, when it is taken up again, and when its journal is sealed.
+fn listed(store: &Store) -> Result<Vec<(String, Stamp)>, Failure> {
+    let entries = match fs::read_dir(store.root().join(RUNS)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
     };
-    if started.workspace != workspace {
-        return Ok(None);
+    let mut listed = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let Some(id) = entry.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
+        let is_root = id.parse::<RunId>().is_ok_and(RunId::is_root);
+        // It may have been removed meanwhile.
+        let Some(folder) = entry.metadata().ok().filter(|_| is_root) else {
+            continue;
+        };
+        let stamp = Stamp {
+            size: folder.len(),
+            inode: folder.ino(),
+            modified: nanoseconds(folder.mtime(), folder.mtime_nsec()),
+            changed: nanoseconds(folder.ctime(), folder.ctime_nsec()),
+        };
+        listed.push((id, stamp));
     }
+    listed.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    Ok(listed)
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
+/// A run that is over.
+struct PastRun {
+    workspace: PathBuf,
+    goal: String,
+    /// What is told of it.
+    text: String,
+}
+
+impl PastRun {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        document.add(Field::Title, &self.goal);
+        document.add(Field::Body, &self.text);
+        document.link(&self.workspace.to_string_lossy());
+        document
+    }
+}
+
+/// Summarises the goal and outcome of a run, if it is over.
+fn of(store: &Store, run: RunId) -> Result<Option<PastRun>, Failure> {
+    let reader = store.reader(&log_name(run))?;
     let mut back = reader.entries_back()?;
     let last = back.next().transpose()?;
     let Some(Ok(Entry::RunEnded(ended))) = last.map(|last| gyrus_kernel::parse(&last)) else {
+        return Ok(None);
+    };
+    let Some(Ok(Entry::RunStarted(started))) =
+        reader.entry(1)?.map(|first| gyrus_kernel::parse(&first))
+    else {
         return Ok(None);
     };
     let goal = started
         .goal
         .read(|id| reader.blob(id).map_err(Stop::from))
         .map_or_else(|_| "(gone)".to_owned(), |goal| goal.text);
+    let goal = shorten(&goal, CHARACTERS).into_owned();
     let mut text = format!("run {} ({})\n", run.short(), started.cognitive_loop);
-    let _ = writeln!(text, "goal: {}", shorten(&goal, CHARACTERS));
+    let _ = writeln!(text, "goal: {goal}");
     let _ = writeln!(
         text,
         "outcome: {}",
@@ -132,7 +216,11 @@ fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Fai
             let _ = writeln!(text, "{what}: {}", shorten(&words, CHARACTERS));
         }
     }
-    Ok(Some(text))
+    Ok(Some(PastRun {
+        workspace: started.workspace,
+        goal,
+        text,
+    }))
 }
 
 fn outcome(ending: &Ending) -> String {

@@ -1,103 +1,38 @@
 //! The skills of a run: those of the person, of the project as far as the person trusts them, of
 //! installed packages, and gyrus's own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gyrus::runtime::Home;
-use gyrus_contract::{Digest, Grant, Origin, Text};
-use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, grants};
-use gyrus_skills::{Library, Places, Skill, SkillChoice, SkillChoices, SkillPlace};
+use gyrus_contract::{FollowedSkill, Origin, Text};
+use gyrus_kernel::Attachment;
+use gyrus_skills::{Library, SkillChoice};
+use gyrus_surfaces::console::put;
+use gyrus_text::visible;
 
-use crate::{failure::Failure, flags::SkillFlags};
+use crate::{
+    failure::Failure,
+    flags::SkillFlags,
+    skill_places,
+    skill_trust::{Pins, SkillTrust},
+};
 
-/// The folder of a project's skills.
-const OF_PROJECT: &str = ".agents/skills";
-
-macro_rules! built_in {
-    ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../../skills/", $name, "/SKILL.md")),
-        )
-    };
-}
-
-/// Skills that are part of the program.
-const BUILT_IN: &[(&str, &str)] = &[
-    built_in!("calendar-entry"),
-    built_in!("compare-prices"),
-    built_in!("dependency-update"),
-    built_in!("file-document"),
-    built_in!("fill-form"),
-    built_in!("log-analysis"),
-    built_in!("mail-triage"),
-    built_in!("meeting-notes"),
-    built_in!("photo-sorting"),
-    built_in!("repository-onboarding"),
-    built_in!("social-post"),
-    built_in!("spreadsheet-cleanup"),
-    built_in!("web-research"),
-];
-
-/// Returns the places of skills for runs in a folder.
-pub(crate) fn places(home: &Home, workspace: &Path) -> Places {
-    let of_person = home.person.as_ref().map(|person| person.join(OF_PROJECT));
-    Places {
-        user: [Some(user_folder(home)), of_person]
-            .into_iter()
-            .flatten()
-            .collect(),
-        project: vec![project_folder(workspace)],
-        plugins: Some(home.config.with_file_name("plugins")),
-        built_in: BUILT_IN,
-    }
-}
-
-/// Returns the folder of the person's own skills.
-pub(crate) fn user_folder(home: &Home) -> PathBuf {
-    home.config.with_file_name("skills")
-}
-
-/// Returns the folder of the skills of the project that a folder belongs to.
-fn project_folder(workspace: &Path) -> PathBuf {
-    let is_root = |folder: &&Path| folder.join(".git").exists();
-    let root = workspace.ancestors().find(is_root).unwrap_or(workspace);
-    root.join(OF_PROJECT)
-}
-
-/// Returns the grant by which a person lets runs of a folder follow a skill, as it is now.
-pub(crate) fn grant(skill: &Skill) -> Grant {
-    Grant::Guidelines {
-        content: Digest::of_json(&skill.digest),
-        instruct: true,
-    }
-}
-
-/// Whether runs in a folder may follow a skill.
-///
-/// # Errors
-/// The grants cannot be read.
-pub(crate) fn is_trusted(store: &Store, workspace: &Path, skill: &Skill) -> Result<bool, Failure> {
-    if skill.place != SkillPlace::Project {
-        return Ok(true);
-    }
-    let standing = grants::in_folder(store, workspace)?;
-    Ok(standing
-        .iter()
-        .any(|standing| standing.grant == grant(skill)))
-}
+/// Maximum number of skills that load by themselves.
+const MAX_LOADED: usize = 2;
 
 /// The skills that a run follows.
 #[derive(Debug, Default)]
 pub(crate) struct SkillsOfRun {
     /// Their texts.
     pub(crate) context: Vec<Attachment>,
+    /// The bounds that they set to the run.
+    pub(crate) followed: Vec<FollowedSkill>,
     /// The smallest number of steps that one of them names.
     pub(crate) max_steps: Option<u64>,
 }
 
 /// Returns the skills for a goal. Only the words of a person, or of the program, choose skills.
+/// Says which nominated ones are not followed because of what they have become.
 pub(crate) fn of_run(
     home: &Home,
     workspace: &Path,
@@ -108,39 +43,132 @@ pub(crate) fn of_run(
     if flags.no_skills || !goal.origin.is_trusted() || goal.text.trim().is_empty() {
         return Ok(skills);
     }
-    for choice in chosen(home, workspace, &goal.text, &flags.no_skill)?.loaded {
+    let chosen = Chosen::by(home, workspace, &goal.text, &flags.no_skill)?;
+    for (choice, reason) in &chosen.refused {
+        if let Refusal::Trust(why) = reason {
+            let name = &choice.skill.name;
+            put(&visible(&format!(
+                "skill `{name}` is not followed: {why}\n"
+            )))?;
+        }
+    }
+    for (choice, followed) in chosen.loaded {
         let steps = choice.skill.max_steps;
         skills.max_steps = skills.max_steps.into_iter().chain(steps).min();
-        skills.context.push(attachment(&choice));
+        skills.context.push(attachment(&choice, &followed));
+        skills.followed.push(followed);
     }
     Ok(skills)
 }
 
-/// Returns what a goal nominates. Skills of the project that the person does not trust are left out.
-pub(crate) fn chosen(
-    home: &Home,
-    workspace: &Path,
-    goal: &str,
-    without: &[String],
-) -> Result<SkillChoices, Failure> {
-    let mut library = Library::read_for_run(&places(home, workspace));
-    let store = home.store()?;
-    let mut trusted = Vec::new();
-    for skill in library.skills {
-        if is_trusted(&store, workspace, &skill)? {
-            trusted.push(skill);
-        }
-    }
-    library.skills = trusted;
-    Ok(library.choose(goal, without))
+/// The reason why a nominated skill is not followed.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Two others are more specific.
+    LessSpecific,
+    /// It was left out by its name.
+    LeftOut,
+    /// It and this more specific one name no tool in common.
+    NoCommonTool(String),
+    /// Its files are not those that the person agreed to, or cannot be used.
+    Trust(String),
 }
 
-fn attachment(choice: &SkillChoice) -> Attachment {
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::LessSpecific => f.write_str("it is less specific than two others"),
+            Refusal::LeftOut => f.write_str("you left it out"),
+            Refusal::NoCommonTool(other) => {
+                write!(
+                    f,
+                    "it and `{other}`, which is more specific, name no tool in common"
+                )
+            }
+            Refusal::Trust(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The skills that a goal nominates.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    /// The skills that a run follows, the most specific first.
+    pub(crate) loaded: Vec<(SkillChoice, FollowedSkill)>,
+    /// The other nominated ones.
+    pub(crate) refused: Vec<(SkillChoice, Refusal)>,
+    /// Skills that the goal would nominate, if runs followed them.
+    pub(crate) unknown: Vec<SkillChoice>,
+    /// The number of skills that were looked at.
+    pub(crate) count: usize,
+}
+
+impl Chosen {
+    /// Chooses for a goal; skills of the names in `without` are left out.
+    pub(crate) fn by(
+        home: &Home,
+        workspace: &Path,
+        goal: &str,
+        without: &[String],
+    ) -> Result<Self, Failure> {
+        let pins = Pins::read(home, workspace)?;
+        let library = Library::read_for_run(&skill_places::all(home, workspace), &|skill| {
+            pins.knows(skill)
+        });
+        let mut chosen = Self {
+            loaded: Vec::new(),
+            refused: Vec::new(),
+            unknown: Vec::new(),
+            count: library.skills.len(),
+        };
+        let nominated = library.nominate(goal);
+        let unknown = Library {
+            skills: library.unknown,
+            ..Library::default()
+        };
+        chosen.unknown = unknown.nominate(goal);
+        for choice in nominated {
+            match chosen.admits(home, &pins, &choice, without)? {
+                Ok(followed) => chosen.loaded.push((choice, followed)),
+                Err(reason) => chosen.refused.push((choice, reason)),
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Decides about the next nominated skill.
+    fn admits(
+        &self,
+        home: &Home,
+        pins: &Pins,
+        choice: &SkillChoice,
+        without: &[String],
+    ) -> Result<Result<FollowedSkill, Refusal>, Failure> {
+        if without.contains(&choice.skill.name) {
+            return Ok(Err(Refusal::LeftOut));
+        }
+        if self.loaded.len() == MAX_LOADED {
+            return Ok(Err(Refusal::LessSpecific));
+        }
+        let followed = match pins.trust(home, &choice.skill)? {
+            SkillTrust::Follows(followed) => followed,
+            SkillTrust::Refused(why) => return Ok(Err(Refusal::Trust(why))),
+        };
+        let mut loaded = self.loaded.iter();
+        let clash = loaded.find(|(_, other)| !other.goes_with(&followed));
+        Ok(match clash {
+            Some((_, other)) => Err(Refusal::NoCommonTool(other.name.clone())),
+            None => Ok(followed),
+        })
+    }
+}
+
+fn attachment(choice: &SkillChoice, followed: &FollowedSkill) -> Attachment {
     let skill = &choice.skill;
     let mut text = format!("{}\n\n{}", skill.description, skill.instructions);
-    if let (Some(folder), true) = (skill.path.parent(), skill.path.ends_with("SKILL.md")) {
+    if let Some(folder) = &followed.folder {
         text.push_str(&format!(
-            "\n\nFiles that it names lie in {}.",
+            "\n\nFiles that it names lie in {}, which can be read and not changed.",
             folder.display()
         ));
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, EffectId, Grant, Part, Place, Principal, Purpose, RunId, SurfaceMessage, Text,
+    BlobId, EffectId, Grant, Part, Place, Principal, Purpose, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -23,6 +23,8 @@ use crate::{
 
 /// One run while a process holds it.
 pub(crate) struct Core {
+    /// The tools that models are offered: those that the skills of the run leave it.
+    pub(crate) specs: Vec<Arc<ToolSpec>>,
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
@@ -151,7 +153,13 @@ impl Core {
             open_children: Vec::new(),
             unsealed: None,
         };
+        let allowed = |spec: &&Arc<ToolSpec>| {
+            let mut skills = parts.started.skills.iter();
+            skills.all(|skill| skill.allows(spec))
+        };
+        let specs = parts.kernel.organs().specs.iter().filter(allowed);
         Self {
+            specs: specs.cloned().collect(),
             kernel: parts.kernel,
             started: parts.started,
             goal: parts.goal,
@@ -254,6 +262,7 @@ impl Core {
             workspace: &self.started.workspace,
             agent: &self.started.agent,
             mode: self.settings.mode,
+            skills: &self.started.skills,
         }
     }
 

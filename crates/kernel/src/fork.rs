@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus_contract::{Digest, Item, RunId, Spent, Strength};
+use gyrus_contract::{Digest, FollowedSkill, Item, RunId, Spent, Strength};
 use gyrus_journal::Reader;
 use gyrus_workspace::snapshot::{Difference, differences, materialise};
 
@@ -100,6 +100,7 @@ impl Kernel {
             settings: settings.clone(),
             parent: None,
             grants: Vec::new(),
+            skills: without_grants(&source.started.skills),
             forked_from: Some(ForkedFrom {
                 run,
                 cycle,
@@ -238,4 +239,13 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns the skills as they bound a run; what they were granted is not inherited.
+fn without_grants(skills: &[FollowedSkill]) -> Vec<FollowedSkill> {
+    let bare = |skill: &FollowedSkill| FollowedSkill {
+        grants: Vec::new(),
+        ..skill.clone()
+    };
+    skills.iter().map(bare).collect()
 }

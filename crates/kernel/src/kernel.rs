@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, Gate, Grant, KeeperError, Limits, Mode, OnAsk, Outlet, Router, RunId, Screen,
-    Text, Tool, ToolSpec, Touch,
+    DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, Limits, Mode, OnAsk, Outlet, Router,
+    RunId, Screen, Text, Tool, ToolSpec, Touch,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -173,6 +173,8 @@ pub struct NewRun {
     /// The grants that the person gave beforehand. Those of the previous run in the session are
     /// added.
     pub grants: Vec<Grant>,
+    /// The skills that it follows. Those of the previous run are not.
+    pub skills: Vec<FollowedSkill>,
     /// The configuration of its screen, opaque here.
     pub screen: Option<Value>,
     /// The texts that the person typed beside the goal: an address to begin at, and for a child
@@ -207,6 +209,7 @@ impl NewRun {
             parent: None,
             exposed: false,
             grants: Vec::new(),
+            skills: Vec::new(),
             screen: None,
             trusted: Vec::new(),
             agent: DEFAULT_AGENT.to_owned(),

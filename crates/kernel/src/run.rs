@@ -53,7 +53,7 @@ impl Run {
 
     /// Returns the tools of this run, by name.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
-        &self.core.kernel.organs().specs
+        &self.core.specs
     }
 
     /// Returns the approval mode with which the run was started. The gate knows the present one.

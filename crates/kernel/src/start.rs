@@ -43,7 +43,7 @@ impl Kernel {
         // The descriptions that servers give of their tools are part of every prompt.
         let exposed = new.exposed
             || served.is_some()
-            || !goal.origin.is_trusted()
+            || goal.origin.exposes()
             || context.iter().any(is_untrusted)
             || before.as_ref().is_some_and(|before| before.exposed);
         let memory = match &before {
@@ -63,6 +63,7 @@ impl Kernel {
             memory,
             exposed,
             grants,
+            skills: new.skills,
             trusted: new.trusted,
             screen: new.screen,
             agent: new.agent,
@@ -188,7 +189,7 @@ fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> R
 /// Whether a part may hold untrusted text. A picture may show any.
 fn is_untrusted(part: &Part) -> bool {
     match part {
-        Part::Text(text) => !text.origin.is_trusted(),
+        Part::Text(text) => text.origin.exposes(),
         Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
     }
 }

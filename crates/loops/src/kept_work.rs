@@ -6,7 +6,7 @@ use gyrus_contract::{Origin, Part, Text};
 use gyrus_text::first_chars;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json;
 
@@ -34,9 +34,14 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads a reply. One that is not the object asked for is the summary in plain words.
+    /// Reads a reply. One that is not the object asked for is the summary in plain words, unless it
+    /// is another object: then it summarises nothing.
     pub(crate) fn read(reply: &str) -> Self {
         let object = json::the_object(reply, "summary").ok();
+        let bare = reply.trim().trim_start_matches("```json").trim_matches('`');
+        if object.is_none() && serde_json::from_str::<Map<String, Value>>(bare.trim()).is_ok() {
+            return Self::default();
+        }
         let parsed = object.and_then(|object| serde_json::from_value(Value::Object(object)).ok());
         parsed.unwrap_or_else(|| Self {
             summary: reply.to_owned(),
@@ -136,6 +141,9 @@ mod tests {
         assert_eq!(summary("I read two files.").summary, "I read two files.");
         let cut_off = "{\"summary\": \"two re";
         assert_eq!(summary(cut_off).summary, cut_off);
+        for empty in ["{}", " {} ", "```json\n{}\n```", r#"{"done": [1]}"#] {
+            assert_eq!(summary(empty), Summary::default(), "{empty}");
+        }
         let of_another_form = r#"{"summary": ["a", "b"]}"#;
         assert_eq!(summary(of_another_form).summary, of_another_form);
     }

@@ -34,6 +34,11 @@ pub enum Author {
         /// Whether it had read untrusted text.
         exposed: bool,
     },
+    /// gyrus itself, at the end of a run.
+    Gyrus {
+        /// The run.
+        run: RunId,
+    },
     /// A program that says no more of itself.
     Unknown,
 }
@@ -42,7 +47,7 @@ impl Author {
     /// Whether what it writes is untrusted.
     pub fn is_untrusted(&self) -> bool {
         match self {
-            Author::Person { .. } => false,
+            Author::Person { .. } | Author::Gyrus { .. } => false,
             Author::Run { exposed, .. } => *exposed,
             Author::Unknown => true,
         }
@@ -53,6 +58,7 @@ impl Author {
         match self {
             Author::Person { name } => name.clone(),
             Author::Run { run, effect, .. } => format!("run {run}, step {effect}"),
+            Author::Gyrus { run } => format!("gyrus, after run {run}"),
             Author::Unknown => "unknown".to_owned(),
         }
     }

@@ -10,13 +10,16 @@
 
 mod front_matter;
 mod note;
-mod index;
+mod watch;
 mod vault;
 mod history;
 mod write;
 mod recall;
+mod context;
+mod run_notes;
 mod tools;
 
+pub use context::{MAX_CONTEXT_TOKENS, MAX_DIGEST_TOKENS, MemoryContext};
 pub use front_matter::FrontMatter;
 pub use history::{Author, ChangeEnd, VaultChange};
 pub use note::{Note, Piece};

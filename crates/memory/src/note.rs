@@ -4,12 +4,17 @@
 //! after it had read untrusted text stands in a block that begins with `> [!untrusted]`; a whole
 //! note is untrusted if its front matter says `trust: untrusted`.
 
+use gyrus_search::{Document, Field, name_of};
+
 use crate::front_matter::FrontMatter;
 
 /// Kind of block with what a run wrote before it read anything untrusted.
 pub(crate) const REMEMBERED: &str = "[!remembered]";
 /// Kind of block with what a run wrote after it had read untrusted text.
 pub(crate) const UNTRUSTED: &str = "[!untrusted]";
+
+/// Settings by which programs that clip pages name the page.
+const CLIPPED: [&str; 3] = ["source", "url", "link"];
 
 /// A note, read.
 #[derive(Debug, Clone)]
@@ -54,7 +59,7 @@ impl Note {
 
     /// Returns the name of the note's file, without its ending.
     pub fn name(&self) -> &str {
-        stem(&self.path)
+        name_of(&self.path)
     }
 
     /// Returns the whole text, front matter included.
@@ -67,13 +72,23 @@ impl Note {
         &self.text[self.body..]
     }
 
-    /// Whether all of it is untrusted. A note whose front matter cannot be read completely counts
-    /// as untrusted if it speaks of trust at all.
+    /// Whether all of it is untrusted: it says so, or it is the copy of a page. A note whose front
+    /// matter cannot be read completely counts as untrusted if any of this could stand there.
     pub fn is_untrusted(&self) -> bool {
         let settings = &self.text[..self.body];
+        let is_address = |value: &String| value.starts_with("http:") || value.starts_with("https:");
+        let mut sources = CLIPPED.iter().flat_map(|key| self.front_matter.all(key));
+        if sources.any(is_address) {
+            return true;
+        }
         match self.front_matter.first("trust") {
             Some(trust) => !trust.eq_ignore_ascii_case("person"),
-            None => !self.front_matter.refused.is_empty() && settings.contains("untrusted"),
+            None => {
+                let could = ["untrusted", "://"]
+                    .iter()
+                    .any(|word| settings.contains(word));
+                self.front_matter.is_refused && could
+            }
         }
     }
 
@@ -109,8 +124,37 @@ impl Note {
             let link = &body[at + 2..];
             let end = link.find("]]").filter(|end| !link[..*end].contains('\n'))?;
             let name = link[..end].split(['|', '#', '^']).next()?.trim();
-            (!name.is_empty() && name.len() <= 255).then(|| stem(name))
+            (!name.is_empty() && name.len() <= 255).then(|| name_of(name))
         })
+    }
+
+    /// Returns it as the index takes it.
+    pub(crate) fn document(&self) -> Document {
+        let mut document = Document::default();
+        document.add(Field::Title, self.name());
+        for title in ["title", "aliases"] {
+            for title in self.front_matter.all(title) {
+                document.add(Field::Title, title);
+            }
+        }
+        for tag in self.tags() {
+            document.add(Field::Tag, tag);
+        }
+        for line in self.body().lines() {
+            let is_heading = heading_of(line).is_some();
+            document.add(
+                if is_heading {
+                    Field::Heading
+                } else {
+                    Field::Body
+                },
+                line,
+            );
+        }
+        for link in self.links() {
+            document.link(link);
+        }
+        document
     }
 
     /// Returns its pieces, in order.
@@ -200,16 +244,10 @@ fn kind_of_block(line: &str) -> Option<(&str, bool)> {
 }
 
 /// Returns the words of a heading line.
-pub(crate) fn heading_of(line: &str) -> Option<&str> {
+fn heading_of(line: &str) -> Option<&str> {
     let words = line.trim_start_matches('#');
     let level = line.len() - words.len();
     ((1..=6).contains(&level) && words.starts_with(' ')).then(|| words.trim())
-}
-
-/// Returns the last part of a path, without the ending of notes.
-pub(crate) fn stem(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.strip_suffix(".md").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -261,6 +299,12 @@ mod tests {
             ("---\n trust: untrusted\n---\nx", true),
             ("---\ntitle: x\n---\ntrust: untrusted", false),
             ("trust: untrusted", false),
+            ("---\nsource: https://x.example/a\n---\nx", true),
+            (
+                "---\nurl: \"http://x.example\"\ntrust: person\n---\nx",
+                true,
+            ),
+            ("---\nsource: a book\n---\nx", false),
         ] {
             let note = Note::new("a.md", text.as_bytes());
             assert_eq!(note.is_untrusted(), expected, "{text}");

@@ -1,13 +1,20 @@
 //! Recall: the pieces of notes that have words of a question, the best first, each with its source.
 
-use std::{cmp::Reverse, collections::HashSet};
+use std::{
+    cmp::Reverse,
+    collections::HashSet,
+    mem,
+    sync::{MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
+use gyrus_search::{Hit, Index, query_words};
 use serde::Serialize;
 
 use crate::{
-    index::{Index, query_words},
-    note::Note,
+    note::{Note, Piece},
     vault::{Vault, VaultError},
+    watch::Watch,
 };
 
 /// Maximum characters of a piece that are returned.
@@ -15,6 +22,10 @@ const MAX_PIECE_CHARS: usize = 1_500;
 
 /// Maximum number of pieces of one note.
 const PIECES_OF_A_NOTE: usize = 2;
+
+/// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
+/// outside of the vault, and be changed by it.
+const MAX_WATCHED: Duration = Duration::from_secs(600);
 
 /// A part of a note that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,25 +83,82 @@ impl Vault {
         self.searcher()?.recall(query, most, now_ms)
     }
 
-    /// Returns the memory opened for several searches, as the notes are now.
+    /// Returns the memory opened for several searches, as the notes are now. What is opened stays
+    /// open for the next one; it waits for one that another thread holds.
     ///
     /// # Errors
     /// The notes or the index cannot be read.
     pub fn searcher(&self) -> Result<Searcher<'_>, VaultError> {
-        let folder = self.state.join("index");
-        let mut index = Index::open(&folder).map_err(|error| self.state_error(error))?;
-        let notes = self.notes()?;
+        let kept = self.kept.lock();
+        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        // What could not be followed is found by looking.
+        if !self.follow(&mut kept).unwrap_or(false) {
+            self.look(&mut kept)?;
+        }
+        Ok(Searcher { vault: self, kept })
+    }
+
+    /// Takes the changes that the watch tells of into the index. Whether that was possible.
+    fn follow(&self, kept: &mut Kept) -> Result<bool, VaultError> {
+        let (Some(index), Some(changed)) = (
+            kept.index.as_mut(),
+            kept.watch.as_ref().and_then(Watch::changed),
+        ) else {
+            return Ok(false);
+        };
+        let is_old = kept.since.is_none_or(|since| since.elapsed() > MAX_WATCHED);
+        if is_old || self.identity() != kept.identity {
+            return Ok(false);
+        }
+        if changed.is_empty() {
+            return Ok(true);
+        }
+        let states = self.states(&changed, &mut kept.watch)?;
+        index
+            .refresh_some(&states, |path| self.for_index(path))
+            .map_err(|error| self.index_error(error))
+    }
+
+    /// Compares all notes with the index, and begins to watch them.
+    fn look(&self, kept: &mut Kept) -> Result<(), VaultError> {
+        let before = mem::take(kept);
+        let opened = match before.index {
+            Some(index) => Ok(index),
+            None => Index::open(&self.state.join("index")),
+        };
+        let mut index = opened.map_err(|error| self.state_error(error))?;
+        let (identity, since) = (self.identity(), Instant::now());
+        let mut watch = Watch::new();
+        let notes = self.notes(&mut watch)?;
         index
             .refresh(&notes, |path| self.for_index(path))
             .map_err(|error| self.index_error(error))?;
-        Ok(Searcher { vault: self, index })
+        *kept = Kept {
+            index: Some(index),
+            watch,
+            identity,
+            since: Some(since),
+        };
+        Ok(())
     }
+}
+
+/// What a search leaves open for the next one of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    index: Option<Index>,
+    /// What happened to the notes since; `None` if that is not known.
+    watch: Option<Watch>,
+    /// The folder that is watched.
+    identity: Option<(u64, u64)>,
+    /// The time at which all notes were looked at.
+    since: Option<Instant>,
 }
 
 /// The memory, opened for several searches.
 pub struct Searcher<'a> {
-    vault: &'a Vault,
-    index: Index,
+    pub(crate) vault: &'a Vault,
+    kept: MutexGuard<'a, Kept>,
 }
 
 impl Searcher<'_> {
@@ -104,10 +172,7 @@ impl Searcher<'_> {
         most: usize,
         now_ms: i64,
     ) -> Result<Vec<Recalled>, VaultError> {
-        let hits = self
-            .index
-            .search(query, most, now_ms)
-            .map_err(|error| self.vault.index_error(error))?;
+        let hits = self.hits(query, most, now_ms)?;
         let words: HashSet<String> = query_words(query).into_iter().collect();
         let mut recalled = Vec::new();
         for hit in hits {
@@ -122,33 +187,27 @@ impl Searcher<'_> {
         }
         Ok(recalled)
     }
+
+    /// Returns the notes that have words of the query, the best first.
+    pub(crate) fn hits(
+        &self,
+        query: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Hit>, VaultError> {
+        let found = self.kept.index.as_ref();
+        let found = found.map(|index| index.search(query, most, now_ms));
+        let found = found.transpose();
+        found
+            .map(Option::unwrap_or_default)
+            .map_err(|error| self.vault.index_error(error))
+    }
 }
 
 fn best_pieces(note: &Note, words: &HashSet<String>, score: f64) -> Vec<Recalled> {
-    let mut pieces: Vec<_> = note
-        .pieces()
-        .into_iter()
-        .map(|piece| {
-            let mut found = HashSet::new();
-            for text in [piece.heading, piece.text] {
-                crate::index::words(text, |word| {
-                    if words.contains(word) {
-                        found.insert(word.to_owned());
-                    }
-                });
-            }
-            (found.len(), piece)
-        })
-        .collect();
-    // Where only the title has the words, the note's beginning stands for it.
-    pieces.sort_by_key(|(found, _)| Reverse(*found));
-    if pieces.first().is_some_and(|(found, _)| *found > 0) {
-        pieces.retain(|(found, _)| *found > 0);
-    } else {
-        pieces.truncate(1);
-    }
+    let mut pieces = pieces_with(note, words);
     pieces.truncate(PIECES_OF_A_NOTE);
-    let recalled = pieces.into_iter().map(|(_, piece)| Recalled {
+    let recalled = pieces.into_iter().map(|piece| Recalled {
         note: note.path.clone(),
         heading: piece.heading.to_owned(),
         line: piece.line,
@@ -158,4 +217,28 @@ fn best_pieces(note: &Note, words: &HashSet<String>, score: f64) -> Vec<Recalled
         score,
     });
     recalled.collect()
+}
+
+/// Returns the pieces of a note that have the words, those with most of them first. Where only the
+/// title has them, the note's beginning stands for it.
+pub(crate) fn pieces_with<'n>(note: &'n Note, words: &HashSet<String>) -> Vec<Piece<'n>> {
+    let counted = note.pieces().into_iter().map(|piece| {
+        let mut found = HashSet::new();
+        for text in [piece.heading, piece.text] {
+            gyrus_search::words(text, |word| {
+                if words.contains(word) {
+                    found.insert(word.to_owned());
+                }
+            });
+        }
+        (found.len(), piece)
+    });
+    let mut pieces: Vec<_> = counted.collect();
+    pieces.sort_by_key(|(found, _)| Reverse(*found));
+    if pieces.first().is_some_and(|(found, _)| *found > 0) {
+        pieces.retain(|(found, _)| *found > 0);
+    } else {
+        pieces.truncate(1);
+    }
+    pieces.into_iter().map(|(_, piece)| piece).collect()
 }

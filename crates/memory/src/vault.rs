@@ -4,15 +4,21 @@
 //! symbolic link, and no path leads out of the folder.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::{self, DirBuilder},
     io,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, MetadataExt as _},
+    },
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
 use gyrus_contract::Digest;
+use gyrus_search::{Document, IndexError, Stamp, name_of};
 use gyrus_workspace::{
     Failed, Pace, Root,
     changeset::{ApplyError, HOME},
@@ -22,10 +28,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{
-    index::{SegmentError, Stamp},
-    note::{Note, stem},
-};
+use crate::{note::Note, recall::Kept, watch::Watch};
 
 /// File that tells a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
@@ -36,6 +39,9 @@ const MARKER_TEXT: &str =
 
 /// Maximum bytes of a note that is read or written.
 pub const MAX_NOTE_BYTES: u64 = 32 << 20;
+
+/// Bytes of a note that are indexed; the rest of a longer one is not found by its words.
+const MAX_INDEXED_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of a note's name.
 const MAX_NAME_BYTES: usize = 512;
@@ -87,6 +93,12 @@ pub enum VaultError {
     /// The change is not in the log.
     #[error("there is no change {0}; see the list: gyrus memory log")]
     NoChange(u64),
+    /// The note is as the change would make it.
+    #[error("`{note}` is like that already")]
+    Unchanged {
+        /// The note.
+        note: String,
+    },
     /// The file system reports an error at a note.
     #[error(transparent)]
     Note(#[from] Failed),
@@ -116,6 +128,8 @@ pub struct Vault {
     is_named: bool,
     pub(crate) state: PathBuf,
     pub(crate) pace: Pace<'static>,
+    /// What the last search left open, for the next one.
+    pub(crate) kept: Arc<Mutex<Kept>>,
 }
 
 impl fmt::Debug for Vault {
@@ -140,6 +154,7 @@ impl Vault {
             is_named,
             state: state.join("memory").join(key),
             pace: &|| Ok(()),
+            kept: Arc::default(),
         }
     }
 
@@ -206,10 +221,10 @@ impl Vault {
         }
     }
 
-    pub(crate) fn index_error(&self, error: SegmentError) -> VaultError {
+    pub(crate) fn index_error(&self, error: IndexError) -> VaultError {
         self.state_error(match error {
-            SegmentError::Io(error) => error,
-            SegmentError::Damaged => io::Error::other(error.to_string()),
+            IndexError::Io(error) => error,
+            IndexError::Damaged => io::Error::other(error.to_string()),
         })
     }
 
@@ -264,7 +279,7 @@ impl Vault {
     pub fn find(&self, name: &str) -> Result<String, VaultError> {
         let path = Self::path_of(name)?;
         let missing = |like| VaultError::Missing {
-            name: stem(&path).to_owned(),
+            name: name_of(&path).to_owned(),
             like,
         };
         if !self.exists() {
@@ -273,19 +288,19 @@ impl Vault {
         if self.root()?.stat(Path::new(&path))?.is_some_and(is_file) {
             return Ok(path);
         }
-        let notes = self.notes()?;
-        let wanted = stem(&path).to_lowercase();
+        let notes = self.notes(&mut None)?;
+        let wanted = name_of(&path).to_lowercase();
         let mut same: Vec<&str> = notes
             .iter()
             .map(|(note, _)| note.as_str())
-            .filter(|note| !path.contains('/') && stem(note).to_lowercase() == wanted)
+            .filter(|note| !path.contains('/') && name_of(note).to_lowercase() == wanted)
             .collect();
         same.sort_by_key(|note| (note.matches('/').count(), note.len(), *note));
         match same.first() {
             Some(found) => Ok((*found).to_owned()),
             None => {
-                let names = notes.iter().map(|(note, _)| stem(note));
-                let like = gyrus_text::closest(stem(&path), names).map(str::to_owned);
+                let names = notes.iter().map(|(note, _)| name_of(note));
+                let like = gyrus_text::closest(name_of(&path), names).map(str::to_owned);
                 Err(missing(like))
             }
         }
@@ -320,32 +335,32 @@ impl Vault {
         match self.bytes(&path)? {
             Some(content) => Ok(Note::new(&path, &content)),
             None => Err(VaultError::Missing {
-                name: stem(&path).to_owned(),
+                name: name_of(&path).to_owned(),
                 like: None,
             }),
         }
     }
 
-    /// Returns the paths of all notes, sorted, with their states.
-    pub(crate) fn notes(&self) -> Result<Vec<(String, Stamp)>, VaultError> {
-        let mut notes = Vec::new();
+    /// Returns the paths of all notes, sorted, with their states. The folders are added to the
+    /// watch, which ends if it could miss a change of them.
+    pub(crate) fn notes(
+        &self,
+        watch: &mut Option<Watch>,
+    ) -> Result<Vec<(String, Stamp)>, VaultError> {
+        let mut walk = Walk {
+            certain: certain(),
+            notes: Vec::new(),
+            watch,
+        };
         if self.exists() {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            let certain = now.unwrap_or_default().saturating_sub(STAMP_UNCERTAIN);
-            let certain = i64::try_from(certain.as_nanos()).unwrap_or(i64::MAX);
-            self.walk("", 0, certain, &mut notes)?;
+            self.walk("", 0, &mut walk)?;
         }
+        let mut notes = walk.notes;
         notes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         Ok(notes)
     }
 
-    fn walk(
-        &self,
-        below: &str,
-        depth: usize,
-        certain: i64,
-        notes: &mut Vec<(String, Stamp)>,
-    ) -> Result<(), VaultError> {
+    fn walk(&self, below: &str, depth: usize, walk: &mut Walk<'_>) -> Result<(), VaultError> {
         let at = |error| Failed {
             path: below.into(),
             error,
@@ -362,13 +377,15 @@ impl Vault {
             }
             Err(error) => return Err(at(error).into()),
         };
+        // Before it is read, so that nothing happens between the two.
+        walk.watch.take_if(|watch| !watch.add(&folder, below));
         for entry in Dir::read_from(&folder).map_err(at)? {
             let entry = entry.map_err(at)?;
             // A name that is not UTF-8 could not be written in a link or a call.
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
-            if name.starts_with('.') || notes.len() >= MAX_NOTES {
+            if name.starts_with('.') || walk.notes.len() >= MAX_NOTES {
                 continue;
             }
             let path = if below.is_empty() {
@@ -379,7 +396,7 @@ impl Vault {
             let may_be_folder =
                 matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
             if may_be_folder && depth < MAX_DEPTH {
-                self.walk(&path, depth + 1, certain, notes)?;
+                self.walk(&path, depth + 1, walk)?;
             }
             if !name.ends_with(".md") || entry.file_type() == FileType::Directory {
                 continue;
@@ -387,32 +404,71 @@ impl Vault {
             if let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
                 && is_file(stat)
             {
-                notes.push((path, stamp(&stat, certain)));
+                // By its other name it could be changed unseen.
+                walk.watch.take_if(|_| stat.st_nlink > 1);
+                walk.notes.push((path, stamp(&stat, walk.certain)));
             }
         }
         Ok(())
     }
 
+    /// Returns the states of some notes; `None` stands for one that is gone. Ends the watch if it
+    /// could miss a change of them.
+    pub(crate) fn states<'p>(
+        &self,
+        paths: &'p BTreeSet<String>,
+        watch: &mut Option<Watch>,
+    ) -> Result<Vec<(&'p str, Option<Stamp>)>, VaultError> {
+        let (root, certain) = (self.root()?, certain());
+        let mut states = Vec::with_capacity(paths.len());
+        for path in paths {
+            let stat = root.stat(Path::new(path))?.filter(|stat| is_file(*stat));
+            watch.take_if(|_| stat.is_some_and(|stat| stat.st_nlink > 1));
+            states.push((path.as_str(), stat.map(|stat| stamp(&stat, certain))));
+        }
+        Ok(states)
+    }
+
+    /// Returns what tells the folder from another one at its place; `None` if there is none.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        let folder = fs::metadata(&self.folder).ok().filter(|_| self.exists())?;
+        Some((folder.dev(), folder.ino()))
+    }
+
     /// Returns a note's content and state, for the index.
-    pub(crate) fn for_index(&self, path: &str) -> Option<(Vec<u8>, Stamp)> {
-        let certain = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .ok()?;
-        let certain = i64::try_from(certain.saturating_sub(STAMP_UNCERTAIN).as_nanos()).ok()?;
+    pub(crate) fn for_index(&self, path: &str) -> Option<(Document, Stamp)> {
+        let certain = certain();
         let root = self.root().ok()?;
         let stat = root.stat(Path::new(path)).ok()??;
         if u64::try_from(stat.st_size).unwrap_or(0) > MAX_NOTE_BYTES || !is_file(stat) {
             // Known by its name alone, so that it is not tried at every use.
-            return Some((Vec::new(), stamp(&stat, certain)));
+            return Some((Note::new(path, b"").document(), stamp(&stat, certain)));
         }
         let (content, stat) = root.read(Path::new(path)).ok()?;
-        Some((content, stamp(&stat, certain)))
+        let content = &content[..content.len().min(MAX_INDEXED_BYTES)];
+        let document = Note::new(path, content).document();
+        Some((document, stamp(&stat, certain)))
     }
 
     /// Returns the file that a change that was just applied replaced.
     pub(crate) fn replaced(&self) -> Result<Vec<u8>, VaultError> {
         Ok(self.root()?.read(&Path::new(HOME).join("0"))?.0)
     }
+}
+
+/// Notes that a walk has found so far.
+struct Walk<'w> {
+    /// Time before which a change has left its own stamp.
+    certain: i64,
+    notes: Vec<(String, Stamp)>,
+    watch: &'w mut Option<Watch>,
+}
+
+/// Returns the time before which a change has left its own stamp, in nanoseconds since 1970.
+fn certain() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let certain = now.unwrap_or_default().saturating_sub(STAMP_UNCERTAIN);
+    i64::try_from(certain.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn is_file(stat: Stat) -> bool {

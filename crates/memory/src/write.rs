@@ -56,7 +56,7 @@ impl Writing<'_> {
                     format!("- {text}{note}\n")
                 }
             }
-            author @ (Author::Run { .. } | Author::Unknown) => {
+            author @ (Author::Run { .. } | Author::Gyrus { .. } | Author::Unknown) => {
                 let kind = if author.is_untrusted() {
                     UNTRUSTED
                 } else {
@@ -121,23 +121,32 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns what follows from a note's present content: the content that it is to have, `None` to
 /// delete it.
-type Edit<'a> = dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, VaultError> + 'a;
+pub(crate) type Edit<'a> = dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, VaultError> + 'a;
 
 /// Note of a change, with the facts for the log.
-struct Intention<'a> {
-    path: &'a str,
-    author: Author,
-    why: &'a str,
-    now_ms: i64,
+pub(crate) struct Intention<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) author: Author,
+    pub(crate) why: &'a str,
+    pub(crate) now_ms: i64,
 }
 
 impl Vault {
+    /// Returns the path of the note that is to be written. A name with a folder needs no search.
+    fn meant(&self, name: &str) -> Result<String, VaultError> {
+        let path = Self::path_of(name)?;
+        if path.contains('/') {
+            return Ok(path);
+        }
+        Ok(self.find(name).unwrap_or(path))
+    }
+
     /// Adds a text to the end of a note, which is made if it is missing.
     ///
     /// # Errors
     /// The name is wrong, or the note cannot be written.
     pub fn add(&self, name: &str, writing: &Writing<'_>) -> Result<VaultChange, VaultError> {
-        let path = self.find(name).or_else(|_| Self::path_of(name))?;
+        let path = self.meant(name)?;
         let added = writing.as_added();
         self.change(&intention(&path, writing), &|before| {
             let mut content = before.unwrap_or_default().to_vec();
@@ -160,7 +169,7 @@ impl Vault {
         expected: Option<&Digest>,
         writing: &Writing<'_>,
     ) -> Result<VaultChange, VaultError> {
-        let path = self.find(name).or_else(|_| Self::path_of(name))?;
+        let path = self.meant(name)?;
         let note = writing.as_note();
         self.change(&intention(&path, writing), &|before| {
             let is_other = |expected: &Digest| before.map(Digest::of).as_ref() != Some(expected);
@@ -180,7 +189,7 @@ impl Vault {
         History::read(&self.state).map_err(|error| self.state_error(error))
     }
 
-    /// Returns a change by its number; the newest that was made, without one.
+    /// Returns a change by its number; without one, the newest that a person or a run made.
     ///
     /// # Errors
     /// There is none, or the log cannot be read.
@@ -188,7 +197,10 @@ impl Vault {
         let mut changes = self.log()?.into_iter().rev();
         let found = match id {
             Some(id) => changes.find(|change| change.id == id),
-            None => changes.find(|change| change.end == Some(ChangeEnd::Done)),
+            None => changes.find(|change| {
+                let is_gyrus = matches!(change.author, Author::Gyrus { .. });
+                change.end == Some(ChangeEnd::Done) && !is_gyrus
+            }),
         };
         found.ok_or(VaultError::NoChange(id.unwrap_or(1)))
     }
@@ -289,14 +301,15 @@ impl Vault {
                     effect: at,
                     ..
                 } => by == run && at == effect,
-                Author::Person { .. } | Author::Unknown => false,
+                Author::Person { .. } | Author::Gyrus { .. } | Author::Unknown => false,
             };
             by && change.end != Some(ChangeEnd::Dropped)
         };
         Ok(history.changes().iter().rev().find(is_it).cloned())
     }
 
-    fn change(
+    /// Makes a change of one note.
+    pub(crate) fn change(
         &self,
         intention: &Intention<'_>,
         edit: &Edit<'_>,
@@ -310,8 +323,9 @@ impl Vault {
             let before = self.bytes(intention.path)?;
             let after = edit(before.as_deref())?;
             if before == after {
-                let why = format!("`{}` is like that already", intention.path);
-                return Err(VaultError::Conflict(why));
+                return Err(VaultError::Unchanged {
+                    note: intention.path.to_owned(),
+                });
             }
             let large = |content: &Vec<u8>| content.len() as u64 > MAX_NOTE_BYTES;
             if after.as_ref().is_some_and(large) {

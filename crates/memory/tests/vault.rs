@@ -389,3 +389,36 @@ fn a_crash_anywhere_leaves_the_note_as_before_or_after() {
         }
     }
 }
+
+/// An editor that saves before one single change of the disk, at each of them.
+#[test]
+fn what_an_editor_saves_at_any_moment_is_in_the_note_or_in_a_version() {
+    const SAVED: &str = "a person's, and what they save just now\n";
+    for save_at in 0.. {
+        let world = World::new();
+        world.write("a.md", "a person's\n");
+        world.vault().add("other", &by(person(), "x")).unwrap();
+        let steps: &AtomicUsize = Box::leak(Box::default());
+        let path = world.path("a.md");
+        let pace: &'static (dyn Fn() -> Result<(), Errno> + Sync) =
+            Box::leak(Box::new(move || {
+                if steps.fetch_add(1, Relaxed) == save_at {
+                    fs::write(path.with_extension("draft"), SAVED).unwrap();
+                    fs::rename(path.with_extension("draft"), &path).unwrap();
+                }
+                Ok(())
+            }));
+        let vault = world.vault().with_pace(pace);
+        let written = by(run(true), "whole");
+        let change = vault.replace("a", None, &written).unwrap();
+        let saved = steps.load(Relaxed) > save_at;
+        let text = world.file("a.md");
+        let before = vault.diff(&change).unwrap();
+        let kept = text == SAVED || before.contains("-a person's, and what they save just now");
+        assert!(kept || !saved, "{save_at}: {text}");
+        if !saved {
+            assert!(save_at > 15, "{save_at}");
+            break;
+        }
+    }
+}

@@ -8,6 +8,7 @@
 pub mod agents;
 pub mod intent;
 pub mod ledger;
+pub mod lessons;
 pub mod procedures;
 pub mod queue;
 pub mod triggers;

@@ -1,18 +1,53 @@
-//! The skills that are loaded for a goal, and the reasons.
+//! The skills that a goal nominates, in the order in which they are loaded, and the reasons.
+//!
+//! Triggers nominate. Where no trigger of any skill matches, one description may: the one that
+//! shares enough words with the goal that are rare in everyday goals and in other descriptions.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use crate::{
     library::Library,
     skill::Skill,
-    triggers::{TriggerMatch, TriggerSet, check_trigger},
+    triggers::{COMMON_GOALS, TriggerMatch, TriggerSet, check_trigger},
 };
-
-/// Maximum number of skills that load by themselves.
-const MAX_LOADED: usize = 2;
 
 /// Minimum number of letters of a word that tells a skill's subject.
 const MIN_WORD: usize = 4;
+
+/// Minimum number of words that a goal and a description share, for the description alone to load
+/// the skill.
+const MIN_SHARED: usize = 2;
+
+/// Minimum weight of the shared words together. A word of which no everyday goal and no other
+/// description knows weighs 1.
+const MIN_WEIGHT: f64 = 1.4;
+
+/// Lead that the best description must have over the next one.
+const MIN_LEAD: f64 = 1.3;
+
+/// Words that tell no subject.
+const EMPTY_WORDS: &[&str] = &[
+    "about", "after", "again", "also", "been", "before", "begin", "best", "each", "every", "find",
+    "from", "give", "going", "good", "have", "help", "here", "into", "like", "list", "look",
+    "make", "more", "most", "much", "must", "need", "nothing", "once", "only", "open", "other",
+    "over", "part", "please", "question", "right", "said", "send", "several", "should", "show",
+    "small", "some", "somebody", "such", "take", "tell", "than", "that", "their", "them", "then",
+    "there", "these", "they", "thing", "this", "time", "under", "until", "used", "want", "went",
+    "were", "what", "when", "where", "which", "will", "with", "without", "work", "write", "wrong",
+    "your",
+];
+
+/// Number of everyday goals in which a word occurs.
+static COMMON_WORDS: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
+    let mut counts = BTreeMap::new();
+    for word in COMMON_GOALS.lines().flat_map(words) {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts
+});
 
 /// A skill that a goal nominates.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +79,10 @@ impl SkillChoice {
             return "you named it".to_owned();
         }
         let Some(best) = self.matches.iter().max_by_key(|one| one.matched.len()) else {
-            return "nothing matches".to_owned();
+            return format!(
+                "no trigger of any skill matches, and its description says {}",
+                self.shared.join(", ")
+            );
         };
         let mut why = format!(
             "\"{}\" matches its trigger `{}`",
@@ -60,26 +98,15 @@ impl SkillChoice {
     }
 }
 
-/// The skills that a goal nominates.
-#[derive(Debug, Default)]
-pub struct SkillChoices {
-    /// Those that are loaded, the most specific first.
-    pub loaded: Vec<SkillChoice>,
-    /// Those that were nominated and are less specific.
-    pub passed_over: Vec<SkillChoice>,
-    /// Those that were nominated and left out by their names.
-    pub left_out: Vec<SkillChoice>,
-}
-
 impl Library {
-    /// Returns the skills for a goal. A goal that begins with `/NAME` names one; skills of the names
-    /// in `without` are left out.
-    pub fn choose(&self, goal: &str, without: &[String]) -> SkillChoices {
+    /// Returns the skills that a goal nominates, the most specific first. A goal that begins with
+    /// `/NAME` names one.
+    pub fn nominate(&self, goal: &str) -> Vec<SkillChoice> {
         let triggers = TriggerSet::new(self.skills.iter().map(|skill| skill.triggers.as_slice()));
         let matches = triggers.matches(goal);
         let named = named(goal);
         let words = words(goal);
-        let mut choices = SkillChoices::default();
+        let mut nominated = Vec::new();
         for (number, skill) in self.skills.iter().enumerate() {
             let matches = matches
                 .iter()
@@ -93,23 +120,49 @@ impl Library {
                 by_name: named == Some(skill.name.as_str()),
                 skill: skill.clone(),
             };
-            if choice.matches.is_empty() && !choice.by_name {
-                continue;
-            }
-            if without.contains(&skill.name) {
-                choices.left_out.push(choice);
-            } else {
-                choices.loaded.push(choice);
+            if !choice.matches.is_empty() || choice.by_name {
+                nominated.push(choice);
             }
         }
+        if nominated.is_empty() {
+            nominated.extend(self.by_description(&words));
+        }
         // The order of the names decides between equals.
-        choices
-            .loaded
-            .sort_by_key(|choice| std::cmp::Reverse(choice.specificity()));
-        choices.passed_over = choices
-            .loaded
-            .split_off(choices.loaded.len().min(MAX_LOADED));
-        choices
+        nominated.sort_by_key(|choice| std::cmp::Reverse(choice.specificity()));
+        nominated
+    }
+
+    /// Returns the skill whose description alone fits a goal of these words, if one does clearly.
+    fn by_description(&self, goal: &BTreeSet<String>) -> Option<SkillChoice> {
+        let described = |skill: &Skill| words(&format!("{} {}", skill.name, skill.description));
+        let descriptions: Vec<_> = self.skills.iter().map(described).collect();
+        let weight = |word: &String| {
+            let in_goals = COMMON_WORDS.get(word).copied().unwrap_or(0);
+            let has = |words: &&BTreeSet<String>| words.contains(word);
+            let in_others = descriptions.iter().filter(has).count().saturating_sub(1);
+            1.0 / (1.0 + f64::from(in_goals) / 4.0) / (1.0 + in_others as f64 / 2.0)
+        };
+        let mut weighed: Vec<(f64, usize, Vec<String>)> = Vec::new();
+        for (number, words) in descriptions.iter().enumerate() {
+            let shared = words.intersection(goal);
+            let shared: Vec<String> = shared
+                .filter(|word| !EMPTY_WORDS.contains(&word.as_str()))
+                .cloned()
+                .collect();
+            if !shared.is_empty() {
+                weighed.push((shared.iter().map(weight).sum(), number, shared));
+            }
+        }
+        weighed.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let next = weighed.get(1).map_or(0.0, |next| next.0);
+        let (best, number, shared) = weighed.into_iter().next()?;
+        let is_clear = shared.len() >= MIN_SHARED && best >= MIN_WEIGHT && best >= MIN_LEAD * next;
+        is_clear.then(|| SkillChoice {
+            skill: self.skills[number].clone(),
+            matches: Vec::new(),
+            shared,
+            by_name: false,
+        })
     }
 }
 
@@ -156,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_two_are_loaded() {
+    fn the_most_specific_come_first() {
         let library = Library {
             skills: vec![
                 skill("book", "Books tables.", "(?i)\\bbook\\b"),
@@ -177,19 +230,15 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let goal = "compare the prices of this book in three shops";
-        let choices = library.choose(goal, &[]);
-        assert_eq!(names(&choices.loaded), ["compare-prices", "shop"]);
-        assert_eq!(names(&choices.passed_over), ["book"]);
+        let choices = library.nominate(goal);
+        assert_eq!(names(&choices), ["compare-prices", "shop", "book"]);
         assert_eq!(
-            choices.loaded[0].why(),
+            choices[0].why(),
             "\"compare the prices\" matches its trigger `(?i)\\bcompare\\b.*\\bprices?\\b`, and its description says compare, price, shop"
         );
-        let choices = library.choose(goal, &["compare-prices".to_owned()]);
-        assert_eq!(names(&choices.left_out), ["compare-prices"]);
-        assert_eq!(names(&choices.loaded), ["shop", "book"]);
-        let choices = library.choose("/tweet hello from the book shop", &[]);
-        assert_eq!(names(&choices.loaded)[0], "tweet");
-        assert_eq!(choices.loaded[0].why(), "you named it");
-        assert!(library.choose("what is the weather", &[]).loaded.is_empty());
+        let choices = library.nominate("/tweet hello from the book shop");
+        assert_eq!(names(&choices)[0], "tweet");
+        assert_eq!(choices[0].why(), "you named it");
+        assert!(library.nominate("what is the weather").is_empty());
     }
 }

@@ -15,6 +15,12 @@ pub(crate) fn is_one(text: &str) -> bool {
     .is_some()
 }
 
+/// Returns the name that the text gives itself, checked by nobody.
+pub(crate) fn declared_name(text: &str) -> Option<String> {
+    let mut lines = text.trim_start_matches('\u{feff}').trim_start().lines();
+    title(lines.next()?).map(str::to_owned)
+}
+
 fn title(line: &str) -> Option<&str> {
     line.strip_prefix("# SKILL:").map(str::trim)
 }
@@ -47,7 +53,9 @@ pub(crate) fn read(text: &str) -> Draft {
                 let trigger = item.trim_matches('`').to_owned();
                 draft.triggers.push((number, trigger));
             }
-            "permissions" if !item.is_empty() => draft.permissions.push(item.to_owned()),
+            "permissions" if !item.is_empty() => {
+                draft.permissions.push_str(&format!("{item}\n"));
+            }
             "maxiterations" if !item.is_empty() => {
                 draft.max_steps = Some((number, item.to_owned()))
             }

@@ -36,9 +36,7 @@ pub(crate) fn read(text: &str, folder: &str) -> Result<Draft, Vec<FileMistake>> 
                     "name" => draft.name = Some((line, text)),
                     "description" => draft.description = Some((line, text)),
                     "allowed-tools" => {
-                        draft
-                            .permissions
-                            .extend(text.split_whitespace().map(str::to_owned));
+                        draft.permissions.push_str(&format!("{text}\n"));
                     }
                     _ => {}
                 }
@@ -65,6 +63,19 @@ pub(crate) fn read(text: &str, folder: &str) -> Result<Draft, Vec<FileMistake>> 
         draft.mistake(line, message);
     }
     Ok(draft)
+}
+
+/// Returns the name that the text gives itself, checked by nobody.
+pub(crate) fn declared_name(text: &str) -> Option<String> {
+    let (front, _, line) = split_front_matter(text).ok()?;
+    let Yaml::Map(fields) = parse_yaml(front, line).ok()?.value else {
+        return None;
+    };
+    let mut values = fields.into_iter().filter(|(_, key, _)| key == "name");
+    match values.next()?.2.value {
+        Yaml::Text(name, _) => Some(name),
+        Yaml::List(_) | Yaml::Map(_) => None,
+    }
 }
 
 fn fields(node: YamlNode, draft: &mut Draft) -> Vec<(usize, String, YamlNode)> {
@@ -103,9 +114,7 @@ fn metadata(node: YamlNode, draft: &mut Draft) {
             }
             "max-steps" => draft.max_steps = Some((line, text)),
             "permissions" => {
-                draft
-                    .permissions
-                    .extend(text.split_whitespace().map(str::to_owned));
+                draft.permissions.push_str(&format!("{text}\n"));
             }
             _ => {}
         }

@@ -5,17 +5,27 @@
 //! file with sections (`# SKILL: name`, `## Triggers`, `## Steps`, `## MaxIterations`).
 //!
 //! Reading order: `skill` (what a skill is), `folder_form` and `file_form` (its two forms),
-//! `library` (where skills are found, and which of one name counts), `triggers` (which a goal
-//! nominates), `choice` (which of those are loaded, and why).
+//! `permissions` (what it asks for), `library` (where skills are found, and which of one name
+//! counts), `triggers` (which a goal nominates), `choice` (in which order, and why); then `files`
+//! (all that belongs to a skill, read once), `package` (what can be installed) and `scan` (what is
+//! looked for before that).
 
+mod files;
 mod skill;
 mod folder_form;
 mod file_form;
+mod permissions;
 mod library;
 mod triggers;
 mod choice;
+mod package;
+mod scan;
 
-pub use choice::{SkillChoice, SkillChoices};
+pub use choice::SkillChoice;
+pub use files::{FilesError, SKILL_FILE, SkillFile, SkillFiles};
 pub use library::{Library, Misread, Places, Shadowed};
+pub use package::{Package, PackageError, PackagedSkill};
+pub use permissions::{Permission, Widening};
+pub use scan::{ScanFinding, Severity, looks_like, scan};
 pub use skill::{Skill, SkillPlace};
 pub use triggers::{COMMON_GOALS, TriggerMatch, TriggerSet, check_trigger};

@@ -11,7 +11,9 @@ use std::{
 use gyrus_text::FileMistake;
 
 use crate::{
-    file_form, folder_form,
+    file_form,
+    files::SKILL_FILE as FILE,
+    folder_form,
     skill::{Care, Skill, SkillPlace},
 };
 
@@ -21,8 +23,8 @@ const MAX_FILE: u64 = 256 << 10;
 /// Maximum number of skills in one folder.
 const MAX_SKILLS: usize = 2_000;
 
-/// Name of the file in a skill's folder.
-const FILE: &str = "SKILL.md";
+/// Maximum number of entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 100_000;
 
 /// The places in which skills are looked for.
 #[derive(Debug, Default)]
@@ -32,7 +34,7 @@ pub struct Places {
     /// Folders of a project that the person trusts.
     pub project: Vec<PathBuf>,
     /// The folder of installed packages, each with a folder `skills`.
-    pub plugins: Option<PathBuf>,
+    pub installed: Option<PathBuf>,
     /// Skills that are part of gyrus: name and text of each.
     pub built_in: &'static [(&'static str, &'static str)],
 }
@@ -60,6 +62,9 @@ pub struct Shadowed {
 pub struct Library {
     /// Those that count, sorted by name.
     pub skills: Vec<Skill>,
+    /// Those that the person has never said anything about. They keep no other of their name from
+    /// counting.
+    pub unknown: Vec<Skill>,
     /// Those that have the name of another.
     pub shadowed: Vec<Shadowed>,
     /// Files that cannot be read as skills.
@@ -68,34 +73,33 @@ pub struct Library {
 
 impl Library {
     /// Reads all skills, and checks everything about them. A folder that is not there has none.
-    pub fn read(places: &Places) -> Self {
-        Self::read_with(places, Care::Whole)
+    /// `is_known` says whether the person has once said that a skill of this place and name is
+    /// followed.
+    pub fn read(places: &Places, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+        Self::read_with(places, Care::Whole, is_known)
     }
 
     /// Reads all skills for a run. A trigger is checked when a goal matches it, which takes a
     /// fraction of the time.
-    pub fn read_for_run(places: &Places) -> Self {
-        Self::read_with(places, Care::WithoutTriggers)
+    pub fn read_for_run(places: &Places, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+        Self::read_with(places, Care::WithoutTriggers, is_known)
     }
 
-    fn read_with(places: &Places, care: Care) -> Self {
-        let mut found = Found {
-            care,
-            ..Found::default()
-        };
+    fn read_with(places: &Places, care: Care, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+        let mut found = Found::new(care, is_known);
         for folder in &places.user {
             found.folder(folder, &SkillPlace::User);
         }
         for folder in &places.project {
             found.folder(folder, &SkillPlace::Project);
         }
-        for package in places.plugins.iter().flat_map(|folder| entries(folder)) {
+        for package in places.installed.iter().flat_map(|folder| entries(folder)) {
             let name = package
                 .file_name()
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            found.folder(&package.join("skills"), &SkillPlace::Plugin(name));
+            found.folder(&package.join("skills"), &SkillPlace::Installed(name));
         }
         for (name, text) in places.built_in {
             let path = PathBuf::from(format!("{name}/{FILE}"));
@@ -111,7 +115,7 @@ impl Library {
         } else {
             path.to_owned()
         };
-        let mut found = Found::default();
+        let mut found = Found::new(Care::Whole, &|_| true);
         let text = read_inside(file.parent().unwrap_or(path), &file);
         found.take(file, &place, text);
         found.library()
@@ -148,28 +152,37 @@ fn read(path: &Path, place: SkillPlace, text: &str, care: Care) -> Result<Skill,
     draft.check(place, path.to_owned(), text, care)
 }
 
-struct Found {
+/// Returns the name that the text of a skill gives itself, checked by nobody.
+pub(crate) fn declared_name(text: &str) -> Option<String> {
+    file_form::declared_name(text).or_else(|| folder_form::declared_name(text))
+}
+
+struct Found<'a> {
     care: Care,
+    is_known: &'a dyn Fn(&Skill) -> bool,
     by_name: BTreeMap<String, Skill>,
     library: Library,
 }
 
-impl Default for Found {
-    fn default() -> Self {
+impl<'a> Found<'a> {
+    fn new(care: Care, is_known: &'a dyn Fn(&Skill) -> bool) -> Self {
         Self {
-            care: Care::Whole,
+            care,
+            is_known,
             by_name: BTreeMap::new(),
             library: Library::default(),
         }
     }
-}
 
-impl Found {
     fn folder(&mut self, folder: &Path, place: &SkillPlace) {
         let Ok(real) = folder.canonicalize() else {
             return;
         };
-        for entry in entries(folder) {
+        let entries = entries(folder);
+        if entries.len() == MAX_SKILLS {
+            self.refuse(folder, format!("only {MAX_SKILLS} skills of it are read"));
+        }
+        for entry in entries {
             let is_text = entry.extension().is_some_and(|extension| extension == "md");
             let file = if entry.is_dir() {
                 entry.join(FILE)
@@ -187,13 +200,10 @@ impl Found {
     fn take(&mut self, path: PathBuf, place: &SkillPlace, text: io::Result<String>) {
         let read = match text {
             Ok(text) => read(&path, place.clone(), &text, self.care),
-            Err(error) => Err(vec![FileMistake {
-                line: 1,
-                message: format!("it cannot be read: {error}"),
-                nearest: None,
-            }]),
+            Err(error) => return self.refuse(&path, format!("it cannot be read: {error}")),
         };
         match read {
+            Ok(skill) if !(self.is_known)(&skill) => self.library.unknown.push(skill),
             Ok(skill) => match self.by_name.get(&skill.name) {
                 Some(first) => self.library.shadowed.push(Shadowed {
                     by: first.path.clone(),
@@ -207,6 +217,17 @@ impl Found {
         }
     }
 
+    fn refuse(&mut self, path: &Path, message: String) {
+        self.library.misread.push(Misread {
+            path: path.to_owned(),
+            mistakes: vec![FileMistake {
+                line: 1,
+                message,
+                nearest: None,
+            }],
+        });
+    }
+
     fn library(mut self) -> Library {
         self.library.skills = self.by_name.into_values().collect();
         self.library
@@ -218,13 +239,15 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let entries = entries.flatten().take(MAX_SKILLS);
     let is_hidden = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let entries = entries.flatten().take(MAX_ENTRIES);
     let mut paths: Vec<PathBuf> = entries
         .filter(|entry| !is_hidden(entry))
         .map(|entry| entry.path())
         .collect();
     paths.sort();
+    // Always the same ones.
+    paths.truncate(MAX_SKILLS);
     paths
 }
 
@@ -250,6 +273,7 @@ fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permissions::Permission;
 
     const FOLDER: &str = "---\nname: NAME\ndescription: Fills in forms.\nmetadata:\n  triggers: |\n    (?i)\\bfill in\\b\n    (?i)\\bform\\b\n  max-steps: \"12\"\nallowed-tools: read write\n---\n# How\nStep by step.\n";
     const SINGLE: &str = "# SKILL: twitter-post\n\n## Description\nPost a tweet\non X.\n\n## Triggers\n- `(?i)\\btweet\\b`\n\n## Steps\n1. Look.\n2. Post.\n\n## Hints\nBe kind.\n\n## Permissions\n- network\n\n## MaxIterations\n20\n";
@@ -280,7 +304,7 @@ mod tests {
         }
         fs::write(user.join("twitter-post.md"), SINGLE).unwrap();
         fs::write(user.join("notes.txt"), "no skill").unwrap();
-        let library = Library::read(&places(&user, &project));
+        let library = Library::read(&places(&user, &project), &|_| true);
         assert_eq!(library.misread, []);
         let names: Vec<_> = library
             .skills
@@ -298,7 +322,7 @@ mod tests {
         assert_eq!(library.shadowed.len(), 1);
         let form = library.get("fill-form").unwrap();
         assert_eq!((form.triggers.len(), form.max_steps), (2, Some(12)));
-        assert_eq!(form.permissions, ["read", "write"]);
+        assert_eq!(form.permissions, Permission::read("read write"));
         let tweet = library.get("twitter-post").unwrap();
         assert_eq!(tweet.description, "Post a tweet on X.");
         assert_eq!(
@@ -306,9 +330,24 @@ mod tests {
             "1. Look.\n2. Post.\n\n## Hints\nBe kind."
         );
         assert_eq!(
-            (tweet.max_steps, &*tweet.permissions[0]),
-            (Some(20), "network")
+            (tweet.max_steps, &tweet.permissions[..]),
+            (Some(20), &Permission::read("network")[..])
         );
+    }
+
+    #[test]
+    fn of_very_many_skills_the_same_ones_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..MAX_SKILLS + 50 {
+            let name = format!("skill-{number:04}");
+            let text = SINGLE.replace("twitter-post", &name);
+            fs::write(folder.path().join(format!("{name}.md")), text).unwrap();
+        }
+        let library = Library::read_for_run(&places(folder.path(), Path::new("/none")), &|_| true);
+        assert_eq!(library.skills.len(), MAX_SKILLS);
+        assert!(library.get("skill-0000").is_some() && library.get("skill-2049").is_none());
+        let told = library.misread[0].mistakes[0].to_string();
+        assert!(told.contains("only 2000 skills of it are read"), "{told}");
     }
 
     #[test]
@@ -325,7 +364,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("secret"), user.join("link.md")).unwrap();
         fs::write(user.join("huge.md"), "x".repeat(300 << 10)).unwrap();
         fs::write(user.join("bytes.md"), [0xff, 0xfe]).unwrap();
-        let library = Library::read(&places(&user, &project));
+        let library = Library::read(&places(&user, &project), &|_| true);
         assert_eq!(library.skills, []);
         let told: Vec<String> = library
             .misread

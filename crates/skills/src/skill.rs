@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf};
 
 use gyrus_text::FileMistake;
 
+use crate::{files::SkillFiles, permissions::Permission};
+
 /// Maximum length of a name in characters.
 const MAX_NAME: usize = 64;
 
@@ -26,8 +28,8 @@ pub enum SkillPlace {
     User,
     /// A folder of the project, which the person trusts.
     Project,
-    /// A package that the person installed.
-    Plugin(String),
+    /// A package of this name, which the person installed.
+    Installed(String),
     /// Part of gyrus.
     BuiltIn,
 }
@@ -37,7 +39,7 @@ impl fmt::Display for SkillPlace {
         match self {
             SkillPlace::User => f.write_str("yours"),
             SkillPlace::Project => f.write_str("of this project"),
-            SkillPlace::Plugin(name) => write!(f, "of the plugin {name}"),
+            SkillPlace::Installed(package) => write!(f, "installed with {package}"),
             SkillPlace::BuiltIn => f.write_str("built in"),
         }
     }
@@ -56,14 +58,26 @@ pub struct Skill {
     pub triggers: Vec<String>,
     /// Maximum number of steps of a run that follows it.
     pub max_steps: Option<u64>,
-    /// The words by which it asks for rights. They widen nothing by themselves.
-    pub permissions: Vec<String>,
+    /// The tools and rights that it asks for. They widen nothing by themselves.
+    pub permissions: Vec<Permission>,
     /// The place where it was found.
     pub place: SkillPlace,
     /// The file.
     pub path: PathBuf,
     /// The hash of the file's content, in hexadecimal digits.
     pub digest: String,
+}
+
+/// Whether a text can be the name of a skill or plugin. Only ASCII letters can: no name looks like
+/// another because of its script.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    (1..=MAX_NAME).contains(&name.len())
+        && name.chars().all(is_plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
 }
 
 /// The care with which skills are read.
@@ -83,7 +97,8 @@ pub(crate) struct Draft {
     pub(crate) instructions: (usize, String),
     pub(crate) triggers: Vec<(usize, String)>,
     pub(crate) max_steps: Option<(usize, String)>,
-    pub(crate) permissions: Vec<String>,
+    /// The words for tools and rights.
+    pub(crate) permissions: String,
     pub(crate) mistakes: Vec<FileMistake>,
 }
 
@@ -128,10 +143,10 @@ impl Draft {
             instructions: self.instructions.1.trim().to_owned(),
             triggers: self.triggers.into_iter().map(|(_, one)| one).collect(),
             max_steps,
-            permissions: self.permissions,
+            permissions: Permission::read(&self.permissions),
             place,
             path,
-            digest: blake3::hash(text.as_bytes()).to_hex().to_string(),
+            digest: SkillFiles::digest_of_text(text.as_bytes()),
         })
     }
 
@@ -140,14 +155,7 @@ impl Draft {
             self.mistake(1, "`name` is missing");
             return String::new();
         };
-        let is_plain =
-            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-        let is_valid = (1..=MAX_NAME).contains(&name.len())
-            && name.chars().all(is_plain)
-            && !name.starts_with('-')
-            && !name.ends_with('-')
-            && !name.contains("--");
-        if !is_valid {
+        if !is_name(&name) {
             let message = format!(
                 "invalid `name`: 1 to {MAX_NAME} lower-case letters, digits and single hyphens between them"
             );

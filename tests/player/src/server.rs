@@ -24,6 +24,9 @@ const LONGEST: u64 = 64 << 20;
 /// Timeout for a silent connection.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// Words of the instructions of the question what can be learned from a run.
+const LOOKS_BACK: &str = "Write down for later runs what can be learned";
+
 /// A player that answers. It plays until the process ends.
 #[derive(Debug)]
 pub struct Player {
@@ -111,11 +114,17 @@ impl Shared {
     fn answer(&self, body: &Value) -> String {
         let request = Request::read(body);
         let prompt = Prompt::read(&request.instructions, &request.said);
-        let known = self
-            .tasks
-            .iter()
-            .filter(|task| prompt.said.contains(&task.goal));
+        // Notes of earlier runs stand in the prompt, too, and name other goals.
+        let begins = prompt.said.split_once("The goal:\n");
+        let is_asked = |task: &&Task| match begins {
+            Some((_, goal)) => goal.trim_start().starts_with(task.goal.trim()),
+            None => prompt.said.contains(&task.goal),
+        };
+        let known = self.tasks.iter().filter(is_asked);
         let known = known.max_by_key(|task| task.goal.len()).cloned();
+        if request.instructions.contains(LOOKS_BACK) {
+            return looks_back(&request, &prompt);
+        }
         let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = prompt
             .picture
@@ -153,6 +162,24 @@ impl Shared {
 }
 
 /// The goal in a prompt.
+/// Answers the question what can be learned from a run, with as many words as it may have.
+fn looks_back(request: &Request, prompt: &Prompt) -> String {
+    let worked = format!(
+        "For “{}” the controls that the goal names stood on the page in the order in which they \
+         were needed; each was used once, by its role and its name. What was out of view came by \
+         scrolling. The end could be seen on the page before the work was ended.",
+        goal(prompt)
+    );
+    let did_not = "Nothing failed; waiting longer than the page needed was in vain.";
+    let text = serde_json::json!({ "worked": worked, "did_not": did_not }).to_string();
+    let usage = Usage {
+        cached: tokens::of_text(&request.instructions),
+        fresh: tokens::of_text(&request.said),
+        output: tokens::of_text(&text),
+    };
+    wire::stream(&text, usage)
+}
+
 fn goal(prompt: &Prompt) -> &str {
     let goal = prompt.said.split_once("The goal:\n");
     goal.and_then(|(_, goal)| goal.lines().next())

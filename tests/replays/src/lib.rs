@@ -13,6 +13,6 @@ mod series;
 mod tasks;
 mod verdict;
 
-pub use series::{Count, Series, gyrus_beside, table};
+pub use series::{Count, Kills, Series, gyrus_beside, table};
 pub use tasks::{LearnedTask, TASKS, Values};
 pub use verdict::Verdict;

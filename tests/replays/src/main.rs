@@ -1,5 +1,5 @@
-//! `gyrus-replays [--count N] [--first N] [--only TASK]`: replays learned procedures on changed
-//! pages and prints what they came to. The exit code is 1 if one was wrong.
+//! `gyrus-replays [--count N] [--first N] [--only TASK] [--kills always]`: replays learned procedures on
+//! changed pages and prints what they came to. The exit code is 1 if one was wrong.
 
 #![expect(
     clippy::print_stdout,
@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use gyrus_replays::{Series, gyrus_beside, table};
+use gyrus_replays::{Kills, Series, gyrus_beside, table};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
@@ -19,6 +19,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         replays: 3_000,
         first: 1,
         only: String::new(),
+        kills: Kills::Never,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -29,7 +30,11 @@ async fn main() -> anyhow::Result<ExitCode> {
             "--count" => series.replays = value.parse()?,
             "--first" => series.first = value.parse()?,
             "--only" => series.only = value,
-            _ => bail!("there is no option `{name}`; there are --count, --first and --only"),
+            "--kills" if value == "always" => series.kills = Kills::Always,
+            _ => bail!(
+                "there is no option `{name} {value}`; there are --count, --first, --only and \
+                 --kills always"
+            ),
         }
     }
     let counts = series.run(|text| eprintln!("{text}")).await?;

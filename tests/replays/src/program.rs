@@ -111,10 +111,29 @@ impl Program {
 
     /// Starts a run and answers its questions until it ends.
     pub(crate) async fn run(&self, arguments: &[&str]) -> anyhow::Result<Ran> {
-        let began = Instant::now();
         let fixed = ["run", "--approve", "auto", "--on-ask", "wait", "--json"];
+        self.watch(&fixed, arguments, u64::MAX).await
+    }
+
+    /// Starts a run, kills it after so many entries, and resumes it.
+    pub(crate) async fn run_killed(&self, arguments: &[&str], after: u64) -> anyhow::Result<Ran> {
+        let fixed = ["run", "--approve", "auto", "--on-ask", "wait", "--json"];
+        let ran = self.watch(&fixed, arguments, after).await?;
+        if ran.code.is_some() {
+            return Ok(ran);
+        }
+        let fixed = ["resume", "--take", "--approve", "auto", "--on-ask", "wait"];
+        let again = self.watch(&fixed, &["--json", "last"], u64::MAX).await?;
+        Ok(Ran {
+            asked_models: ran.asked_models + again.asked_models,
+            ..again
+        })
+    }
+
+    async fn watch(&self, fixed: &[&str], arguments: &[&str], entries: u64) -> anyhow::Result<Ran> {
+        let began = Instant::now();
         let mut child = self
-            .command(&[&fixed[..], arguments].concat())
+            .command(&[fixed, arguments].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -125,8 +144,13 @@ impl Program {
         let mut ran = Ran::default();
         let mut lines = BufReader::new(out).lines();
         let watching = async {
+            let mut left = entries;
             while let Some(line) = lines.next_line().await? {
                 self.take(&line, &mut ran);
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    child.start_kill()?;
+                }
             }
             anyhow::Ok(child.wait().await?.code())
         };

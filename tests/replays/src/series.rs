@@ -30,7 +30,21 @@ pub struct Series {
     pub first: u64,
     /// Only tasks whose name contains this.
     pub only: String,
+    /// Whether runs are let be, or killed.
+    pub kills: Kills,
 }
+
+/// Whether the process of a replay is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kills {
+    /// It never is.
+    Never,
+    /// Each is, after another number of entries, and resumed by the next process.
+    Always,
+}
+
+/// Number of entries of a journal after which replays are killed; longer ones end before.
+const ENTRIES: u64 = 70;
 
 /// What replays of one kind came to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,7 +92,7 @@ impl Series {
             ));
             near_misses(&program, &sites, task).await?;
             for number in self.first..self.first + share {
-                let (kind, verdict, ran) = replay(&program, &sites, task, number).await?;
+                let (kind, verdict, ran) = self.replay(&program, &sites, task, number).await?;
                 for key in [format!("pages {kind}"), format!("task {}", task.name)] {
                     let count = counts.entry(key).or_default();
                     match &verdict {
@@ -102,6 +116,59 @@ impl Series {
             }
         }
         Ok(counts)
+    }
+}
+
+impl Series {
+    async fn replay(
+        &self,
+        program: &Program,
+        sites: &SiteServer,
+        task: &LearnedTask,
+        number: u64,
+    ) -> anyhow::Result<(&'static str, Verdict, Ran)> {
+        // Each kind of change has its turn, after plain pages and pages with three of them.
+        let kinds = RESTYLE_KINDS.len() as u64;
+        let (kind, world) = match number % (kinds + 2) {
+            0 => ("unchanged", format!("plain{number}-{}", task.name)),
+            1 => {
+                let seed = number * 8 + 7;
+                (
+                    "changed in three ways",
+                    format!("restyle{seed}-{}", task.name),
+                )
+            }
+            other => {
+                let at = usize::try_from(other - 2).expect("there are few kinds");
+                let kind = RESTYLE_KINDS[at];
+                (kind, format!("restyle{number}.{kind}-{}", task.name))
+            }
+        };
+        let values = task.values(number);
+        let start = format!("{}/w/{world}/{}", sites.address(), task.start);
+        let command = task.command(&values);
+        let arguments = ["--url", &start, "--", &command];
+        let ran = match self.kills {
+            Kills::Never => program.run(&arguments).await?,
+            Kills::Always => {
+                program
+                    .run_killed(&arguments, 1 + number * 7 % ENTRIES)
+                    .await?
+            }
+        };
+        let learned = task.learned();
+        let prices = Prices {
+            has_changed: task.is_priced
+                && sites.is_repriced(&world)
+                && (task.name != "shop" || values.0[1] == learned.0[1])
+                && (task.name != "wizard" || values.0[3] == learned.0[3]),
+        };
+        let claims = ran.code == Some(0);
+        let mut verdict = judge(task, &values, &sites.ledger(&world), prices, claims);
+        if ran.asked_models > 0 && verdict == Verdict::Replayed {
+            verdict = Verdict::Wrong("it asked a model".to_owned());
+        }
+        Ok((kind, verdict, ran))
     }
 }
 
@@ -168,48 +235,6 @@ async fn near_misses(
         );
     }
     Ok(())
-}
-
-async fn replay(
-    program: &Program,
-    sites: &SiteServer,
-    task: &LearnedTask,
-    number: u64,
-) -> anyhow::Result<(&'static str, Verdict, Ran)> {
-    // Each kind of change has its turn, after plain pages and pages with three of them.
-    let kinds = RESTYLE_KINDS.len() as u64;
-    let (kind, world) = match number % (kinds + 2) {
-        0 => ("unchanged", format!("plain{number}-{}", task.name)),
-        1 => {
-            let seed = number * 8 + 7;
-            (
-                "changed in three ways",
-                format!("restyle{seed}-{}", task.name),
-            )
-        }
-        other => {
-            let at = usize::try_from(other - 2).expect("there are few kinds");
-            let kind = RESTYLE_KINDS[at];
-            (kind, format!("restyle{number}.{kind}-{}", task.name))
-        }
-    };
-    let values = task.values(number);
-    let start = format!("{}/w/{world}/{}", sites.address(), task.start);
-    let command = task.command(&values);
-    let ran = program.run(&["--url", &start, "--", &command]).await?;
-    let learned = task.learned();
-    let prices = Prices {
-        has_changed: task.is_priced
-            && sites.is_repriced(&world)
-            && (task.name != "shop" || values.0[1] == learned.0[1])
-            && (task.name != "wizard" || values.0[3] == learned.0[3]),
-    };
-    let claims = ran.code == Some(0);
-    let mut verdict = judge(task, &values, &sites.ledger(&world), prices, claims);
-    if ran.asked_models > 0 && verdict == Verdict::Replayed {
-        verdict = Verdict::Wrong("it asked a model".to_owned());
-    }
-    Ok((kind, verdict, ran))
 }
 
 /// Returns the counts as a table in Markdown.

@@ -120,6 +120,10 @@ pub(super) fn alone(containment: &Containment, places: &Places) -> Result<Walls,
     rules = allow(rules, harmless, handled & FILE)?;
     // The probe is started from it, wherever it lies.
     rules = allow(rules, [Path::new("/proc/self/exe")], reads)?;
+    // What is to be seen within a hidden folder; elsewhere, parts of it may be hidden.
+    let shown = containment.read_only.iter().map(PathBuf::as_path);
+    let shown = shown.filter(|path| hidden.iter().any(|hidden| path.starts_with(hidden)));
+    rules = allow_plain(rules, shown, reads)?;
     rules = allow_plain(rules, places.folders(), reads)?;
     rules = allow_plain(rules, places.whole(), changes)?;
     restrict(rules)?;

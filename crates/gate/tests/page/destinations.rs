@@ -307,6 +307,7 @@ fn pages_send_where_the_person_named_and_where_a_yes_was_given() {
         throwaway: false,
         undoable: false,
         grants: &grants,
+        skills: &[],
         trusted: &["book on https://good.com"],
         link_was_seen: false,
     };

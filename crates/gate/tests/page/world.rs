@@ -155,6 +155,7 @@ impl Under<'_> {
                 throwaway: true,
                 undoable: self.undoable,
                 grants: self.grants,
+                skills: &[],
                 trusted: &[self.goal],
                 link_was_seen: self.link_was_seen,
             },

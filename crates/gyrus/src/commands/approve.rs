@@ -163,18 +163,21 @@ pub(crate) fn check_edited(
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(&home));
     tools.extend(mcp::recorded(store, run)?);
-    tools.push(Arc::new(BuiltIn::new(ReadJournal(store.clone()))));
+    tools.push(Arc::new(BuiltIn::new(ReadJournal::new(
+        &home,
+        store.clone(),
+    ))));
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     let calls =
         gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;
-    let (workspace, agent) = (&started.workspace, &*started.agent);
+    let (workspace, agent, mode) = (&started.workspace, &*started.agent, started.settings.mode);
     let gate = runtime::gate(&home, store, workspace, agent, Confinement::Sandboxed)?;
-    let mode = started.settings.mode;
     let place = Place {
         run,
         workspace,
         agent,
         mode,
+        skills: &started.skills,
     };
     // What is known of the run could only make it stricter, and the run judges again.
     let under = Judgement {
@@ -185,6 +188,7 @@ pub(crate) fn check_edited(
         throwaway: false,
         undoable: true,
         grants: &[],
+        skills: &started.skills,
         trusted: &[],
         link_was_seen: false,
     };
@@ -204,10 +208,9 @@ pub(crate) fn check_edited(
             }
         }
     }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(refused(&wrong))
+    match &wrong[..] {
+        [] => Ok(()),
+        wrong => Err(refused(wrong)),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Read as _},
     process::Stdio,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use clap::{Args, Subcommand};
@@ -17,7 +16,8 @@ use gyrus_surfaces::{
 use gyrus_text::{one_line, readable};
 use serde_json::json;
 
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
+use super::lessons::LessonsCommand;
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, memory::now_ms};
 
 /// The note that facts go to, where none is named.
 const FACTS: &str = "Memory/facts.md";
@@ -94,6 +94,11 @@ enum MemoryCommand {
     },
     /// Print the folder of the notes
     Path,
+    /// Show what finished runs taught, and how later runs did with it
+    ///
+    /// A run that ends with --reflect leaves a lesson. Later runs with similar goals are given at
+    /// most three. A lesson that two more runs fail with than reach their goals is retired.
+    Lessons(LessonsCommand),
 }
 
 impl Memory {
@@ -131,6 +136,7 @@ impl Memory {
                 writeln!(output::standard(), "{}", vault.folder().display())?;
                 Ok(Code::Reached)
             }
+            MemoryCommand::Lessons(command) => command.execute(&home),
         }
     }
 }
@@ -143,6 +149,7 @@ fn failure(error: VaultError) -> Failure {
         VaultError::TooLarge { .. }
         | VaultError::NotAVault(_)
         | VaultError::Conflict(_)
+        | VaultError::Unchanged { .. }
         | VaultError::Note(_)
         | VaultError::Apply(_)
         | VaultError::State { .. } => Failure::failed(error.to_string()),
@@ -154,13 +161,6 @@ fn person(gyrus: &Gyrus) -> Author {
     Author::Person {
         name: name.unwrap_or_else(|| "you".to_owned()),
     }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 fn add(gyrus: &Gyrus, vault: &Vault, text: &str, note: &str) -> Result<Code, Failure> {

@@ -31,6 +31,7 @@ pub(crate) mod undo;
 pub(crate) mod diff;
 mod tools;
 mod skills;
+mod lessons;
 mod memory;
 mod procedures;
 mod teach;

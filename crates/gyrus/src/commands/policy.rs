@@ -117,6 +117,7 @@ impl Explain {
             throwaway: false,
             undoable: true,
             grants,
+            skills: &[],
             trusted: &[],
             link_was_seen: false,
         }
@@ -139,6 +140,7 @@ impl Explain {
             workspace: &workspace,
             agent: &self.agent,
             mode: self.approve.mode(),
+            skills: &[],
         };
         let resolved = gate
             .resolve(&call, shell.spec(), place)

@@ -24,7 +24,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{OutputFlags, RunFlags},
-    inside_run, procedures, skills, time,
+    inside_run, procedures, skill_places, time,
 };
 
 /// Columns of a command in a wide terminal.
@@ -381,7 +381,7 @@ fn export_skill(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     let known = procedures::kept(&home.store()?)?;
     let version = version_of(procedures::named(&known, name)?, name, None)?;
-    let folder = skills::user_folder(&home).join(name);
+    let folder = skill_places::user_folder(&home).join(name);
     let file = folder.join("SKILL.md");
     let text = skill(&version.procedure);
     if let Err(mistakes) = Library::check(&file, SkillPlace::User, &text) {

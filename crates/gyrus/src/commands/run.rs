@@ -105,10 +105,13 @@ impl Run {
         }
     }
 
-    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+    pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
+        self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
+        // It is to leave nothing behind, and learns from nothing.
+        self.flags.no_lessons |= self.ephemeral;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let mut context = attachments::read(&self.context, self.goal == "-")?;

@@ -188,6 +188,7 @@ impl Teaching {
             throwaway: false,
             undoable: false,
             grants: &[],
+            skills: &[],
             trusted: &[],
             link_was_seen: true,
         };

@@ -11,7 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{Digest, MessageBody, Origin, RunId, Text};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{Error as JournalError, Reader, Store};
 use gyrus_kernel::{Attachment, Ending, Entry, Stop, log_name, summary};
 use gyrus_runtime::ledger::{Fold, Ledger};
 use gyrus_text::{shorten, tokens};
@@ -164,7 +164,7 @@ impl ContextWindow {
 /// use gyrus::AgentContext;
 ///
 /// let context = AgentContext::with_defaults("session-1", "agent-1");
-/// assert!(context.records().unwrap().is_empty());
+/// assert!(context.records().is_empty());
 /// ```
 #[derive(Debug, Clone)]
 pub struct AgentContext {
@@ -210,35 +210,26 @@ impl AgentContext {
         }
     }
 
-    /// Returns all records that are kept, oldest first, up to the present.
-    ///
-    /// # Errors
-    /// A journal cannot be read.
-    pub fn records(&self) -> Result<Vec<ContextRecord>, RuntimeError> {
+    /// Returns all records that are kept, oldest first, up to the present. Of a journal that is
+    /// damaged there are those before the damage.
+    pub fn records(&self) -> Vec<ContextRecord> {
         let mut state = self.state();
-        state.refresh(&self.limits)?;
-        Ok(state.records.iter().cloned().collect())
+        state.refresh(&self.limits);
+        state.records.iter().cloned().collect()
     }
 
     /// Returns the records that matter most for a question, within so many tokens: those with its
     /// words and the newest, answers before what led to them.
-    ///
-    /// # Errors
-    /// A journal cannot be read.
-    pub fn retrieve(&self, question: &str, tokens: u64) -> Result<ContextWindow, RuntimeError> {
-        Ok(select(self.records()?, question, tokens))
+    pub fn retrieve(&self, question: &str, tokens: u64) -> ContextWindow {
+        select(self.records(), question, tokens)
     }
 
     /// Returns what a new run for a goal is given, without the records of the run whose memory it
     /// goes on from.
-    pub(super) fn for_goal(
-        &self,
-        goal: &str,
-        continues: Option<RunId>,
-    ) -> Result<ContextWindow, RuntimeError> {
-        let mut records = self.records()?;
+    pub(super) fn for_goal(&self, goal: &str, continues: Option<RunId>) -> ContextWindow {
+        let mut records = self.records();
         records.retain(|record| Some(record.run) != continues);
-        Ok(select(records, goal, self.limits.tokens))
+        select(records, goal, self.limits.tokens)
     }
 
     /// Opens the log of the context in a store, unless it is open.
@@ -295,38 +286,47 @@ impl AgentContext {
 
 impl State {
     /// Reads what the runs did since the last time.
-    fn refresh(&mut self, limits: &ContextLimits) -> Result<(), RuntimeError> {
+    fn refresh(&mut self, limits: &ContextLimits) {
         let Some(opened) = &self.opened else {
-            return Ok(());
+            return;
         };
         let runs: Vec<RunId> = opened.ledger.state().runs.iter().copied().collect();
+        let store = opened.store.clone();
         for run in runs {
-            let name = log_name(run);
             // It may have been removed, or its process ended before it was created.
-            if !opened.store.exists(&name) {
-                continue;
-            }
-            let reader = opened.store.reader(&name)?;
-            let from = self.read.get(&run).map_or(1, |seq| seq + 1);
-            for entry in reader.entries(from)? {
-                let entry = entry?;
-                self.read.insert(run, entry.seq);
-                // An entry of a newer gyrus says nothing to this one.
-                let Ok(parsed) = gyrus_kernel::parse(&entry) else {
-                    continue;
-                };
-                for (kind, text) in recorded(parsed, &reader) {
-                    self.records.push_back(ContextRecord {
-                        kind,
-                        run,
-                        entry: entry.seq,
-                        text: shorten(text.trim(), limits.characters).into_owned(),
-                    });
-                }
+            if store.exists(&log_name(run)) {
+                // A journal that is damaged tells what it can, and the others are still read.
+                let _ = self.read_run(&store, run, limits);
             }
         }
         let excess = self.records.len().saturating_sub(limits.records);
         self.records.drain(..excess);
+    }
+
+    fn read_run(
+        &mut self,
+        store: &Store,
+        run: RunId,
+        limits: &ContextLimits,
+    ) -> Result<(), JournalError> {
+        let reader = store.reader(&log_name(run))?;
+        let from = self.read.get(&run).map_or(1, |seq| seq + 1);
+        for entry in reader.entries(from)? {
+            let entry = entry?;
+            self.read.insert(run, entry.seq);
+            // An entry of a newer gyrus says nothing to this one.
+            let Ok(parsed) = gyrus_kernel::parse(&entry) else {
+                continue;
+            };
+            for (kind, text) in recorded(parsed, &reader) {
+                self.records.push_back(ContextRecord {
+                    kind,
+                    run,
+                    entry: entry.seq,
+                    text: shorten(text.trim(), limits.characters).into_owned(),
+                });
+            }
+        }
         Ok(())
     }
 }

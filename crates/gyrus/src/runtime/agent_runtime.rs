@@ -186,7 +186,7 @@ impl AgentRuntime {
         if let Some(context) = &agent.context {
             context.open(&self.store)?;
             new.context
-                .extend(context.for_goal(&new.goal.text, continues)?.attachment());
+                .extend(context.for_goal(&new.goal.text, continues).attachment());
         }
         new.continues = continues;
         new.mode = self.mode;

@@ -99,6 +99,7 @@ fn a_context_is_given_to_later_runs_and_outlives_the_process() {
         example(&world, "cognitive_agent").exits(0);
     }
     let store = gyrus_journal::Store::open(&world.work().join(".gyrus-state/journal")).unwrap();
+    let before = gyrus_kernel::runs(&store).unwrap();
     let given = |run| {
         let reader = store.reader(&gyrus_kernel::log_name(run)).unwrap();
         let first = reader.entry(1).unwrap().unwrap();
@@ -107,8 +108,7 @@ fn a_context_is_given_to_later_runs_and_outlives_the_process() {
         };
         (started.cognitive_loop == "react").then(|| format!("{:?}", started.context))
     };
-    let runs = gyrus_kernel::runs(&store).unwrap();
-    let given: Vec<_> = runs.into_iter().filter_map(given).collect();
+    let given: Vec<_> = before.iter().copied().filter_map(given).collect();
     let [first, second, third] = &given[..] else {
         panic!("{given:?}")
     };
@@ -123,4 +123,14 @@ fn a_context_is_given_to_later_runs_and_outlives_the_process() {
         third.contains(r#"from: Run"#) || third.contains("origin: Run"),
         "{third}"
     );
+
+    // A damaged journal of an earlier run costs its records alone.
+    let segment = store
+        .folder(&gyrus_kernel::log_name(before[0]))
+        .join("000001.jsonl");
+    let mut bytes = fs::read(&segment).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 0x01;
+    fs::write(&segment, bytes).unwrap();
+    example(&world, "cognitive_agent").exits(0);
 }

@@ -225,13 +225,15 @@ fn child_run(
         parent: Some(parent),
         exposed,
         grants,
+        skills: core.started.skills.clone(),
         trusted: core.trusted(),
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
     }
 }
 
-/// Returns the folder's guidelines and the skills as this run has them: they hold for whatever it delegates, too.
+/// Returns the folder's guidelines, the skills and the memory as this run has them: they hold for
+/// whatever it delegates, too.
 fn guidelines(core: &Core) -> Vec<Attachment> {
     let parts = core.context.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
@@ -241,7 +243,7 @@ fn guidelines(core: &Core) -> Vec<Attachment> {
         .filter(|text| {
             matches!(
                 text.origin,
-                Origin::Guidelines { .. } | Origin::Skill { .. }
+                Origin::Guidelines { .. } | Origin::Skill { .. } | Origin::Memory { .. }
             )
         })
         .map(|text| Attachment::Text(text.clone()))

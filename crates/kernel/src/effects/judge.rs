@@ -76,7 +76,11 @@ impl Core {
         let (exposed, grants, undoable) = {
             let shared = self.shared();
             let undoable = shared.not_undoable.is_none();
-            (shared.exposed, shared.grants.clone(), undoable)
+            let mut grants = shared.grants.clone();
+            // They are not of the session: the next run may follow other skills.
+            let of_skills = self.started.skills.iter();
+            grants.extend(of_skills.flat_map(|skill| skill.grants.iter().cloned()));
+            (shared.exposed, grants, undoable)
         };
         ask(&Judgement {
             agent: &self.started.agent,
@@ -86,6 +90,7 @@ impl Core {
             throwaway: self.started.throwaway,
             undoable,
             grants: &grants,
+            skills: &self.started.skills,
             trusted: &trusted,
             link_was_seen,
         })

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Limits, MessageBody, Mode, ModelError,
-    OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text, ToolSpec,
+    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
+    Mode, ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text,
+    ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct RunStarted {
     /// The grants that the person gave earlier in the session, or those of the delegating run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
+    /// The skills that it follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<FollowedSkill>,
     /// The configuration of its screen, opaque here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Value>,

@@ -137,6 +137,8 @@ impl Planner {
                 Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
                 Origin::Tool { name } | Origin::Skill { name, .. } => name.clone(),
                 Origin::Event { topic } => topic.clone(),
+                Origin::Lessons { .. } => "lessons".to_owned(),
+                Origin::Memory { .. } => "memory".to_owned(),
                 _ => "standard input".to_owned(),
             },
             _ => "a picture".to_owned(),

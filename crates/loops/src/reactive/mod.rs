@@ -24,8 +24,8 @@ pub(crate) mod words;
 
 use gyrus_contract::{
     Action, ActionVerdict, Arguments as _, Claim, DragCall, Evidence, ExecutionResult, FINISH,
-    MemoryBuffer, Message, Observation, OpenUrlCall, Origin, Perception, Plan, Purpose,
-    ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall, Text,
+    MemoryBuffer, MemoryExtent, Message, Observation, OpenUrlCall, Origin, Perception, Plan,
+    Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall, Text,
     ThoughtStep, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
@@ -370,7 +370,7 @@ impl Reactive {
                 Origin::Run,
             )));
         }
-        lead.extend(goal::goal(perception));
+        lead.extend(goal::goal_with(perception, MemoryExtent::Digest));
         lead
     }
 

@@ -6,7 +6,9 @@
 //! words were seen; and never where it quotes words that were not, where the page is empty, or where
 //! the page addresses a judge.
 
-use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
+use gyrus_contract::{
+    Claim, MemoryExtent, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View,
+};
 use gyrus_kernel::{Ask, EffectError, Run, Tools};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
@@ -131,7 +133,7 @@ fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> Ask<'stat
     if with_picture && let Some(picture) = &now.frame {
         parts.push(Part::Image(picture.clone()));
     }
-    let mut lead = goal::goal(&perception);
+    let mut lead = goal::goal_with(&perception, MemoryExtent::Digest);
     lead.push(Message {
         role: Role::User,
         parts,

@@ -24,7 +24,7 @@ use self::changeset::ChangesetFold;
 pub use self::effects::limits;
 pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
 pub use self::patch::{is_patch, patch_lines};
-pub use self::stored::{goal, loaded_skills, stored};
+pub use self::stored::{given_lessons, goal, loaded_skills, notes_given, stored};
 
 /// Folds the entries of one run, in their order, into what happened.
 #[derive(Debug, Default)]

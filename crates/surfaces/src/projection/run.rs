@@ -8,7 +8,9 @@ use gyrus_kernel::{
 };
 use gyrus_text::{counted, grouped, span};
 
-use super::{Happening, HappeningPart, Subject, Tone, goal, loaded_skills};
+use super::{
+    Happening, HappeningPart, Subject, Tone, given_lessons, goal, loaded_skills, notes_given,
+};
 
 pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     let goal = goal(&started.goal, reader);
@@ -17,7 +19,18 @@ pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
     for (name, why) in loaded_skills(started, reader) {
         happening = happening.with(HappeningPart::aside(format!("skill `{name}`, {why}")));
     }
-    happening
+    if let Some((_, lessons)) = given_lessons(started, reader) {
+        for line in lessons.lines() {
+            happening = happening.with(HappeningPart::aside(line));
+        }
+    }
+    match notes_given(started, reader) {
+        0 => happening,
+        notes => happening.with(HappeningPart::aside(format!(
+            "{} of the memory",
+            counted(notes as usize, "note")
+        ))),
+    }
 }
 
 pub(super) fn resumed(resumed: &RunResumed) -> Happening {

@@ -95,6 +95,39 @@ async fn chain_of_thought() {
     .await;
 }
 
+/// The configuration of a replay of calls, of which each puts a value.
+fn replays(tools: &[&str]) -> Value {
+    let step = |(number, tool): (usize, &&str)| {
+        json!({
+            "tool": tool, "arguments": value(&format!("colour {number}"), "green"),
+            "texts": [["/value", [0]]], "targets": [], "before": [], "after": [],
+            "commits": false, "waited_ms": 0,
+        })
+    };
+    let slot = json!({"name": "colour", "learned": "green", "shape": "words"});
+    let procedure = json!({
+        "name": "paint", "command": ["paint it ", 0], "slots": [slot],
+        "place": {"kind": "folder", "workspace": "/"},
+        "steps": tools.iter().enumerate().map(step).collect::<Vec<_>>(),
+        "ends": [], "checks": [], "answer": ["it is ", 0],
+    });
+    let replays = json!({"procedure": procedure, "values": ["blue"]});
+    json!({"strategy": "procedure", "replays": replays})
+}
+
+#[tokio::test]
+async fn a_procedure() {
+    let scenario = Scenario::new("procedure", Script::agent([]));
+    check(scenario.configured(replays(&[PUT, PUT])), tried(15, 20)).await;
+}
+
+#[tokio::test]
+async fn a_procedure_that_is_handed_over() {
+    let script = Script::agent([Turn::call(PUT, value("x", "y")), finish()]);
+    let scenario = Scenario::new("procedure", script).configured(replays(&[PUT, "no_such_tool"]));
+    check(scenario.named("procedure, handed over"), tried(25, 40)).await;
+}
+
 #[tokio::test]
 async fn single_shot() {
     let script = Script::agent([Turn::say("It is so.").after([too_fast()])]);

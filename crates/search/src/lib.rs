@@ -1,16 +1,19 @@
-//! The index over the notes of a vault: segments, what of them counts, and how they follow the
-//! notes.
+//! Search over texts by their words: an index in files, the texts best first.
 //!
-//! Everything here can be deleted at any time: the next use builds it again from the notes. Every
-//! use compares the notes' sizes and times with those in the index, reads the notes that changed,
-//! and writes them as a new segment; segments of similar size are merged, so that their number
-//! stays small. One process at a time changes the index. Another one that has it open notices by the
-//! list of segments, and keeps its files for as long as it needs them.
+//! The one idea: an index is never needed. Everything here can be deleted at any time, and the next
+//! use builds it again from the texts. Every use compares the texts' stamps with those in the index,
+//! reads the texts that changed, and writes them as a new segment; segments of similar size are
+//! merged, so that their number stays small. One process at a time changes an index. Another one that
+//! has it open notices by the list of segments, and keeps its files for as long as it needs them.
+//!
+//! What the texts are, and where they lie, its users know: notes of the memory, and past runs. It
+//! never reads one itself.
 
-mod merge;
-mod rank;
-mod segment;
 mod words;
+mod document;
+mod segment;
+mod rank;
+mod merge;
 
 use std::{
     collections::HashMap,
@@ -23,24 +26,19 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use self::{
+    document::link_word,
     merge::{merge, to_merge},
-    rank::{REORDERED, Statistics, WordWeight, boost},
-    segment::{Builder, FIELDS, IndexedNote, Segment},
+    rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
+    segment::{Builder, FIELDS, IndexedNote, Posting, Segment},
 };
-pub(crate) use self::{
-    segment::{SegmentError, Stamp},
+pub use self::{
+    document::{Document, Field, name_of},
+    segment::{IndexError, Stamp},
     words::{query_words, words},
 };
-use crate::note::{Note, heading_of};
 
 /// Memory that words may take before they are written as a segment.
 const MAX_BUILDER_BYTES: usize = 48 << 20;
-
-/// Bytes of a note that are indexed; the rest of a longer one is not found by its words.
-pub(crate) const MAX_INDEXED_BYTES: usize = 4 << 20;
-
-/// Start of the words that stand for links to a note; no word of a text has it.
-const LINK: char = '\0';
 
 const VERSION: u32 = 1;
 
@@ -77,21 +75,27 @@ impl Part {
 
 /// A note that was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Hit {
-    pub(crate) path: String,
-    pub(crate) score: f64,
+pub struct Hit {
+    /// Its path, or what else it was added by.
+    pub path: String,
+    /// Its score; higher is better.
+    pub score: f64,
+    /// Part of what the query tells that the note has words of, from 0 to 1.
+    pub coverage: f64,
 }
 
 /// Result of comparing the index with the notes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Refreshed {
-    pub(crate) changed: usize,
-    pub(crate) removed: usize,
+pub struct Refreshed {
+    /// Number of texts that were read.
+    pub changed: usize,
+    /// Number of texts that no longer count, or not as they were.
+    pub removed: usize,
 }
 
 /// An open index.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub struct Index {
     folder: PathBuf,
     manifest: Manifest,
     parts: Vec<Part>,
@@ -101,7 +105,7 @@ pub(crate) struct Index {
 impl Index {
     /// Opens the index in a folder, which is made if it is missing. One that cannot be read is
     /// deleted.
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+    pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let mut index = Self {
             folder: folder.to_owned(),
@@ -116,15 +120,17 @@ impl Index {
         Ok(index)
     }
 
-    /// Reads the list of segments again, if it changed. If anything is damaged, the index is empty.
-    fn load(&mut self) -> Result<(), SegmentError> {
+    /// Reads the list of segments again, if it changed. Whether there is one: each that was written
+    /// had been compared with all notes. If anything is damaged, the index is empty.
+    fn load(&mut self) -> Result<bool, IndexError> {
         let read = fs::read(self.folder.join("segments.json"));
         let manifest = match read {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
             Err(error) => return Err(error.into()),
         };
-        let manifest = if manifest.version == VERSION {
+        let is_there = manifest.version == VERSION;
+        let manifest = if is_there {
             manifest
         } else {
             Manifest {
@@ -133,7 +139,7 @@ impl Index {
             }
         };
         if manifest == self.manifest && self.parts.len() == manifest.segments.len() {
-            return Ok(());
+            return Ok(is_there);
         }
         let mut old: HashMap<u64, Segment> = self
             .parts
@@ -171,7 +177,7 @@ impl Index {
         }
         self.manifest = manifest;
         self.count();
-        Ok(())
+        Ok(is_there)
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -194,22 +200,73 @@ impl Index {
 
     /// Returns the number of notes.
     #[cfg(test)]
-    pub(crate) fn notes(&self) -> u64 {
+    pub fn notes(&self) -> u64 {
         self.statistics.notes
     }
 
     /// Brings the index up to date with these notes; `read` returns the content of one, or `None`
     /// if it is gone. A note whose stamp is the default one is read again the next time.
-    pub(crate) fn refresh(
+    pub fn refresh(
         &mut self,
         notes: &[(String, Stamp)],
-        mut read: impl FnMut(&str) -> Option<(Vec<u8>, Stamp)>,
-    ) -> Result<Refreshed, SegmentError> {
-        let lock = File::create(self.folder.join("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        read: impl FnMut(&str) -> Option<(Document, Stamp)>,
+    ) -> Result<Refreshed, IndexError> {
+        let _lock = self.lock()?;
         // A damaged index is built again.
-        let _ = self.load();
-        let (changed, removed) = self.differences(notes);
+        let is_there = matches!(self.load(), Ok(true));
+        let differences = self.differences(notes);
+        let refreshed = self.take_in(differences, read)?;
+        if !is_there && self.parts.is_empty() {
+            self.save()?;
+        }
+        Ok(refreshed)
+    }
+
+    /// Brings the index up to date with these notes alone; `None` stands for one that is gone.
+    /// Returns whether that is enough: if not, it has to be compared with all notes.
+    pub fn refresh_some(
+        &mut self,
+        notes: &[(&str, Option<Stamp>)],
+        read: impl FnMut(&str) -> Option<(Document, Stamp)>,
+    ) -> Result<bool, IndexError> {
+        let _lock = self.lock()?;
+        if !matches!(self.load(), Ok(true)) {
+            return Ok(false);
+        }
+        let mut wanted: HashMap<&str, Option<Stamp>> = notes.iter().copied().collect();
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for (number, part) in self.parts.iter().enumerate() {
+            for (note, indexed) in part.living() {
+                match wanted.remove(&*indexed.path) {
+                    Some(Some(stamp)) if stamp == indexed.stamp => {}
+                    Some(stamp) => {
+                        removed.push((number, note));
+                        changed.extend(stamp.map(|_| indexed.path.to_string()));
+                    }
+                    None => {}
+                }
+            }
+        }
+        let new = wanted.into_iter().filter(|(_, stamp)| stamp.is_some());
+        changed.extend(new.map(|(path, _)| path.to_owned()));
+        let changed = changed.iter().map(String::as_str).collect();
+        self.take_in((changed, removed), read)?;
+        Ok(true)
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        // Somebody may have deleted it.
+        fs::create_dir_all(&self.folder)?;
+        let lock = File::create(self.folder.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
+    fn take_in(
+        &mut self,
+        (changed, removed): (Vec<&str>, Vec<(usize, u32)>),
+        mut read: impl FnMut(&str) -> Option<(Document, Stamp)>,
+    ) -> Result<Refreshed, IndexError> {
         let refreshed = Refreshed {
             changed: changed.len(),
             removed: removed.len(),
@@ -217,18 +274,23 @@ impl Index {
         if changed.is_empty() && removed.is_empty() {
             return Ok(refreshed);
         }
+        let mut is_other = !removed.is_empty();
         for (part, note) in removed {
             self.parts[part].alive[note as usize] = false;
         }
         let mut builder = Builder::default();
         for path in changed {
-            let Some((content, stamp)) = read(path) else {
+            let Some((document, stamp)) = read(path) else {
                 continue;
             };
-            add(&mut builder, path, stamp, &content);
+            is_other = true;
+            builder.add(path, stamp, document);
             if builder.bytes() > MAX_BUILDER_BYTES {
                 self.write(std::mem::take(&mut builder))?;
             }
+        }
+        if !is_other {
+            return Ok(refreshed);
         }
         self.write(builder)?;
         self.merge()?;
@@ -260,7 +322,7 @@ impl Index {
         (changed, removed)
     }
 
-    fn write(&mut self, builder: Builder) -> Result<(), SegmentError> {
+    fn write(&mut self, builder: Builder) -> Result<(), IndexError> {
         if builder.notes.is_empty() {
             return Ok(());
         }
@@ -275,7 +337,7 @@ impl Index {
         self.manifest.next
     }
 
-    fn open_part(&mut self, number: u64) -> Result<(), SegmentError> {
+    fn open_part(&mut self, number: u64) -> Result<(), IndexError> {
         let segment = Segment::open(&self.path(number))?;
         self.parts.push(Part {
             number,
@@ -286,7 +348,7 @@ impl Index {
     }
 
     /// Merges segments until no tier has too many.
-    fn merge(&mut self) -> Result<(), SegmentError> {
+    fn merge(&mut self) -> Result<(), IndexError> {
         loop {
             self.parts.retain(|part| part.alive.contains(&true));
             let sizes: Vec<_> = self
@@ -349,40 +411,86 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the notes that have words of the query, the best first. `now_ms` is the time against
+    /// Returns the texts that have words of the query, the best first. `now_ms` is the time against
     /// which their ages count.
-    pub(crate) fn search(
+    pub fn search(&self, query: &str, most: usize, now_ms: i64) -> Result<Vec<Hit>, IndexError> {
+        let all: Vec<_> = self.parts.iter().map(|part| part.alive.clone()).collect();
+        self.search_among(&all, query, most, now_ms)
+    }
+
+    /// Returns the same of those that link to a name.
+    pub fn search_linking_to(
         &self,
+        name: &str,
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Hit>, SegmentError> {
-        let mut scores: Vec<Vec<f64>> = self
+    ) -> Result<Vec<Hit>, IndexError> {
+        let linking = self.postings(&link_word(name))?;
+        let among = self.parts.iter().zip(linking).map(|(part, linking)| {
+            let mut among = vec![false; part.alive.len()];
+            for posting in linking {
+                among[posting.note as usize] = true;
+            }
+            among
+        });
+        self.search_among(&among.collect::<Vec<_>>(), query, most, now_ms)
+    }
+
+    /// Returns the paths of the texts that link to a name, sorted.
+    pub fn linking_to(&self, name: &str) -> Result<Vec<&str>, IndexError> {
+        let linking = self.postings(&link_word(name))?;
+        let mut paths = Vec::new();
+        for (part, linking) in self.parts.iter().zip(linking) {
+            let notes = linking.iter().map(|posting| posting.note as usize);
+            paths.extend(notes.map(|note| &*part.segment.notes[note].path));
+        }
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    fn search_among(
+        &self,
+        among: &[Vec<bool>],
+        query: &str,
+        most: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Hit>, IndexError> {
+        // What each note has of the score, and of what the query tells.
+        let mut scores: Vec<Vec<(f64, f64)>> = self
             .parts
             .iter()
-            .map(|part| vec![0.0; part.alive.len()])
+            .map(|part| vec![(0.0, 0.0); part.alive.len()])
             .collect();
+        let mut words = Vec::new();
         for word in query_words(query) {
             let found = self.postings(&word)?;
             let occurs_in = found.iter().map(|found| found.len() as u64).sum();
             let weight = WordWeight::new(occurs_in, &self.statistics);
+            let tells = telling(&word, occurs_in, self.statistics.notes);
+            words.push(tells);
             for ((part, found), scores) in self.parts.iter().zip(found).zip(&mut scores) {
                 for posting in found {
                     let note = posting.note as usize;
                     let lengths = part.segment.notes[note].lengths;
-                    scores[note] += weight.score(posting.counts, lengths);
+                    scores[note].0 += weight.score(posting.counts, lengths);
+                    scores[note].1 += tells;
                 }
             }
         }
         let mut best = Vec::new();
-        for (part, scores) in self.parts.iter().zip(&scores) {
+        for ((part, scores), among) in self.parts.iter().zip(&scores).zip(among) {
             let scored = part.segment.notes.iter().zip(scores);
-            best.extend(scored.filter(|(_, score)| **score > 0.0));
+            let scored = scored.zip(among).filter(|(_, is_among)| **is_among);
+            best.extend(
+                scored
+                    .map(|(scored, _)| scored)
+                    .filter(|(_, score)| score.0 > 0.0),
+            );
         }
-        let better = |one: &(&IndexedNote, &f64), other: &(&IndexedNote, &f64)| {
-            other
-                .1
-                .total_cmp(one.1)
+        let better = |one: &(&IndexedNote, &(f64, f64)), other: &(&IndexedNote, &(f64, f64))| {
+            (other.1.0)
+                .total_cmp(&one.1.0)
                 .then_with(|| one.0.path.cmp(&other.0.path))
         };
         let kept = REORDERED.max(most);
@@ -390,12 +498,14 @@ impl Index {
             best.select_nth_unstable_by(kept, better);
             best.truncate(kept);
         }
+        let told_by_all = told_by_all(words);
         let mut hits = Vec::with_capacity(best.len());
-        for (note, score) in best {
+        for (note, (score, told)) in best {
             let age = (now_ms - note.stamp.modified / 1_000_000) as f64 / 86_400_000.0;
             hits.push(Hit {
                 path: note.path.to_string(),
                 score: score * boost(self.links_to(&note.path)?, age),
+                coverage: (told / told_by_all).min(1.0),
             });
         }
         hits.sort_by(|one, other| {
@@ -407,7 +517,7 @@ impl Index {
     }
 
     /// Returns the postings of a word in each segment, of notes that count.
-    fn postings(&self, word: &str) -> Result<Vec<Vec<segment::Posting>>, SegmentError> {
+    fn postings(&self, word: &str) -> Result<Vec<Vec<Posting>>, IndexError> {
         let found = self.parts.iter().map(|part| {
             let mut found = part.segment.postings(word)?;
             found.retain(|posting| part.alive[posting.note as usize]);
@@ -417,55 +527,10 @@ impl Index {
     }
 
     /// Returns the number of notes that link to a note.
-    fn links_to(&self, path: &str) -> Result<u64, SegmentError> {
-        let found = self.postings(&link_word(path))?;
+    fn links_to(&self, path: &str) -> Result<u64, IndexError> {
+        let found = self.postings(&link_word(name_of(path)))?;
         Ok(found.iter().map(|found| found.len() as u64).sum())
     }
-}
-
-fn link_word(path: &str) -> String {
-    format!("{LINK}{}", crate::note::stem(path).to_lowercase())
-}
-
-fn add(builder: &mut Builder, path: &str, stamp: Stamp, content: &[u8]) {
-    let content = &content[..content.len().min(MAX_INDEXED_BYTES)];
-    let (counts, lengths) = counts(&Note::new(path, content));
-    builder.add(path, stamp, counts, lengths);
-}
-
-/// Returns how often each word occurs in each field of a note, and the lengths of the fields.
-fn counts(note: &Note) -> (HashMap<String, [u32; FIELDS]>, [u32; FIELDS]) {
-    let mut counts: HashMap<String, [u32; FIELDS]> = HashMap::new();
-    let mut lengths = [0; FIELDS];
-    let mut take = |field: usize, text: &str| {
-        words(text, |word| {
-            lengths[field] += 1;
-            match counts.get_mut(word) {
-                Some(count) => count[field] += 1,
-                None => {
-                    let mut count = [0; FIELDS];
-                    count[field] = 1;
-                    counts.insert(word.to_owned(), count);
-                }
-            }
-        });
-    };
-    take(0, note.name());
-    for title in ["title", "aliases"] {
-        for title in note.front_matter.all(title) {
-            take(0, title);
-        }
-    }
-    for tag in note.tags() {
-        take(2, tag);
-    }
-    for line in note.body().lines() {
-        take(usize::from(heading_of(line).is_none()) * 2 + 1, line);
-    }
-    for link in note.links() {
-        counts.entry(link_word(link)).or_default()[3] = 1;
-    }
-    (counts, lengths)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Beyond", 2009): the counts of a word in the fields are weighted and normalised by the lengths of
 //! the fields, then added, and only the sum is saturated.
 
-use super::segment::FIELDS;
+use crate::segment::FIELDS;
 
 /// Saturation: the larger it is, the longer more occurrences of a word matter.
 const K1: f64 = 1.2;
@@ -59,6 +59,27 @@ impl WordWeight {
         }
         self.rarity * weighted / (K1 + weighted)
     }
+}
+
+/// Returns how much a word tells what a query is about, where so many of the notes have it. Some notes
+/// without it are added, or in a small vault no word would tell anything; short words are mostly
+/// those that every text has.
+pub(crate) fn telling(word: &str, occurs_in: u64, notes: u64) -> f64 {
+    const ADDED: f64 = 20.0;
+    const SHORT_BYTES: usize = 3;
+    let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
+    let rarity = (1.0 + (all - some + 0.5) / (some + 0.5)).ln();
+    let is_short = word.len() <= SHORT_BYTES;
+    rarity * if is_short { 0.25 } else { 1.0 }
+}
+
+/// Returns how much all words of a query tell. Of a long one only the most telling count: no note
+/// has all of it.
+pub(crate) fn told_by_all(mut words: Vec<f64>) -> f64 {
+    const COUNTED: usize = 8;
+    words.sort_by(|one, other| other.total_cmp(one));
+    let sum: f64 = words.iter().take(COUNTED).sum();
+    sum.max(f64::MIN_POSITIVE)
 }
 
 /// Returns the factor by which links to a note, and its age, raise its score: at most by a quarter

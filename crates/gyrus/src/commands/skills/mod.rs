@@ -1,31 +1,37 @@
 //! `gyrus skills`
 
+mod here;
+mod install;
+
 use std::{fs, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use gyrus::runtime::Home;
 use gyrus_kernel::grants;
-use gyrus_skills::{Library, Skill, SkillChoice, SkillPlace};
+use gyrus_skills::{Library, SKILL_FILE, SkillPlace};
 use gyrus_surfaces::{
     console::{Painter, put},
     output,
     projection::Tone,
     terminal,
 };
-use gyrus_text::{closest, counted, visible, wrap};
+use gyrus_text::{counted, visible, wrap};
 use serde_json::json;
 
+use self::here::Here;
 use super::listing::ListFlags;
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run, new_run, skills};
+use crate::{
+    Gyrus, exit::Code, failure::Failure, inside_run, new_run, skill_places, skill_trust,
+    skills::Chosen,
+};
 
 /// Columns of a description in a wide terminal.
 const WIDEST: usize = 100;
 
-/// See, check and make skills: how kinds of tasks are done
+/// See, check, make and install skills: how kinds of tasks are done
 ///
 /// A skill is a Markdown text that a run gets when the triggers of the skill match its goal, or when
 /// the goal begins with /NAME. It lies in the folder `skills` beside your configuration, in
-/// ~/.agents/skills, in a project's .agents/skills, or in an installed plugin.
+/// ~/.agents/skills, in a project's .agents/skills, or is installed.
 #[derive(Args)]
 pub(crate) struct Skills {
     #[command(subcommand)]
@@ -56,46 +62,30 @@ enum Verb {
         /// Its name: lower-case letters, digits and hyphens
         name: String,
     },
-    /// Let runs in this folder follow a skill of the project, as it is now
+    /// Let runs follow a skill of the project, or an installed one that changed, as it is now
     Trust {
         /// Its name
         name: String,
     },
-}
-
-/// Places where this command looks.
-struct Here {
-    home: Home,
-    workspace: PathBuf,
-    library: Library,
-}
-
-impl Here {
-    fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
-        let home = gyrus.home()?;
-        let workspace = new_run::workspace(&home, None)?;
-        let library = Library::read(&skills::places(&home, &workspace));
-        Ok(Self {
-            home,
-            workspace,
-            library,
-        })
-    }
-
-    fn skill(&self, name: &str) -> Result<&Skill, Failure> {
-        self.library.get(name).ok_or_else(|| {
-            let names = self.library.skills.iter().map(|skill| skill.name.as_str());
-            let hint = match closest(name, names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "to see all: gyrus skills list".to_owned(),
-            };
-            Failure::usage(format!("there is no skill `{name}`")).hint(hint)
-        })
-    }
-
-    fn is_trusted(&self, skill: &Skill) -> Result<bool, Failure> {
-        skills::is_trusted(&self.home.store()?, &self.workspace, skill)
-    }
+    /// Look through a skill or package, show it, and install it once you say yes
+    ///
+    /// PATH is a folder with a SKILL.md, a file NAME.md, a plugin or npm package with skills in it, or
+    /// a .tgz, .tar.gz or .zip of one of these. Nothing of it is run.
+    Install {
+        /// The folder, file or archive
+        path: PathBuf,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove an installed package, and what you granted it
+    Remove {
+        /// Its name
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 impl Skills {
@@ -107,6 +97,8 @@ impl Skills {
             Verb::Check { path } => check(gyrus, path),
             Verb::New { name } => new(gyrus, &name),
             Verb::Trust { name } => trust(gyrus, &name),
+            Verb::Install { path, yes } => install::install(gyrus, &path, yes),
+            Verb::Remove { name, yes } => install::remove(gyrus, &name, yes),
         }
     }
 }
@@ -115,8 +107,8 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let here = Here::of(gyrus)?;
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
-    for skill in &here.library.skills {
-        let trusted = here.is_trusted(skill)?;
+    for skill in here.library.skills.iter().chain(&here.library.unknown) {
+        let agreed = here.pins.agreed(skill);
         let item = json!({
             "skill": skill.name,
             "description": skill.description,
@@ -124,18 +116,14 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
             "path": skill.path,
             "triggers": skill.triggers,
             "max_steps": skill.max_steps,
-            "trusted": trusted,
+            "trusted": agreed.is_ok(),
         });
         if !flags.shows(&mut out, &item)? {
             continue;
         }
-        let place = if trusted {
-            skill.place.to_string()
-        } else {
-            format!(
-                "{}; not followed before: gyrus skills trust {}",
-                skill.place, skill.name
-            )
+        let place = match agreed {
+            Ok(_) => skill.place.to_string(),
+            Err(why) => format!("{}; {}", skill.place, visible(&why)),
         };
         writeln!(
             out,
@@ -192,12 +180,20 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     if let Some(steps) = skill.max_steps {
         writeln!(out, "at most {}", counted(steps, "step"))?;
     }
-    if !skill.permissions.is_empty() {
-        let asked = skill.permissions.join(" ");
-        writeln!(
-            out,
-            "it names these rights, which it does not get by that: {asked}"
-        )?;
+    for permission in &skill.permissions {
+        let meaning = permission.meaning();
+        writeln!(out, "asks for `{}`: {meaning}", permission.word)?;
+    }
+    match here.pins.agreed(skill) {
+        Ok((files, rights)) => {
+            for right in rights {
+                writeln!(out, "granted: {right}")?;
+            }
+            for (path, _) in files.iter().filter(|(path, _)| *path != SKILL_FILE) {
+                writeln!(out, "beside it: {path}")?;
+            }
+        }
+        Err(why) => writeln!(out, "runs do not follow it: {why}")?,
     }
     writeln!(
         out,
@@ -205,24 +201,53 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
         skill.path.display(),
         skill.instructions
     )?;
+    let mut unknown = here.library.unknown.iter();
+    if let Some(other) = unknown.find(|other| other.name == name && other.path != skill.path) {
+        let place = &other.place;
+        let path = other.path.display();
+        put(&format!(
+            "another of this name, {place}, is not followed before: {path}\n"
+        ))?;
+    }
     Ok(Code::Reached)
 }
 
 fn why(gyrus: &Gyrus, goal: &str) -> Result<Code, Failure> {
-    let here = Here::of(gyrus)?;
-    let choices = skills::chosen(&here.home, &here.workspace, goal, &[])?;
+    let home = gyrus.home()?;
+    let workspace = new_run::workspace(&home, None)?;
+    let chosen = Chosen::by(&home, &workspace, goal, &[])?;
     let mut out = output::standard();
-    let mut say = |what: &str, choices: &[SkillChoice]| -> Result<(), Failure> {
-        for choice in choices {
-            writeln!(out, "{} {what}: {}", choice.skill.name, choice.why())?;
+    for (choice, followed) in &chosen.loaded {
+        writeln!(out, "{} is loaded: {}", choice.skill.name, choice.why())?;
+        if let Some(tools) = &followed.tools {
+            let tools = tools.join(", ");
+            writeln!(
+                out,
+                "  its runs are limited to reading, asking, finishing and {tools}"
+            )?;
         }
-        Ok(())
-    };
-    say("is loaded", &choices.loaded)?;
-    say("is less specific than two others", &choices.passed_over)?;
-    if choices.loaded.is_empty() {
-        let count = counted(here.library.skills.len(), "skill");
-        writeln!(out, "no trigger of {count} matches this goal")?;
+        for right in &followed.grants {
+            writeln!(out, "  you granted it {right}")?;
+        }
+    }
+    for (choice, reason) in &chosen.refused {
+        let name = &choice.skill.name;
+        writeln!(out, "{name} is not loaded: {reason}; {}", choice.why())?;
+    }
+    for choice in &chosen.unknown {
+        let (name, why) = (&choice.skill.name, choice.why());
+        writeln!(
+            out,
+            "{name} ({}) is not followed before: gyrus skills trust {name}; {why}",
+            choice.skill.place
+        )?;
+    }
+    if chosen.loaded.is_empty() && chosen.refused.is_empty() {
+        let count = counted(chosen.count, "skill");
+        writeln!(
+            out,
+            "no trigger of {count} matches this goal, and no description is near to it"
+        )?;
     }
     Ok(Code::Reached)
 }
@@ -255,7 +280,7 @@ fn check(gyrus: &Gyrus, path: Option<PathBuf>) -> Result<Code, Failure> {
 fn new(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     inside_run::refuse("make skills")?;
     let home = gyrus.home()?;
-    let folder = skills::user_folder(&home).join(name);
+    let folder = skill_places::user_folder(&home).join(name);
     let file = folder.join("SKILL.md");
     let text = EXAMPLE.replace("NAME", name);
     let checked = Library::check(&file, SkillPlace::User, &text);
@@ -299,20 +324,31 @@ metadata:
 fn trust(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     inside_run::refuse("trust skills")?;
     let here = Here::of(gyrus)?;
-    let skill = here.skill(name)?;
-    if skill.place != SkillPlace::Project {
+    // Another of its name may count as long as this one is not followed.
+    let mut unknown = here.library.unknown.iter();
+    let skill = match unknown.find(|skill| skill.name == name) {
+        Some(skill) => skill,
+        None => here.skill(name)?,
+    };
+    if here.pins.agreed(skill).is_ok() {
         put(&format!(
             "runs follow `{name}` already: it is {}\n",
             skill.place
         ))?;
         return Ok(Code::Reached);
     }
+    let pin = install::looked_through(&here.home, skill)?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
-    let store = here.home.store()?;
-    grants::give(&store, &here.workspace, &[skills::grant(skill)], &person)?;
+    let scope = skill_trust::scope(&here.home, &here.workspace, &skill.place);
+    grants::give(
+        &here.home.store()?,
+        &scope,
+        std::slice::from_ref(&pin),
+        &person,
+    )?;
     put(&format!(
-        "runs in {} follow `{name}` ({}) as long as it stays as it is; to take it back: gyrus approvals\n",
-        here.workspace.display(),
+        "allowed in {}, as long as it stays as it is ({}): {pin}; to take it back: gyrus approvals\n",
+        scope.display(),
         counted(skill.instructions.lines().count(), "line"),
     ))?;
     Ok(Code::Reached)

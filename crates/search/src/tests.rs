@@ -32,7 +32,7 @@ impl Notes {
         index
             .refresh(&listed, |path| {
                 let (text, stamp) = &self.notes[path];
-                Some((text.clone().into_bytes(), *stamp))
+                Some((document(path, text), *stamp))
             })
             .unwrap()
     }
@@ -42,13 +42,13 @@ impl Notes {
         let counted: Vec<_> = self
             .notes
             .iter()
-            .map(|(path, (text, stamp))| (path, stamp, counts(&Note::new(path, text.as_bytes()))))
+            .map(|(path, (text, stamp))| (path, stamp, document(path, text)))
             .collect();
         let mut statistics = Statistics {
             notes: counted.len() as u64,
             lengths: [0; FIELDS],
         };
-        for (_, _, (_, lengths)) in &counted {
+        for (_, _, Document { lengths, .. }) in &counted {
             for (sum, length) in statistics.lengths.iter_mut().zip(lengths) {
                 *sum += u64::from(*length);
             }
@@ -56,33 +56,37 @@ impl Notes {
         let having = |word: &str| {
             let having = counted
                 .iter()
-                .filter(|(_, _, (counts, _))| counts.contains_key(word));
+                .filter(|(_, _, document)| document.counts.contains_key(word));
             having.count() as u64
         };
-        let mut scores = vec![0.0; counted.len()];
+        let mut scores = vec![(0.0, 0.0); counted.len()];
+        let mut weights = Vec::new();
         for word in query_words(query) {
             let weight = WordWeight::new(having(&word), &statistics);
-            for ((_, _, (counts, lengths)), score) in counted.iter().zip(&mut scores) {
+            let tells = telling(&word, having(&word), statistics.notes);
+            weights.push(tells);
+            for ((_, _, Document { counts, lengths }), score) in counted.iter().zip(&mut scores) {
                 if let Some(counts) = counts.get(&word) {
-                    *score += weight.score(*counts, *lengths);
+                    score.0 += weight.score(*counts, *lengths);
+                    score.1 += tells;
                 }
             }
         }
         let mut hits: Vec<_> = counted
             .iter()
             .zip(scores)
-            .filter(|(_, score)| *score > 0.0)
+            .filter(|(_, score)| score.0 > 0.0)
             .collect();
-        hits.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.0.cmp(other.0.0)));
+        hits.sort_by(|one, other| other.1.0.total_cmp(&one.1.0).then(one.0.0.cmp(other.0.0)));
         hits.truncate(REORDERED.max(most));
         let mut hits: Vec<_> = hits
             .into_iter()
-            .map(|((path, stamp, _), score)| {
+            .map(|((path, stamp, _), (score, told))| {
                 let age = (now_ms - stamp.modified / 1_000_000) as f64 / 86_400_000.0;
-                let score = score * boost(having(&link_word(path)), age);
                 Hit {
                     path: path.to_string(),
-                    score,
+                    score: score * boost(having(&link_word(name_of(path))), age),
+                    coverage: (told / told_by_all(weights.clone())).min(1.0),
                 }
             })
             .collect();
@@ -95,6 +99,24 @@ impl Notes {
     }
 }
 
+/// Reads a text of these tests: a line is tags, a heading, or words with links.
+fn document(path: &str, text: &str) -> Document {
+    let mut document = Document::default();
+    document.add(Field::Title, name_of(path));
+    for line in text.lines() {
+        let field = match line.as_bytes().first() {
+            Some(b'#') => Field::Heading,
+            Some(b'@') => Field::Tag,
+            Some(_) | None => Field::Body,
+        };
+        document.add(field, line);
+        if let Some((_, link)) = line.split_once("[[") {
+            document.link(link.split("]]").next().unwrap_or_default());
+        }
+    }
+    document
+}
+
 /// Returns a word of a small vocabulary, common ones more often.
 fn word(random: &mut fastrand::Rng) -> String {
     let number = random.usize(1..60) * random.usize(1..60) / 60;
@@ -104,11 +126,7 @@ fn word(random: &mut fastrand::Rng) -> String {
 fn text(random: &mut fastrand::Rng) -> String {
     let mut text = String::new();
     if random.bool() {
-        text += &format!(
-            "---\ntitle: {}\ntags: [{}]\n---\n",
-            word(random),
-            word(random)
-        );
+        text += &format!("@ {} {}\n", word(random), word(random));
     }
     for _ in 0..random.usize(0..12) {
         if random.u8(..) < 60 {

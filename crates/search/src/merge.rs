@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::segment::{Postings, Segment, SegmentError, Writer};
+use crate::segment::{IndexError, Postings, Segment, Writer};
 
 /// Number of segments of similar size at which they become one; also the factor between sizes that
 /// are similar.
@@ -30,7 +30,7 @@ pub(super) fn to_merge(sizes: &[(usize, usize)]) -> Option<Vec<usize>> {
 }
 
 /// Writes one segment with the notes of several that count.
-pub(super) fn merge(inputs: &[(&Segment, &[bool])], path: &Path) -> Result<(), SegmentError> {
+pub(super) fn merge(inputs: &[(&Segment, &[bool])], path: &Path) -> Result<(), IndexError> {
     const DEAD: u32 = u32::MAX;
     let mut notes = Vec::new();
     let mut numbers: Vec<Vec<u32>> = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn merge(inputs: &[(&Segment, &[bool])], path: &Path) -> Result<(), S
         let mut new = Vec::with_capacity(alive.len());
         for (note, alive) in segment.notes.iter().zip(*alive) {
             if *alive {
-                new.push(u32::try_from(notes.len()).map_err(|_| SegmentError::Damaged)?);
+                new.push(u32::try_from(notes.len()).map_err(|_| IndexError::Damaged)?);
                 notes.push(note.clone());
             } else {
                 new.push(DEAD);

@@ -17,7 +17,9 @@ use std::{
     path::Path,
 };
 
-/// Number of fields of a note that are weighted separately: title, headings, tags and body.
+use crate::document::Document;
+
+/// Number of fields of a text that are weighted separately: title, headings, tags and body.
 pub(crate) const FIELDS: usize = 4;
 
 const MAGIC: &[u8; 8] = b"gyrusix1";
@@ -28,9 +30,9 @@ const BLOCK: usize = 64;
 /// Bytes of the footer: five numbers of eight bytes, and the magic.
 const FOOTER: usize = 48;
 
-/// A segment cannot be read.
+/// An index cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SegmentError {
+pub enum IndexError {
     /// The file system reports an error.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -41,13 +43,15 @@ pub(crate) enum SegmentError {
 
 /// State of a file by which a change of it is noticed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) size: u64,
-    pub(crate) inode: u64,
+pub struct Stamp {
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its number in the file system.
+    pub inode: u64,
     /// Time of the last change of the content, in nanoseconds since 1970.
-    pub(crate) modified: i64,
+    pub modified: i64,
     /// Time of the last change of the file, in nanoseconds since 1970.
-    pub(crate) changed: i64,
+    pub changed: i64,
 }
 
 /// A note as the index knows it.
@@ -84,45 +88,40 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn number(&mut self) -> Result<u64, SegmentError> {
+    fn number(&mut self) -> Result<u64, IndexError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let (first, rest) = self.0.split_first().ok_or(SegmentError::Damaged)?;
+            let (first, rest) = self.0.split_first().ok_or(IndexError::Damaged)?;
             self.0 = rest;
             number |= u64::from(first & 0x7f) << shift;
             if first & 0x80 == 0 {
                 return Ok(number);
             }
         }
-        Err(SegmentError::Damaged)
+        Err(IndexError::Damaged)
     }
 
-    fn small(&mut self) -> Result<u32, SegmentError> {
-        u32::try_from(self.number()?).map_err(|_| SegmentError::Damaged)
+    fn small(&mut self) -> Result<u32, IndexError> {
+        u32::try_from(self.number()?).map_err(|_| IndexError::Damaged)
     }
 
-    fn length(&mut self) -> Result<usize, SegmentError> {
-        usize::try_from(self.number()?).map_err(|_| SegmentError::Damaged)
+    fn length(&mut self) -> Result<usize, IndexError> {
+        usize::try_from(self.number()?).map_err(|_| IndexError::Damaged)
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], SegmentError> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or(SegmentError::Damaged)?;
+    fn take(&mut self, count: usize) -> Result<&'a [u8], IndexError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(IndexError::Damaged)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn text(&mut self) -> Result<&'a str, SegmentError> {
+    fn text(&mut self) -> Result<&'a str, IndexError> {
         let length = self.length()?;
-        std::str::from_utf8(self.take(length)?).map_err(|_| SegmentError::Damaged)
+        std::str::from_utf8(self.take(length)?).map_err(|_| IndexError::Damaged)
     }
 
-    fn posting(&mut self, last: &mut u32) -> Result<Posting, SegmentError> {
-        let note = last
-            .checked_add(self.small()?)
-            .ok_or(SegmentError::Damaged)?;
+    fn posting(&mut self, last: &mut u32) -> Result<Posting, IndexError> {
+        let note = last.checked_add(self.small()?).ok_or(IndexError::Damaged)?;
         *last = note;
         let fields = self.take(1)?[0];
         let mut counts = [0; FIELDS];
@@ -173,13 +172,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     /// Adds a note with how often each of its words occurs in each field.
-    pub(crate) fn add(
-        &mut self,
-        path: &str,
-        stamp: Stamp,
-        counts: HashMap<String, [u32; FIELDS]>,
-        lengths: [u32; FIELDS],
-    ) {
+    pub(crate) fn add(&mut self, path: &str, stamp: Stamp, Document { counts, lengths }: Document) {
         let note = u32::try_from(self.notes.len()).expect("a segment is written long before");
         for (word, counts) in counts {
             let posting = Posting { note, counts };
@@ -322,15 +315,15 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn open(path: &Path) -> Result<Self, SegmentError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let footer_at = length
             .checked_sub(FOOTER as u64)
-            .ok_or(SegmentError::Damaged)?;
+            .ok_or(IndexError::Damaged)?;
         let footer = read(&file, footer_at, FOOTER as u64)?;
         if &footer[40..] != MAGIC {
-            return Err(SegmentError::Damaged);
+            return Err(IndexError::Damaged);
         }
         let mut sizes = footer[..40].chunks_exact(8).map(|size| {
             let size: [u8; 8] = size.try_into().expect("chunks of eight");
@@ -342,7 +335,7 @@ impl Segment {
             .iter()
             .try_fold(postings, |sum, size| sum.checked_add(*size));
         if whole != Some(footer_at) || count > tail {
-            return Err(SegmentError::Damaged);
+            return Err(IndexError::Damaged);
         }
         let tail_at = postings + words;
         let bytes = read(&file, tail_at, tail)?;
@@ -357,7 +350,7 @@ impl Segment {
                 postings: bytes.number()?,
             };
             if block.at > words || block.postings > postings {
-                return Err(SegmentError::Damaged);
+                return Err(IndexError::Damaged);
             }
             blocks.push(block);
         }
@@ -370,7 +363,7 @@ impl Segment {
     }
 
     /// Returns the postings of a word, sorted by note.
-    pub(crate) fn postings(&self, word: &str) -> Result<Vec<Posting>, SegmentError> {
+    pub(crate) fn postings(&self, word: &str) -> Result<Vec<Posting>, IndexError> {
         let after = self.blocks.partition_point(|block| &*block.first <= word);
         let Some(number) = after.checked_sub(1) else {
             return Ok(Vec::new());
@@ -383,13 +376,13 @@ impl Segment {
         Ok(Vec::new())
     }
 
-    fn decode(&self, entry: &WordEntry) -> Result<Vec<Posting>, SegmentError> {
+    fn decode(&self, entry: &WordEntry) -> Result<Vec<Posting>, IndexError> {
         if entry
             .at
             .checked_add(entry.bytes)
             .is_none_or(|end| end > self.words.0)
         {
-            return Err(SegmentError::Damaged);
+            return Err(IndexError::Damaged);
         }
         let bytes = read(&self.file, entry.at, entry.bytes)?;
         let mut bytes = Bytes(&bytes);
@@ -398,21 +391,21 @@ impl Segment {
         while !bytes.0.is_empty() {
             let posting = bytes.posting(&mut last)?;
             if posting.note as usize >= self.notes.len() {
-                return Err(SegmentError::Damaged);
+                return Err(IndexError::Damaged);
             }
             postings.push(posting);
         }
         Ok(postings)
     }
 
-    fn block(&self, number: usize) -> Result<Vec<WordEntry>, SegmentError> {
+    fn block(&self, number: usize) -> Result<Vec<WordEntry>, IndexError> {
         let block = &self.blocks[number];
         let from = self.words.0 + block.at;
         let to = match self.blocks.get(number + 1) {
             Some(next) => self.words.0 + next.at,
             None => self.words.1,
         };
-        let length = to.checked_sub(from).ok_or(SegmentError::Damaged)?;
+        let length = to.checked_sub(from).ok_or(IndexError::Damaged)?;
         let bytes = read(&self.file, from, length)?;
         let mut bytes = Bytes(&bytes);
         let mut at = block.postings;
@@ -420,10 +413,7 @@ impl Segment {
         while !bytes.0.is_empty() {
             let shared = bytes.length()?;
             let before = entries.last().map_or("", |entry| entry.word.as_str());
-            let mut word = before
-                .get(..shared)
-                .ok_or(SegmentError::Damaged)?
-                .to_owned();
+            let mut word = before.get(..shared).ok_or(IndexError::Damaged)?.to_owned();
             word.push_str(bytes.text()?);
             bytes.number()?;
             let size = bytes.number()?;
@@ -432,14 +422,14 @@ impl Segment {
                 at,
                 bytes: size,
             };
-            at = at.checked_add(size).ok_or(SegmentError::Damaged)?;
+            at = at.checked_add(size).ok_or(IndexError::Damaged)?;
             entries.push(entry);
         }
         Ok(entries)
     }
 
     /// Returns all words in their order, one block in memory at a time.
-    pub(crate) fn cursor(&self) -> Result<Cursor<'_>, SegmentError> {
+    pub(crate) fn cursor(&self) -> Result<Cursor<'_>, IndexError> {
         let mut cursor = Cursor {
             segment: self,
             next_block: 0,
@@ -474,7 +464,7 @@ impl Cursor<'_> {
     }
 
     /// Returns the postings of the word here, and goes on to the next one.
-    pub(crate) fn take(&mut self) -> Result<Vec<Posting>, SegmentError> {
+    pub(crate) fn take(&mut self) -> Result<Vec<Posting>, IndexError> {
         let Some(entry) = self.current.take() else {
             return Ok(Vec::new());
         };
@@ -483,7 +473,7 @@ impl Cursor<'_> {
         Ok(postings)
     }
 
-    fn advance(&mut self) -> Result<(), SegmentError> {
+    fn advance(&mut self) -> Result<(), IndexError> {
         self.current = self.entries.next();
         if self.current.is_none() && self.next_block < self.segment.blocks.len() {
             self.entries = self.segment.block(self.next_block)?.into_iter();
@@ -494,7 +484,7 @@ impl Cursor<'_> {
     }
 }
 
-fn read_notes(mut bytes: Bytes<'_>, count: u64) -> Result<Vec<IndexedNote>, SegmentError> {
+fn read_notes(mut bytes: Bytes<'_>, count: u64) -> Result<Vec<IndexedNote>, IndexError> {
     let mut notes = Vec::new();
     for _ in 0..count {
         let path = bytes.text()?.into();
@@ -517,8 +507,8 @@ fn read_notes(mut bytes: Bytes<'_>, count: u64) -> Result<Vec<IndexedNote>, Segm
     Ok(notes)
 }
 
-fn read(file: &File, at: u64, length: u64) -> Result<Vec<u8>, SegmentError> {
-    let length = usize::try_from(length).map_err(|_| SegmentError::Damaged)?;
+fn read(file: &File, at: u64, length: u64) -> Result<Vec<u8>, IndexError> {
+    let length = usize::try_from(length).map_err(|_| IndexError::Damaged)?;
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, at)?;
     Ok(bytes)

@@ -7,7 +7,7 @@ const MAX_WORD_CHARS: usize = 40;
 ///
 /// A word is a sequence of letters and digits. Scripts that are written without spaces have no such
 /// sequences: there each character is a word.
-pub(crate) fn words(text: &str, mut each: impl FnMut(&str)) {
+pub fn words(text: &str, mut each: impl FnMut(&str)) {
     let mut word = String::new();
     let mut chars = 0;
     for character in text.chars() {
@@ -44,7 +44,7 @@ fn stands_alone(character: char) -> bool {
 }
 
 /// Returns the different words of a query, in their order.
-pub(crate) fn query_words(query: &str) -> Vec<String> {
+pub fn query_words(query: &str) -> Vec<String> {
     /// Maximum number of words of a query; further ones are ignored.
     const MAX_WORDS: usize = 64;
     let mut found: Vec<String> = Vec::new();

@@ -1,0 +1,45 @@
+//! The skills and the person's words about them, as a command finds them.
+
+use std::path::PathBuf;
+
+use gyrus::runtime::Home;
+use gyrus_skills::{Library, Skill};
+use gyrus_text::closest;
+
+use crate::{Gyrus, failure::Failure, new_run, skill_places, skill_trust::Pins};
+
+/// Places where this command looks.
+pub(super) struct Here {
+    pub(super) home: Home,
+    pub(super) workspace: PathBuf,
+    pub(super) library: Library,
+    pub(super) pins: Pins,
+}
+
+impl Here {
+    pub(super) fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
+        let home = gyrus.home()?;
+        let workspace = new_run::workspace(&home, None)?;
+        let pins = Pins::read(&home, &workspace)?;
+        let places = skill_places::all(&home, &workspace);
+        let library = Library::read(&places, &|skill| pins.knows(skill));
+        Ok(Self {
+            home,
+            workspace,
+            library,
+            pins,
+        })
+    }
+
+    pub(super) fn skill(&self, name: &str) -> Result<&Skill, Failure> {
+        let unknown = || self.library.unknown.iter().find(|skill| skill.name == name);
+        self.library.get(name).or_else(unknown).ok_or_else(|| {
+            let names = self.library.skills.iter().map(|skill| skill.name.as_str());
+            let hint = match closest(name, names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "to see all: gyrus skills list".to_owned(),
+            };
+            Failure::usage(format!("there is no skill `{name}`")).hint(hint)
+        })
+    }
+}

@@ -1,0 +1,332 @@
+//! `gyrus skills install` and `gyrus skills remove`.
+//!
+//! A package is read once; what was shown is what is hashed and written. It is written aside and
+//! comes to its place by one rename, after the person's word about it is on disk.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus::runtime::Home;
+use gyrus_contract::{Grant, git_mode};
+use gyrus_kernel::grants;
+use gyrus_skills::{
+    Library, Package, PackageError, PackagedSkill, SKILL_FILE, Severity, SkillFile, SkillFiles,
+    SkillPlace, looks_like, scan,
+};
+use gyrus_surfaces::{console::put, output, terminal};
+use gyrus_text::{counted, visible};
+use gyrus_workspace::patch::{self, Version};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::here::Here;
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question, skill_places, skill_trust};
+
+/// Maximum length of a change that is shown, in characters.
+const MAX_DIFF: usize = 60_000;
+
+/// Prefix of the folder with the version of a package that another one replaced.
+const PREVIOUS: &str = ".previous-";
+
+pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Failure> {
+    inside_run::refuse("install skills")?;
+    let here = Here::of(gyrus)?;
+    let package = Package::read(path).map_err(|error| unusable(path, &error))?;
+    let name = name_of(&package).to_owned();
+    check(&package, &name)?;
+    let installed = Installed::at(&here.home, &name);
+    let mut shown = String::new();
+    let mut pins = Vec::new();
+    for one in &package.skills {
+        shown.push_str(&described(one, &installed, &here.library));
+        let mut skill = one.skill.clone();
+        skill.place = SkillPlace::Installed(name.clone());
+        pins.push(skill_trust::pin(&here.home, &skill, &one.files));
+    }
+    if package.left_behind > 0 {
+        let files = counted(package.left_behind, "file");
+        shown.push_str(&format!(
+            "{files} of the package are no part of a skill; they are left behind, and nothing is run\n"
+        ));
+    }
+    writeln!(output::standard(), "{}", visible(&shown))?;
+    let what = format!("install {}", counted(package.skills.len(), "skill"));
+    question::confirm(&format!("{what} as `{name}`, as shown"), yes)?;
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let store = here.home.store()?;
+    // Before the files: without them it means nothing, and they mean nothing without it.
+    grants::give(
+        &store,
+        &skill_places::installed_folder(&here.home),
+        &pins,
+        &person,
+    )?;
+    let replaced = installed.put(&package)?;
+    skill_trust::unpin(&here.home, &name, &pins, &person)?;
+    let names: Vec<_> = package.skills.iter().map(|one| &*one.skill.name).collect();
+    put(&format!(
+        "installed {} in {}{}\n",
+        names.join(", "),
+        installed.folder.display(),
+        if replaced {
+            format!(
+                "; what was there before is in {}",
+                installed.previous().display()
+            )
+        } else {
+            String::new()
+        }
+    ))?;
+    Ok(Code::Reached)
+}
+
+pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failure> {
+    inside_run::refuse("remove skills")?;
+    let here = Here::of(gyrus)?;
+    let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
+    let installed = Installed::at(&here.home, name);
+    if !is_plain || fs::symlink_metadata(&installed.folder).is_err() {
+        let skill = here.skill(name)?;
+        let failure = Failure::usage(format!("`{name}` is not an installed package"));
+        return Err(match &skill.place {
+            SkillPlace::Installed(package) => failure.hint(format!(
+                "it is a part of `{package}`: gyrus skills remove {package}"
+            )),
+            SkillPlace::User | SkillPlace::Project => {
+                failure.hint(format!("delete {} yourself", skill.path.display()))
+            }
+            SkillPlace::BuiltIn => {
+                failure.hint(format!("to leave it out of a run: --no-skill {name}"))
+            }
+        });
+    }
+    question::confirm(&format!("remove `{name}` and what you granted it"), yes)?;
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    skill_trust::unpin(&here.home, name, &[], &person)?;
+    let previous = installed.previous();
+    clear(&previous)?;
+    fs::rename(&installed.folder, &previous)?;
+    put(&format!(
+        "removed `{name}`; its files are in {}\n",
+        previous.display()
+    ))?;
+    Ok(Code::Reached)
+}
+
+fn unusable(path: &Path, error: &PackageError) -> Failure {
+    let failure = Failure::usage(format!("{} cannot be installed: {error}", path.display()));
+    match error {
+        PackageError::Form {
+            hint: Some(hint), ..
+        } => failure.hint(hint),
+        PackageError::Form { .. } | PackageError::Files(_) | PackageError::Skill { .. } => failure,
+    }
+}
+
+fn name_of(package: &Package) -> &str {
+    let first = package.skills.first().map(|one| one.skill.name.as_str());
+    package.plugin.as_deref().or(first).unwrap_or_default()
+}
+
+/// Looks through the package, and says what was found.
+fn check(package: &Package, name: &str) -> Result<(), Failure> {
+    let built_in = || skill_places::BUILT_IN.iter().map(|(name, _)| *name);
+    let names = package.skills.iter().map(|one| one.skill.name.as_str());
+    for name in names.chain([name]) {
+        if let Some(known) = looks_like(name, built_in()) {
+            let what = format!("the name `{name}` is easily taken for `{known}`, which it is not");
+            return Err(Failure::failed(what).hint("nothing was installed"));
+        }
+    }
+    let mut refused = false;
+    for one in &package.skills {
+        for finding in scan(&one.files) {
+            let weight = match finding.severity {
+                Severity::Refused => "refused",
+                Severity::Warning => "look at this",
+            };
+            refused |= finding.severity == Severity::Refused;
+            put(&visible(&format!(
+                "{weight}: {}: {finding}\n",
+                one.skill.name
+            )))?;
+        }
+    }
+    if refused {
+        let what = format!("`{name}` holds what no skill may hold");
+        return Err(Failure::failed(what).hint("nothing was installed"));
+    }
+    Ok(())
+}
+
+/// Describes a skill before it is installed: what it asks for, what counts, and its text, or what
+/// changes.
+fn described(one: &PackagedSkill, installed: &Installed, library: &Library) -> String {
+    let skill = &one.skill;
+    let mut said = format!("{}: {}\n", skill.name, skill.description);
+    for trigger in &skill.triggers {
+        said.push_str(&format!("  loads for goals that match `{trigger}`\n"));
+    }
+    if let Some(steps) = skill.max_steps {
+        said.push_str(&format!("  at most {}\n", counted(steps, "step")));
+    }
+    for permission in &skill.permissions {
+        said.push_str(&format!(
+            "  asks for `{}`: {}\n",
+            permission.word,
+            permission.meaning()
+        ));
+    }
+    if skill.permissions.iter().any(|one| one.tool.is_some()) {
+        said.push_str(
+            "  runs that follow it have no other tools, but those that read, ask and finish\n",
+        );
+    }
+    let other = library.get(&skill.name);
+    match other.map(|other| &other.place) {
+        Some(place @ (SkillPlace::User | SkillPlace::Project)) => said.push_str(&format!(
+            "  it does not count here: a skill of this name is {place}\n"
+        )),
+        Some(SkillPlace::BuiltIn) => {
+            said.push_str("  it counts instead of the one of this name that is built in\n");
+        }
+        Some(SkillPlace::Installed(package)) if *package != installed.name => said.push_str(
+            &format!("  a skill of this name is installed with {package}, too; of the two, the first by name of package counts\n"),
+        ),
+        Some(SkillPlace::Installed(_)) | None => {}
+    }
+    match installed.files_of(&skill.name) {
+        Some(before) if before == one.files => said.push_str("  nothing in it changes\n"),
+        Some(before) => said.push_str(&difference(&before, &one.files)),
+        None => {
+            for (path, file) in one.files.iter().filter(|(path, _)| *path != SKILL_FILE) {
+                let size = counted(file.bytes.len(), "byte");
+                said.push_str(&format!("  file {path} ({size})\n"));
+            }
+            said.push_str(&format!(
+                "\n{}\n",
+                one.files.text(SKILL_FILE).unwrap_or_default()
+            ));
+        }
+    }
+    said
+}
+
+/// Returns the changes of all files as a patch.
+fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
+    let side = |file: &'_ SkillFile| git_mode(file.is_executable);
+    let mut said = String::from("\n");
+    let paths = before.iter().chain(after.iter()).map(|(path, _)| path);
+    let paths: std::collections::BTreeSet<&str> = paths.collect();
+    for path in paths {
+        let version = |files: &'_ SkillFiles| files.get(path).cloned();
+        let (old, new) = (version(before), version(after));
+        let old = old.as_ref().map(|file| Version {
+            mode: side(file),
+            content: &file.bytes,
+        });
+        let new = new.as_ref().map(|file| Version {
+            mode: side(file),
+            content: &file.bytes,
+        });
+        said.push_str(&patch::of_file(path.as_bytes(), old, new));
+    }
+    if said.chars().count() > MAX_DIFF {
+        said = gyrus_text::first_chars(&said, MAX_DIFF).to_owned();
+        said.push_str("\n[the rest of the changes is not shown]\n");
+    }
+    said
+}
+
+/// A package in its place.
+struct Installed {
+    name: String,
+    folder: PathBuf,
+}
+
+impl Installed {
+    fn at(home: &Home, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            folder: skill_places::installed_folder(home).join(name),
+        }
+    }
+
+    fn previous(&self) -> PathBuf {
+        self.folder
+            .with_file_name(format!("{PREVIOUS}{}", self.name))
+    }
+
+    /// Returns the files of one of its skills, as they are now.
+    fn files_of(&self, skill: &str) -> Option<SkillFiles> {
+        SkillFiles::read(&self.folder.join("skills").join(skill)).ok()
+    }
+
+    /// Puts the package there. Returns whether there was one before, which is kept.
+    fn put(&self, package: &Package) -> Result<bool, Failure> {
+        let failed = |error: &dyn std::error::Error| {
+            Failure::failed(format!("{} cannot be written", self.folder.display())).because(error)
+        };
+        let parent = self.folder.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+        let aside = tempfile::Builder::new()
+            .prefix(".incoming-")
+            .tempdir_in(parent);
+        let aside = aside.map_err(|error| failed(&error))?;
+        let made = aside.path().join("package");
+        let all = made.join("skills");
+        fs::create_dir_all(&all).map_err(|error| failed(&error))?;
+        for one in &package.skills {
+            let written = one.files.write_into(&all.join(&one.skill.name));
+            written.map_err(|error| failed(&error))?;
+        }
+        let rename = |flags| renameat_with(CWD, &made, CWD, &self.folder, flags);
+        match rename(RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(false),
+            Err(error) if error == rustix::io::Errno::EXIST => {}
+            Err(error) => return Err(failed(&io::Error::from(error))),
+        }
+        rename(RenameFlags::EXCHANGE).map_err(|error| failed(&io::Error::from(error)))?;
+        let previous = self.previous();
+        clear(&previous)?;
+        fs::rename(&made, &previous).map_err(|error| failed(&error))?;
+        Ok(true)
+    }
+}
+
+/// Removes an older version.
+fn clear(folder: &Path) -> Result<(), Failure> {
+    let removed = match fs::symlink_metadata(folder) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(folder),
+        Ok(_) => fs::remove_file(folder),
+        Err(_) => Ok(()),
+    };
+    removed.map_err(|error| {
+        Failure::failed(format!("{} cannot be removed", folder.display())).because(&error)
+    })
+}
+
+/// Returns the pin of a skill whose files are looked through again, because a person trusts it.
+pub(super) fn looked_through(home: &Home, skill: &gyrus_skills::Skill) -> Result<Grant, Failure> {
+    let files = skill_trust::files_of(skill);
+    let files = files.map_err(|error| Failure::failed(error.to_string()))?;
+    let digest = files
+        .get(SKILL_FILE)
+        .map(|text| SkillFiles::digest_of_text(&text.bytes));
+    if digest.as_ref() != Some(&skill.digest) {
+        return Err(Failure::failed("it changed while it was read").hint("look at it again"));
+    }
+    let one = PackagedSkill {
+        skill: skill.clone(),
+        files,
+    };
+    let pin = skill_trust::pin(home, skill, &one.files);
+    let package = Package {
+        plugin: None,
+        skills: vec![one],
+        left_behind: 0,
+    };
+    check(&package, &skill.name)?;
+    Ok(pin)
+}

@@ -1,0 +1,305 @@
+//! Lessons: what a new run is given of earlier ones, and what is read from the journal of one that
+//! has ended.
+//!
+//! They are the words of a model, and a run may have written them under the influence of a page. So
+//! they are data, vouch for nothing, and make a run exposed if the run that wrote them was.
+
+use std::path::Path;
+
+use gyrus::runtime::Home;
+use gyrus_contract::{Origin, RunId, Text};
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::{Attachment, Ending, Entry, Ready, RunStarted, StandingRun, log_name};
+use gyrus_loops::{CognitiveConfig, LESSON, REFLECTION, Strategy, WENT_RIGHT};
+use gyrus_runtime::lessons::{GivenTo, Lesson, LessonError, LessonFact, LessonSubject, Lessons};
+use gyrus_surfaces::{console::put, projection};
+use gyrus_text::{one_line, readable, shorten, tokens};
+use serde::Deserialize as _;
+
+use crate::failure::Failure;
+
+/// Maximum number of lessons that a run is given.
+const MOST: usize = 3;
+
+/// Maximum tokens of all that a run is given; with the sentence before it about 300.
+const TOKENS: usize = 260;
+
+/// Maximum characters of a goal, and of each part of a lesson, that are kept.
+const CHARACTERS: usize = 400;
+
+/// Maximum characters of a goal that a run is shown.
+const GOAL_CHARACTERS: usize = 80;
+
+/// Number of unsettled runs, of those that were killed, that a new run settles.
+const SETTLED_AT_START: usize = 16;
+
+/// Number of entries from the end of a journal among which its lesson is looked for.
+const LAST_ENTRIES: usize = 2_000;
+
+/// Returns the lessons of a person's runs.
+pub(crate) fn of_home(home: &Home, store: &Store) -> Lessons {
+    Lessons::of(store, &home.state.join("lessons"))
+}
+
+/// Returns the lessons that a new run is given. Only the words of a person, or of the program,
+/// choose them. Lessons that cannot be read are no reason not to run.
+pub(crate) fn of_run(
+    home: &Home,
+    workspace: &Path,
+    goal: &Text,
+    url: Option<&str>,
+) -> Result<Option<Attachment>, Failure> {
+    if !goal.origin.is_trusted() {
+        return Ok(None);
+    }
+    let store = home.store()?;
+    let lessons = of_home(home, &store);
+    for unsettled in lessons.unsettled().into_iter().take(SETTLED_AT_START) {
+        settle_run(&lessons, &store, unsettled);
+    }
+    let subject = LessonSubject {
+        goal: &goal.text,
+        workspace: &workspace.to_string_lossy(),
+        site: &url.map_or_else(String::new, site),
+    };
+    match lessons.similar(&subject, MOST) {
+        Ok(found) => Ok(attachment(&found)),
+        Err(error) => {
+            tell("no lessons of earlier runs are given", error);
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the site of an address: everything before its path.
+fn site(address: &str) -> String {
+    address.split('/').take(3).collect::<Vec<_>>().join("/")
+}
+
+fn attachment(lessons: &[Lesson]) -> Option<Attachment> {
+    if lessons.is_empty() {
+        return None;
+    }
+    let origin = Origin::Lessons {
+        numbers: lessons.iter().map(|lesson| lesson.number).collect(),
+        exposed: lessons.iter().any(|lesson| lesson.exposed),
+    };
+    let mut left = TOKENS;
+    let mut lines = Vec::new();
+    for (number, lesson) in lessons.iter().enumerate() {
+        let line = line(lesson, left / (lessons.len() - number));
+        left = left.saturating_sub(tokens(&line));
+        lines.push(line);
+    }
+    Some(Attachment::Text(Text::new(lines.join("\n"), origin)))
+}
+
+/// Returns a lesson as one line of at most so many tokens.
+fn line(lesson: &Lesson, most: usize) -> String {
+    let goal = shorten(&lesson.goal, GOAL_CHARACTERS);
+    let head = format!(
+        "lesson {}, run {} ({}): {goal}",
+        lesson.number,
+        lesson.run.short(),
+        lesson.outcome
+    );
+    let mut characters = CHARACTERS;
+    loop {
+        let mut line = head.clone();
+        for (title, words) in [("worked", &lesson.worked), ("did not", &lesson.did_not)] {
+            if !words.is_empty() {
+                line.push_str(&format!("; {title}: {}", shorten(words, characters)));
+            }
+        }
+        if tokens(&line) <= most || characters < 10 {
+            return line;
+        }
+        characters = characters * 3 / 4;
+    }
+}
+
+/// Marks a run that may teach something, or that was given lessons, so that its end is settled even
+/// if this process is killed.
+pub(crate) fn begin(lessons: &Lessons, ready: &Ready, reader: &Reader) {
+    let (run, started) = (ready.id(), ready.started());
+    let is_given = || projection::given_lessons(started, reader).is_some();
+    if !run.is_root() || !(teaches(started) || is_given()) {
+        return;
+    }
+    if let Err(error) = lessons.begin(run) {
+        tell("what this run teaches may be lost", error);
+    }
+}
+
+/// Whether a run may end with a lesson.
+fn teaches(started: &RunStarted) -> bool {
+    let config = CognitiveConfig::deserialize(&*started.loop_config);
+    config.is_ok_and(|config| {
+        let has_its_own = matches!(config.strategy(), Strategy::Engineer | Strategy::Changeset);
+        config.reflects() || has_its_own
+    })
+}
+
+/// Settles a run if it has ended: counts it for or against the lessons that it was given, and keeps
+/// what it taught. A run that is still to go on is left for later.
+pub(crate) fn settle_run(lessons: &Lessons, store: &Store, run: RunId) {
+    let settled = settle(lessons, store, run);
+    if let Err(failure) = settled {
+        tell("what a run taught is settled later", failure.message);
+    }
+}
+
+fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(), Failure> {
+    let name = log_name(run);
+    if !store.exists(&name) {
+        return Ok(lessons.settled(run)?);
+    }
+    let reader = store.reader(&name)?;
+    let Some(end) = RunEnd::read(&reader)? else {
+        return Ok(());
+    };
+    let started = StandingRun::read(store, run)?.started;
+    lessons.change(|book| {
+        let mut facts = Vec::new();
+        let Some(reached) = end.reached else {
+            return Ok(facts);
+        };
+        let given = GivenTo { run, reached };
+        let numbers = projection::given_lessons(&started, &reader);
+        for lesson in numbers.into_iter().flat_map(|(numbers, _)| numbers) {
+            let record = book.lesson(lesson);
+            if record.is_some_and(|record| !record.given.contains(&given)) {
+                facts.push(LessonFact::Counted { lesson, given });
+            }
+        }
+        if let Some(lesson) = end.lesson(&started, &reader)
+            && book.of_run(run).is_none_or(|known| {
+                (&known.worked, &known.did_not) != (&lesson.worked, &lesson.did_not)
+            })
+        {
+            facts.push(LessonFact::Learned(lesson));
+        }
+        Ok::<_, Failure>(facts)
+    })?;
+    Ok(lessons.settled(run)?)
+}
+
+/// The outcome of a run that has ended, or has parked, and its lesson.
+struct RunEnd {
+    at_ms: i64,
+    /// Whether the goal was reached; `None` if the run ended for a reason that says nothing about
+    /// that.
+    reached: Option<bool>,
+    outcome: &'static str,
+    worked: String,
+    did_not: String,
+    exposed: bool,
+}
+
+impl RunEnd {
+    /// Reads the last entries; `None` if the run neither has ended nor is parked.
+    fn read(reader: &Reader) -> Result<Option<Self>, Failure> {
+        let mut back = reader.entries_back()?.take(LAST_ENTRIES);
+        let Some(last) = back.next().transpose()? else {
+            return Ok(None);
+        };
+        let ending = match gyrus_kernel::parse(&last) {
+            Ok(Entry::RunEnded(ended)) => ended.ending,
+            Ok(Entry::RunParked(parked)) => parked.ending,
+            _ => return Ok(None),
+        };
+        let (reached, outcome) = match &ending {
+            Ending::Reached { strength, .. } => (Some(true), strength.word()),
+            Ending::Failed { .. } => (Some(false), "failed"),
+            Ending::Limit { .. } => (Some(false), "limit"),
+            Ending::Stuck { .. } => (Some(false), "stuck"),
+            Ending::Waiting { .. }
+            | Ending::Sleeping { .. }
+            | Ending::ModelUnreachable { .. }
+            | Ending::Stopped { .. }
+            | Ending::Interrupted => (None, "unknown"),
+        };
+        let mut end = Self {
+            at_ms: last.at_ms,
+            reached,
+            outcome,
+            worked: String::new(),
+            did_not: String::new(),
+            exposed: false,
+        };
+        let mut cycles = 0;
+        for entry in back {
+            match gyrus_kernel::parse(&entry?) {
+                Ok(Entry::CycleEnded(_)) if cycles == 1 => break,
+                Ok(Entry::CycleEnded(ended)) => {
+                    cycles += 1;
+                    end.exposed = ended.kernel.exposed;
+                }
+                Ok(Entry::Noted { kind, fact, .. }) => end.learn(&kind, &fact.fact),
+                _ => {}
+            }
+        }
+        Ok(Some(end))
+    }
+
+    /// Takes what a fact says, unless a later one has said it.
+    fn learn(&mut self, kind: &str, fact: &serde_json::Value) {
+        let [worked, did_not] = match kind {
+            LESSON | REFLECTION => ["worked", "did_not"],
+            WENT_RIGHT => ["text", ""],
+            _ => return,
+        };
+        let words = |field: &str| kept(fact[field].as_str().unwrap_or_default());
+        if self.worked.is_empty() && self.did_not.is_empty() {
+            (self.worked, self.did_not) = (words(worked), words(did_not));
+        }
+    }
+
+    fn lesson(&self, started: &RunStarted, reader: &Reader) -> Option<Lesson> {
+        if self.worked.is_empty() && self.did_not.is_empty() {
+            return None;
+        }
+        let config = CognitiveConfig::deserialize(&*started.loop_config).ok();
+        let url = config.as_ref().and_then(CognitiveConfig::start_url);
+        Some(Lesson {
+            number: 0,
+            run: started.run,
+            at_ms: self.at_ms,
+            goal: kept(&projection::goal(&started.goal, reader)),
+            workspace: started.workspace.to_string_lossy().into_owned(),
+            site: url.map_or_else(String::new, site),
+            outcome: self.outcome.to_owned(),
+            worked: self.worked.clone(),
+            did_not: self.did_not.clone(),
+            exposed: started.exposed || self.exposed,
+        })
+    }
+}
+
+/// Returns words as they are kept: on one line, bounded, and with the marks of secrets as plain
+/// text, which no tool puts a secret in place of.
+fn kept(words: &str) -> String {
+    let cut = shorten(words.trim(), CHARACTERS);
+    let plain = cut.replace('⟦', "[").replace('⟧', "]");
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    shorten(&one_line(&words.join(" ")), CHARACTERS).into_owned()
+}
+
+fn tell(what: &str, why: impl std::fmt::Display) {
+    // Without anybody to tell, the run goes on all the same.
+    let _ = put(&format!("{what}: {}\n", readable(&why.to_string())));
+}
+
+impl From<LessonError> for Failure {
+    fn from(error: LessonError) -> Self {
+        match error {
+            LessonError::Unknown(_) => {
+                Self::usage(error.to_string()).hint("see their numbers: gyrus memory lessons")
+            }
+            LessonError::Busy => Self::failed(error.to_string()).hint("try again in a moment"),
+            LessonError::Ledger(_) | LessonError::Journal(_) | LessonError::File { .. } => {
+                Self::failed("the lessons cannot be used").because(&error)
+            }
+        }
+    }
+}

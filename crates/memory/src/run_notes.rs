@@ -1,0 +1,104 @@
+//! What gyrus itself notes of a run that has ended: a line with its goal and how it ended.
+//!
+//! Both are trusted text: the goal is a person's, and how a run ended is one of a few words. What
+//! the run answered is not noted; it stands in its journal.
+
+use gyrus_contract::RunId;
+
+use crate::{
+    history::Author,
+    vault::{Vault, VaultError},
+    write::Intention,
+};
+
+/// Note with the last runs.
+const RECENT: &str = "Context/recent-actions.md";
+
+/// Maximum number of runs in it.
+const MAX_RECENT: usize = 20;
+
+/// Maximum number of runs that are noted in the note of one day.
+const MAX_OF_A_DAY: usize = 200;
+
+/// Maximum characters of a goal that are noted.
+const MAX_GOAL_CHARS: usize = 200;
+
+/// End of the lines that gyrus writes, by which it knows them again. Obsidian hides it.
+const MARK: &str = " %%gyrus%%";
+
+impl Vault {
+    /// Notes that a run has ended, in the note of the day (of UTC) and in the one of the last runs.
+    /// Does nothing without a vault, and for a run that is noted already.
+    ///
+    /// # Errors
+    /// A note cannot be written.
+    pub fn note_run(
+        &self,
+        run: RunId,
+        goal: &str,
+        ending: &str,
+        now_ms: i64,
+    ) -> Result<(), VaultError> {
+        if !self.exists() {
+            return Ok(());
+        }
+        let at = gyrus_text::utc(now_ms);
+        let (day, time) = (at.get(..10).unwrap_or(&at), at.get(11..16).unwrap_or(""));
+        let goal = goal.replace('%', "");
+        let goal = gyrus_text::shorten(&gyrus_text::one_line(&goal), MAX_GOAL_CHARS).into_owned();
+        let what = format!("{goal}: {ending} (run {}){MARK}\n", run.short());
+        let of_day = format!("- {time} {what}");
+        self.edit_lines(&format!("Daily/{day}.md"), run, now_ms, &|lines| {
+            let noted = lines.iter().filter(|line| line.contains(MARK)).count();
+            if noted < MAX_OF_A_DAY {
+                lines.push(of_day.clone());
+            }
+        })?;
+        let recent = format!("- {day} {time} {what}");
+        self.edit_lines(RECENT, run, now_ms, &|lines| {
+            lines.push(recent.clone());
+            let noted = lines.iter().filter(|line| line.contains(MARK)).count();
+            let mut surplus = noted.saturating_sub(MAX_RECENT);
+            lines.retain(|line| {
+                let goes = surplus > 0 && line.contains(MARK);
+                surplus -= usize::from(goes);
+                !goes
+            });
+        })
+    }
+
+    /// Edits the lines of a note, unless the run is noted there.
+    fn edit_lines(
+        &self,
+        path: &str,
+        run: RunId,
+        now_ms: i64,
+        edit: &dyn Fn(&mut Vec<String>),
+    ) -> Result<(), VaultError> {
+        let intention = Intention {
+            path,
+            author: Author::Gyrus { run },
+            why: "a run ended",
+            now_ms,
+        };
+        let named = format!("(run {}){MARK}", run.short());
+        let edited = self.change(&intention, &|before| {
+            let before = before.unwrap_or_default();
+            let Ok(text) = std::str::from_utf8(before) else {
+                return Ok(Some(before.to_vec()));
+            };
+            let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
+            if !lines.iter().any(|line| line.contains(&named)) {
+                if let Some(last) = lines.last_mut().filter(|last| !last.ends_with('\n')) {
+                    last.push('\n');
+                }
+                edit(&mut lines);
+            }
+            Ok(Some(lines.concat().into_bytes()))
+        });
+        match edited {
+            Ok(_) | Err(VaultError::Unchanged { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

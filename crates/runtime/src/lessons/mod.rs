@@ -1,0 +1,225 @@
+//! Lessons of finished runs, for later runs with similar goals.
+//!
+//! The one idea: lessons are a ledger of their own, so that they outlive the journals that they were
+//! read from, and what a person decided about them is kept beside them. A run that was given lessons
+//! counts for or against each of them once it has ended; a lesson that more runs fail with is no
+//! longer given, and never deleted. The words are a model's: whoever gives them to a run says so.
+//!
+//! A start of a run reads only an index of the ledger, which can be deleted at any time.
+
+mod record;
+mod similar;
+mod index;
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Error as JournalError, Store};
+
+pub use self::{
+    record::{
+        GivenTo, Lesson, LessonBook, LessonDecision, LessonFact, LessonRecord, MORE_FAILURES,
+    },
+    similar::LessonSubject,
+};
+use crate::ledger::{Ledger, LedgerError, Position};
+
+/// The ledger of the lessons.
+const ID: &str = "main";
+
+/// Time after which a change gives up waiting for its turn.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time between two tries to have a turn.
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+
+/// Maximum number of unsettled runs that are listed at once.
+const MAX_UNSETTLED: usize = 1_000;
+
+/// The error of the lessons.
+#[derive(Debug, thiserror::Error)]
+pub enum LessonError {
+    /// The ledger cannot be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The journal's store cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file beside the ledger cannot be used.
+    #[error("{path} cannot be used", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Another process has been changing the lessons for too long.
+    #[error("another process is changing the lessons")]
+    Busy,
+    /// No lesson has this number.
+    #[error("there is no lesson {0}")]
+    Unknown(u64),
+}
+
+/// The lessons of a person's runs. Clones are the same lessons.
+#[derive(Debug, Clone)]
+pub struct Lessons {
+    store: Store,
+    /// The folder of the index, the lock, and the marks of unsettled runs.
+    folder: PathBuf,
+}
+
+impl Lessons {
+    /// Returns the lessons of a store. Nothing is made before it is needed.
+    pub fn of(store: &Store, folder: &Path) -> Self {
+        Self {
+            store: store.clone(),
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Returns all lessons.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub fn all(&self) -> Result<LessonBook, LessonError> {
+        Ok(Ledger::read(&self.store, ID)?)
+    }
+
+    /// Returns the lessons that fit a new run best and are not retired, the best first. Of several
+    /// with the same words one is returned.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub fn similar(
+        &self,
+        subject: &LessonSubject<'_>,
+        most: usize,
+    ) -> Result<Vec<Lesson>, LessonError> {
+        let Some(position) = Ledger::<LessonBook>::position(&self.store, ID)? else {
+            return Ok(Vec::new());
+        };
+        let path = self.index_path();
+        if let Some(index) = index::LessonIndex::open(&path, &position) {
+            return Ok(index.best(subject, most));
+        }
+        let book = self.all()?;
+        self.write_index(&book, &position)?;
+        match index::LessonIndex::open(&path, &position) {
+            Some(index) => Ok(index.best(subject, most)),
+            // Another process has written a newer one meanwhile.
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Adds what `facts` finds to be new in the lessons as they are. Processes take turns.
+    ///
+    /// # Errors
+    /// The ledger cannot be read or written.
+    pub fn change<E: From<LessonError>>(
+        &self,
+        facts: impl FnOnce(&LessonBook) -> Result<Vec<LessonFact>, E>,
+    ) -> Result<(), E> {
+        let _turn = self.take_turn()?;
+        let mut ledger = Ledger::<LessonBook>::open(&self.store, ID).map_err(LessonError::from)?;
+        let new = facts(ledger.state())?;
+        if new.is_empty() {
+            return Ok(());
+        }
+        ledger.append(new).map_err(LessonError::from)?;
+        let on_disk = ledger.writer().barrier_blocking();
+        on_disk.map_err(LessonError::from)?;
+        let position =
+            Ledger::<LessonBook>::position(&self.store, ID).map_err(LessonError::from)?;
+        if let Some(position) = position {
+            self.write_index(ledger.state(), &position)?;
+        }
+        Ok(())
+    }
+
+    /// Marks a run whose end is to be settled.
+    ///
+    /// # Errors
+    /// The mark cannot be made.
+    pub fn begin(&self, run: RunId) -> Result<(), LessonError> {
+        let folder = self.folder_of_marks();
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let mark = folder.join(run.to_string());
+        File::create(&mark).map_err(at(&mark)).map(drop)
+    }
+
+    /// Removes the mark of a run.
+    ///
+    /// # Errors
+    /// The mark cannot be removed.
+    pub fn settled(&self, run: RunId) -> Result<(), LessonError> {
+        let mark = self.folder_of_marks().join(run.to_string());
+        match fs::remove_file(&mark) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&mark)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the runs that are marked, the newest first.
+    pub fn unsettled(&self) -> Vec<RunId> {
+        let entries = fs::read_dir(self.folder_of_marks());
+        let names = entries.into_iter().flatten().take(MAX_UNSETTLED);
+        let mut runs: Vec<RunId> = names
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        runs.sort_unstable();
+        runs.reverse();
+        runs
+    }
+
+    fn folder_of_marks(&self) -> PathBuf {
+        self.folder.join("unsettled")
+    }
+
+    fn index_path(&self) -> PathBuf {
+        self.folder.join("index")
+    }
+
+    fn write_index(&self, book: &LessonBook, position: &Position) -> Result<(), LessonError> {
+        fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;
+        let path = self.index_path();
+        let unfinished = self.folder.join(format!("index.{}", std::process::id()));
+        let written = fs::write(&unfinished, index::bytes(book, position));
+        written
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(at(&path))
+    }
+
+    /// Waits until no other process changes the lessons, for a bounded time. The lock ends with its
+    /// process.
+    fn take_turn(&self) -> Result<File, LessonError> {
+        fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;
+        let path = self.folder.join("lock");
+        let lock = File::create(&path).map_err(at(&path))?;
+        let begun = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < TIMEOUT => {
+                    thread::sleep(BETWEEN_TRIES);
+                }
+                Err(TryLockError::WouldBlock) => return Err(LessonError::Busy),
+                Err(TryLockError::Error(source)) => return Err(at(&path)(source)),
+            }
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> LessonError {
+    let path = path.to_owned();
+    move |source| LessonError::File { path, source }
+}
+
+#[cfg(test)]
+mod tests;

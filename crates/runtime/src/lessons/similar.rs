@@ -1,0 +1,103 @@
+//! Measures the similarity of two goals by their words, weighted by how rare they are among the lessons.
+
+use std::collections::BTreeSet;
+
+/// Similarity from which a lesson is about the same kind of goal.
+pub(super) const SIMILAR: f64 = 0.45;
+
+/// Factor by which a lesson of the same folder, or of the same site, is preferred.
+pub(super) const SAME_PLACE: f64 = 1.2;
+
+/// Maximum number of words of a goal that are compared.
+const MAX_WORDS: usize = 64;
+
+/// Words that say nothing about what a goal is about.
+const STOP_WORDS: &str = " a about all an and any are as at be by can could do for from get give \
+    has have how i if in into is it its let make me my no not now of on one or our out per please \
+    she should so some that the their them then there these this to two up us was we what when \
+    where which who will with would you your \
+    auf aus bei bitte das dem den der des die ein eine einem einen einer er es für ich im in ist \
+    mein meine mir mit nach oder sie und von wie zu zum zur ";
+
+/// The new run that lessons are sought for.
+#[derive(Debug, Clone, Copy)]
+pub struct LessonSubject<'a> {
+    /// Its goal.
+    pub goal: &'a str,
+    /// The folder that it works in.
+    pub workspace: &'a str,
+    /// The host of the page that it begins at; empty if it begins at none.
+    pub site: &'a str,
+}
+
+/// Returns the words that a goal is compared by, as numbers, sorted. Numbers are left out: they are
+/// values that differ from one time to the next.
+pub(super) fn words(goal: &str) -> Vec<u32> {
+    let lower = goal.to_lowercase();
+    let all = lower.split(|letter: char| !letter.is_alphanumeric());
+    let telling = all.filter(|word| {
+        word.chars().count() > 1
+            && !word.chars().all(char::is_numeric)
+            && !STOP_WORDS.contains(&format!(" {word} "))
+    });
+    let words: BTreeSet<u32> = telling.take(MAX_WORDS).map(number).collect();
+    words.into_iter().collect()
+}
+
+/// Returns a number that stands for a word or a name. Two may share one; then a lesson seems a
+/// little more similar than it is.
+pub(super) fn number(word: &str) -> u32 {
+    number_of(word.as_bytes())
+}
+
+/// Returns a number that stands for some bytes.
+pub(super) fn number_of(bytes: &[u8]) -> u32 {
+    let hash = blake3::hash(bytes);
+    let [one, two, three, four, ..] = *hash.as_bytes();
+    u32::from_le_bytes([one, two, three, four])
+}
+
+/// The words of a new goal with their weights.
+pub(super) struct Weights {
+    words: Vec<(u32, f64)>,
+    total: f64,
+}
+
+impl Weights {
+    /// Weighs the words of a goal against the goals of all lessons.
+    pub(super) fn of<'a>(goal: &str, lessons: impl Iterator<Item = &'a [u32]>) -> Self {
+        let mut words: Vec<(u32, usize)> = words(goal).into_iter().map(|word| (word, 0)).collect();
+        let mut count = 0;
+        for lesson in lessons {
+            count += 1;
+            for (word, with) in &mut words {
+                *with += usize::from(lesson.binary_search(word).is_ok());
+            }
+        }
+        let rarity = |with: usize| (1.0 + (count as f64 + 1.0) / (with as f64 + 1.0)).ln();
+        let words: Vec<(u32, f64)> = words
+            .into_iter()
+            .map(|(word, with)| (word, rarity(with)))
+            .collect();
+        let total = words.iter().map(|(_, weight)| weight).sum();
+        Self { words, total }
+    }
+
+    /// Returns the similarity of a lesson's goal, from 0 to 1; 0 if they share a single word among
+    /// several.
+    pub(super) fn similarity(&self, lesson: &[u32]) -> f64 {
+        let shared: Vec<f64> = self
+            .words
+            .iter()
+            .filter(|(word, _)| lesson.binary_search(word).is_ok())
+            .map(|(_, weight)| *weight)
+            .collect();
+        let smaller = self.words.len().min(lesson.len());
+        if shared.is_empty() || shared.len() < 2 && smaller > 1 {
+            return 0.0;
+        }
+        let of_goal = shared.iter().sum::<f64>() / self.total;
+        let of_lesson = shared.len() as f64 / lesson.len() as f64;
+        2.0 * of_goal * of_lesson / (of_goal + of_lesson)
+    }
+}

@@ -1,0 +1,64 @@
+//! A text as the index takes it: the words of its fields, and what it links to.
+
+use std::collections::HashMap;
+
+use crate::{segment::FIELDS, words::words};
+
+/// Start of the words that stand for links; no word of a text has it.
+const LINK: char = '\0';
+
+/// Field of a text, weighted separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Its name.
+    Title,
+    /// A heading in it.
+    Heading,
+    /// A word by which it is sorted.
+    Tag,
+    /// All else.
+    Body,
+}
+
+/// The words of a text.
+#[derive(Debug, Clone, Default)]
+pub struct Document {
+    pub(crate) counts: HashMap<String, [u32; FIELDS]>,
+    pub(crate) lengths: [u32; FIELDS],
+}
+
+impl Document {
+    /// Adds the words of a part of it.
+    pub fn add(&mut self, field: Field, text: &str) {
+        let field = field as usize;
+        words(text, |word| {
+            self.lengths[field] += 1;
+            match self.counts.get_mut(word) {
+                Some(count) => count[field] += 1,
+                None => {
+                    let mut count = [0; FIELDS];
+                    count[field] = 1;
+                    self.counts.insert(word.to_owned(), count);
+                }
+            }
+        });
+    }
+
+    /// Adds a link to a name, or what else other texts have in common with it. Case does not count.
+    pub fn link(&mut self, name: &str) {
+        let counts = self.counts.entry(link_word(name)).or_default();
+        counts[Field::Body as usize] = 1;
+    }
+}
+
+/// Returns the word that stands for a link to a name.
+pub(crate) fn link_word(name: &str) -> String {
+    format!("{LINK}{}", name.to_lowercase())
+}
+
+/// Returns the name by which others link to the text at a path: its last part, without the ending of
+/// notes.
+pub fn name_of(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".md").unwrap_or(name)
+}

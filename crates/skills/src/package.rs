@@ -1,0 +1,280 @@
+//! Packages that can be installed: a folder with a `SKILL.md`, a single file, a plugin or npm package with
+//! skills in it, or an archive of one of these. It is read once; no script of it is ever run.
+
+use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
+
+use gyrus_text::FileMistake;
+use serde_json::Value;
+
+use crate::{
+    files::{FilesError, MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE as FILE, SkillFile, SkillFiles},
+    library::Library,
+    skill::{Skill, SkillPlace, is_name},
+};
+
+mod tar;
+mod zip;
+
+/// Maximum size of an archive in bytes.
+const MAX_ARCHIVE: u64 = 16 << 20;
+
+/// Maximum number of skills of a plugin.
+const MAX_SKILLS: usize = 100;
+
+/// The files that make a folder a plugin or an npm package, a path a line; the first that is there
+/// counts.
+const MANIFESTS: &str = include_str!("package/manifests.txt");
+
+/// The reason why something cannot be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// The files cannot be taken.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// A text in it is not in order.
+    #[error("`{path}`: {mistakes}")]
+    Skill {
+        /// The file, within the package.
+        path: String,
+        /// All mistakes, each with its line.
+        mistakes: String,
+    },
+    /// It is not of a form that can be installed.
+    #[error("{what}")]
+    Form {
+        /// The reason.
+        what: String,
+        /// The names of skills that could be installed instead.
+        hint: Option<String>,
+    },
+}
+
+/// One skill of a package.
+#[derive(Debug)]
+pub struct PackagedSkill {
+    /// The skill, checked.
+    pub skill: Skill,
+    /// All its files, with its text as `SKILL.md`.
+    pub files: SkillFiles,
+}
+
+/// Skills that are installed together.
+#[derive(Debug)]
+pub struct Package {
+    /// Name of the plugin; `None` for a skill by itself.
+    pub plugin: Option<String>,
+    /// The skills, sorted by name.
+    pub skills: Vec<PackagedSkill>,
+    /// Number of files that are no part of a skill and are left behind.
+    pub left_behind: usize,
+}
+
+impl Package {
+    /// Reads a folder, a file or an archive.
+    ///
+    /// # Errors
+    /// It cannot be installed.
+    pub fn read(path: &Path) -> Result<Self, PackageError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            return Self::of(SkillFiles::read(path)?);
+        }
+        if name.ends_with(".md") {
+            return Self::of(SkillFiles::single(path)?);
+        }
+        let is = |ending: &str| name.to_lowercase().ends_with(ending);
+        let files = if is(".tgz") || is(".tar.gz") {
+            let archive = read_archive(path)?;
+            // What packs much better than texts do is not unpacked to its end.
+            let unpacked = flate2::read::GzDecoder::new(archive.as_slice());
+            tar::read(unpacked.take(2 * MAX_TOTAL_BYTES))?
+        } else if is(".zip") {
+            zip::read(&read_archive(path)?)?
+        } else {
+            return Err(PackageError::Form {
+                what: format!("`{name}` is not a folder, NAME.md, .tgz, .tar.gz or .zip"),
+                hint: None,
+            });
+        };
+        Self::of(without_top_folder(files))
+    }
+
+    fn of(files: SkillFiles) -> Result<Self, PackageError> {
+        if files.get(FILE).is_some() {
+            let skill = check(&files, FILE)?;
+            return Ok(Self {
+                plugin: None,
+                skills: vec![PackagedSkill { skill, files }],
+                left_behind: 0,
+            });
+        }
+        if let Some(manifest) = MANIFESTS.lines().find(|name| files.get(name).is_some()) {
+            return Self::plugin(&files, manifest);
+        }
+        let folders: Vec<_> = skill_folders(&files, "").into_keys().collect();
+        let hint = (!folders.is_empty()).then(|| {
+            format!(
+                "there are skills in it; install one: {}",
+                folders.join(", ")
+            )
+        });
+        let what = format!("there is no {FILE}, plugin.json or package.json at its top");
+        Err(PackageError::Form { what, hint })
+    }
+
+    fn plugin(files: &SkillFiles, manifest: &str) -> Result<Self, PackageError> {
+        let broken = |mistakes: String| PackageError::Skill {
+            path: manifest.to_owned(),
+            mistakes,
+        };
+        let text = files.text(manifest).unwrap_or_default();
+        let read: Value = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+        let given = read["name"].as_str().unwrap_or_default();
+        // `@scope/name` of npm.
+        let plugin = given.trim_start_matches('@').replace('/', "-");
+        if !is_name(&plugin) {
+            let what = format!("invalid name `{given}`: small letters, digits and single hyphens");
+            return Err(broken(what));
+        }
+        let mut found = BTreeMap::new();
+        for folder in skill_places(&read).map_err(broken)? {
+            found.extend(skill_folders(files, &folder));
+        }
+        if found.is_empty() {
+            return Err(PackageError::Form {
+                what: format!("`{given}` has no skills: none lie in its folder `skills`"),
+                hint: None,
+            });
+        }
+        if found.len() > MAX_SKILLS {
+            return Err(PackageError::Form {
+                what: format!("`{given}` has more than {MAX_SKILLS} skills"),
+                hint: None,
+            });
+        }
+        let mut skills = BTreeMap::new();
+        for (path, files) in found {
+            let skill = check(&files, &path)?;
+            let name = skill.name.clone();
+            if let Some(PackagedSkill { .. }) =
+                skills.insert(name.clone(), PackagedSkill { skill, files })
+            {
+                return Err(broken(format!("two of its skills have the name `{name}`")));
+            }
+        }
+        let taken: usize = skills.values().map(|skill| skill.files.len()).sum();
+        Ok(Self {
+            plugin: Some(plugin),
+            left_behind: files.len().saturating_sub(taken),
+            skills: skills.into_values().collect(),
+        })
+    }
+}
+
+fn read_archive(path: &Path) -> Result<Vec<u8>, FilesError> {
+    let failed = |source| FilesError::Io {
+        path: path.display().to_string(),
+        source,
+    };
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() || metadata.len() > MAX_ARCHIVE {
+        return Err(FilesError::TooMuch {
+            what: "it is not a regular file, or it is too large".to_owned(),
+            most: format!("{MAX_ARCHIVE} bytes"),
+        });
+    }
+    fs::read(path).map_err(failed)
+}
+
+/// Returns the files below the one folder in which all lie, as npm's `package`.
+fn without_top_folder(files: SkillFiles) -> SkillFiles {
+    let top = |path: &str| path.split_once('/').map(|(top, _)| top.to_owned());
+    let first = files.iter().next().and_then(|(path, _)| top(path));
+    match first {
+        Some(first)
+            if files
+                .iter()
+                .all(|(path, _)| top(path).as_ref() == Some(&first)) =>
+        {
+            files.below(&first)
+        }
+        Some(_) | None => files,
+    }
+}
+
+/// Returns the folders in which a manifest says that skills lie; `skills` if it says nothing.
+fn skill_places(manifest: &Value) -> Result<Vec<String>, String> {
+    let named = match &manifest["skills"] {
+        Value::Null => return Ok(vec!["skills".to_owned()]),
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    };
+    if named.is_empty() || named.len() > MAX_SKILLS {
+        return Err("invalid `skills`: it is a folder, or a list of folders".to_owned());
+    }
+    let plain = |path: &str| {
+        let path = path.trim_start_matches("./").trim_end_matches('/');
+        let checked = crate::files::check_path(path);
+        checked.map_err(|error| format!("invalid `skills`: {error}"))?;
+        Ok(path.to_owned())
+    };
+    named.into_iter().map(plain).collect()
+}
+
+/// Returns the skills in a folder, each with its files: the folder itself, folders with a
+/// `SKILL.md`, and single files.
+fn skill_folders(files: &SkillFiles, folder: &str) -> BTreeMap<String, SkillFiles> {
+    let below = if folder.is_empty() {
+        files.clone()
+    } else {
+        files.below(folder)
+    };
+    if !folder.is_empty() && below.get(FILE).is_some() {
+        return BTreeMap::from([(format!("{folder}/{FILE}"), below)]);
+    }
+    let mut found = BTreeMap::new();
+    for (path, file) in below.iter().take(MAX_FILES) {
+        let whole = format!("{folder}/{path}");
+        let whole = whole.trim_start_matches('/').to_owned();
+        if let Some(inner) = path.strip_suffix(&format!("/{FILE}")) {
+            if !inner.contains('/') || folder.is_empty() {
+                found.insert(whole, below.below(inner));
+            }
+        } else if path.ends_with(".md") && !path.contains('/') && is_single(file) {
+            let mut single = SkillFiles::default();
+            let added = single.add(FILE.to_owned(), file.clone());
+            added.expect("one file of a package fits");
+            found.insert(whole, single);
+        }
+    }
+    found
+}
+
+fn is_single(file: &SkillFile) -> bool {
+    std::str::from_utf8(&file.bytes).is_ok_and(crate::file_form::is_one)
+}
+
+/// Reads the text of a skill, whose folder will have its name.
+fn check(files: &SkillFiles, path: &str) -> Result<Skill, PackageError> {
+    let broken = |mistakes: &[FileMistake]| PackageError::Skill {
+        path: path.to_owned(),
+        mistakes: mistakes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; "),
+    };
+    let Some(text) = files.text(FILE) else {
+        return Err(PackageError::Skill {
+            path: path.to_owned(),
+            mistakes: "it is not text".to_owned(),
+        });
+    };
+    let name = crate::library::declared_name(text);
+    let place = Path::new(&name.unwrap_or_default()).join(FILE);
+    Library::check(&place, SkillPlace::User, text).map_err(|mistakes| broken(&mistakes))
+}
+
+#[cfg(test)]
+mod tests;
