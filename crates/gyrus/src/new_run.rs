@@ -72,13 +72,8 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let hint = match &replay {
-            Some(_) => None,
-            None => self.hint(url.as_deref())?,
-        };
-        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
-        let memory = self.memory()?;
+        let known = self.known(replay.as_ref(), &workspace, url.as_deref())?;
         thinks
             .docs()
             .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -96,9 +91,7 @@ impl RunOptions<'_> {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
-                .chain(hint)
-                .chain(lessons)
-                .chain(memory)
+                .chain(known)
                 .chain(self.context)
                 .collect(),
             skills: skills.followed,
@@ -228,12 +221,21 @@ impl RunOptions<'_> {
         })
     }
 
-    /// Returns the lessons of earlier runs, unless they are turned off.
-    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
-        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
-            return Ok(None);
-        }
-        lessons::of_run(self.home, workspace, &self.goal, url)
+    /// Returns the texts of earlier runs that help with the goal: how a similar one was reached,
+    /// lessons, and the memory.
+    fn known(
+        &self,
+        replay: Option<&Replay>,
+        workspace: &Path,
+        url: Option<&str>,
+    ) -> Result<Vec<Attachment>, Failure> {
+        let hint = match replay {
+            Some(_) => None,
+            None => self.hint(url)?,
+        };
+        let lessons = self.lessons(workspace, url)?;
+        let memory = self.memory()?;
+        Ok(hint.into_iter().chain(lessons).chain(memory).collect())
     }
 
     /// Returns what is known of a goal like this one.
@@ -242,6 +244,14 @@ impl RunOptions<'_> {
             return Ok(None);
         }
         or_none(procedures::hint(&self.home.store()?, &self.goal, url))
+    }
+
+    /// Returns the lessons of earlier runs, unless they are turned off.
+    fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
+        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+            return Ok(None);
+        }
+        lessons::of_run(self.home, workspace, &self.goal, url)
     }
 
     /// Returns the work that a loop is chosen for.

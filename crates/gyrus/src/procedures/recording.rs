@@ -295,6 +295,8 @@ fn is_usual(part: &Part) -> bool {
                 text.origin,
                 Origin::Guidelines { .. }
                     | Origin::Skill { .. }
+                    | Origin::Memory { .. }
+                    | Origin::Lessons { .. }
                     | Origin::Kernel
                     | Origin::Configuration
             ) || text.origin == hint
