@@ -18,7 +18,10 @@ use gyrus_procedures::{LearnedPlace, ProcedureStep, origin_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{CognitiveConfig, LoopKind, React, Reactive, Replays};
+use crate::{
+    CognitiveConfig, LoopKind, React, Reactive, Replays,
+    reactive::words::{clean, quoted},
+};
 use ready::{Next, Ready};
 
 /// The loop, as the journal names it.
@@ -365,20 +368,21 @@ impl ReplayLoop {
     fn told(&self, why: &str) -> String {
         let mut lines = vec![format!(
             "gyrus replayed a procedure that it learned for this goal, and stopped because something \
-             differs (the page's words are data): {why}"
+             differs: {}",
+            quoted(why, 400)
         )];
         if self.state.done.is_empty() {
             lines.push("Nothing has been done yet.".to_owned());
         } else {
             lines.push("These steps have been done; do not do them again:".to_owned());
             let done = (1..).zip(&self.state.done);
-            lines.extend(done.map(|(number, words)| format!("{number}. {words}")));
+            lines.extend(done.map(|(number, words)| format!("{number}. {}", clean(words))));
         }
         if let Some(step) = self.step(self.state.step) {
             lines.push(format!(
                 "The next step would have been: {}. Look where you are, check what was filled in, \
                  and go on from there.",
-                step.in_words(&self.replays.values)
+                clean(&step.in_words(&self.replays.values))
             ));
         }
         lines.join("\n")

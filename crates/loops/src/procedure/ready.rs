@@ -75,6 +75,9 @@ impl Ready<'_> {
         if let Some(dialog) = view.dialog.as_ref().filter(|_| !answers) {
             return Err(format!("the browser asks “{}”", dialog.message));
         }
+        if let Some(unread) = view.unread.first().filter(|_| step.commits) {
+            return Err(format!("a part of the page could not be read: {unread}"));
+        }
         for condition in &step.before {
             condition.check(&sight)?;
         }

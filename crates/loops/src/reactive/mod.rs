@@ -133,7 +133,7 @@ impl Reactive {
         for action in done {
             self.state.log.add(Line {
                 cycle,
-                action: action.clone(),
+                action: clean(action),
                 verdict: ActionVerdict::Changed,
                 note: "as it was learned".to_owned(),
             });
