@@ -72,11 +72,14 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let hint = match &replay {
-            Some(_) => None,
-            None => self.hint(url.as_deref())?,
+        let (hint, lessons) = match &replay {
+            // No model is asked that they could help.
+            Some(_) => (None, None),
+            None => (
+                self.hint(url.as_deref())?,
+                self.lessons(&workspace, url.as_deref())?,
+            ),
         };
-        let lessons = self.lessons(&workspace, url.as_deref())?;
         let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
         let memory = memory::of_run(self.home, &self.goal, flags)?;
         thinks
