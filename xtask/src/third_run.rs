@@ -13,7 +13,7 @@ use crate::{eval, repository};
 
 /// Maximum number of fresh tokens by which a prompt of the third run may be longer than one of the
 /// first, as the player counts them.
-const MORE_TOKENS_A_PROMPT: f64 = 450.0;
+const MORE_TOKENS_A_PROMPT: f64 = 800.0;
 
 /// Number of times that a task is played.
 const TIMES: usize = 3;
@@ -73,7 +73,9 @@ impl Attempt {
 /// Plays them, with further arguments for `gyrus eval`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
-    fs::write(home.path().join("config.toml"), "reflect = true\n")?;
+    let state = state(home.path());
+    fs::create_dir(&state)?;
+    fs::write(state.join("config.toml"), "reflect = true\n")?;
     let noted = gyrus(
         home.path(),
         &["memory", "add", "Orders go to the street in the profile."],
@@ -128,10 +130,15 @@ fn round(
         .collect())
 }
 
+/// Returns the folder of gyrus's state; the notes lie beside it.
+fn state(home: &Path) -> std::path::PathBuf {
+    home.join("state")
+}
+
 fn gyrus(home: &Path, arguments: &[&str]) -> anyhow::Result<std::process::ExitStatus> {
     let mut command: Command = repository::cargo(&["run", "--quiet", "--package", "gyrus", "--"])?;
     let command = command
-        .env("GYRUS_HOME", home)
+        .env("GYRUS_HOME", state(home))
         .env("GYRUS_VAULT", home.join("notes"));
     Ok(command.args(arguments).status()?)
 }

@@ -229,11 +229,11 @@ impl RunOptions<'_> {
         workspace: &Path,
         url: Option<&str>,
     ) -> Result<Vec<Attachment>, Failure> {
-        let hint = match replay {
-            Some(_) => None,
-            None => self.hint(url)?,
+        let (hint, lessons) = match replay {
+            // No model is asked that they could help.
+            Some(_) => (None, None),
+            None => (self.hint(url)?, self.lessons(workspace, url)?),
         };
-        let lessons = self.lessons(workspace, url)?;
         let memory = self.memory()?;
         Ok(hint.into_iter().chain(lessons).chain(memory).collect())
     }
