@@ -55,13 +55,15 @@ impl RunOptions<'_> {
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let before = self.before()?;
+        // Flags that contradict each other are said before a browser is looked for.
+        let chosen = which_loop::choose(flags, config, &self.subject(before.as_ref()))?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.of_session(before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let replay = self.replay(url.as_deref(), &workspace, screen.is_some())?;
         let start = replay.as_ref().and_then(|replay| replay.start.clone());
         let url = start.or(url);
-        let mut thinks = self.thinks(before.as_ref(), replay.as_ref(), screen.is_some())?;
+        let mut thinks = self.thinks(chosen, replay.as_ref(), screen.is_some())?;
         if let Some(url) = &url {
             thinks = thinks.with_start_url(url);
         } else if let Some(page) = self.left_at(screen.as_ref())? {
@@ -119,21 +121,19 @@ impl RunOptions<'_> {
     /// Returns the configuration of the loop: the one that replays, or as flags and rules say.
     fn thinks(
         &self,
-        before: Option<&RunStarted>,
+        chosen: CognitiveConfig,
         replay: Option<&Replay>,
         has_screen: bool,
     ) -> Result<CognitiveConfig, Failure> {
-        let (flags, config) = (self.flags, self.config);
-        let (chosen, on_screen) = match replay {
+        let (config, on_screen) = match replay {
             // Once a model has taken over, another one looks.
             Some(replay) => (replay.config(), replay.start.is_some()),
             None => {
-                let chosen = which_loop::choose(flags, config, &self.subject(before))?;
                 let on_screen = chosen.strategy() == Strategy::Reactive;
                 (chosen, on_screen)
             }
         };
-        flags.verification.apply(chosen, on_screen, has_screen)
+        self.flags.verification.apply(config, on_screen, has_screen)
     }
 
     /// Returns the agent under whose trust the run works. A session goes on under the trust that it

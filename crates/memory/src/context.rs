@@ -12,6 +12,7 @@ use gyrus_text::{one_line, tokens};
 use crate::{
     note::{Note, Piece},
     recall::{Searcher, pieces_with},
+    run_notes::is_own,
     vault::{Vault, VaultError},
 };
 
@@ -162,8 +163,13 @@ impl Filling {
         place.push_str("]\n");
         let around = tokens(&place) + tokens("\n\n");
         let room = self.left.min(most).saturating_sub(around);
-        let text = piece.text.trim();
-        let Some(text) = cut_to(text, room) else {
+        // That a run like this one ended tells the next one nothing; `recall` finds it.
+        let lines = piece.text.split_inclusive('\n');
+        let text: String = lines.filter(|line| !is_own(line)).collect();
+        let text = text.trim();
+        let is_only_about_runs =
+            text.len() < piece.text.trim().len() && text.lines().all(|line| line.starts_with('#'));
+        let Some(text) = cut_to(text, room).filter(|_| !is_only_about_runs) else {
             return;
         };
         self.left = self.left.saturating_sub(around + tokens(&text));

@@ -107,6 +107,6 @@ impl Vault {
 }
 
 /// Whether gyrus wrote a line. What runs write is quoted, so none of it is such a line.
-fn is_own(line: &str) -> bool {
+pub(crate) fn is_own(line: &str) -> bool {
     line.starts_with("- ") && line.trim_end().ends_with(MARK)
 }

@@ -275,3 +275,23 @@ fn the_budget_is_used_and_never_exceeded() {
         assert!(tokens(&given.text) <= most, "{most}");
     }
 }
+
+#[test]
+fn that_a_run_ended_is_found_and_not_given() {
+    let (_folder, notes, vault) = world();
+    let run = gyrus_contract::RunId::new();
+    vault
+        .note_run(run, "water the plants", "reached", NOW)
+        .unwrap();
+    let given = context(&vault, "water the plants");
+    assert_eq!(given, MemoryContext::default());
+    let found = vault.recall("water the plants", 10, NOW).unwrap();
+    assert_eq!(found.len(), 2, "{found:?}");
+    // What a person writes beside it counts.
+    let recent = notes.join("Context/recent-actions.md");
+    let noted = fs::read_to_string(&recent).unwrap();
+    fs::write(&recent, format!("{noted}The plants need little water.\n")).unwrap();
+    let given = context(&vault, "water the plants");
+    assert!(given.text.contains("little water") && !given.text.contains("reached"));
+    assert_eq!(given.notes, 1);
+}

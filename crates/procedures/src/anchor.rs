@@ -134,6 +134,14 @@ impl Anchor {
         (anchor.find_shown(&sight) == Ok(element.id)).then_some(anchor)
     }
 
+    /// Lets the element be found by its name alone, or another that is known for the same thing: a
+    /// step that binds somebody does not rest on the shape of a form.
+    pub(crate) fn rely_on_name(&mut self) {
+        self.others.clear();
+        self.fields.clear();
+        self.choices.clear();
+    }
+
     /// Returns the one element of a view that fits and can be used.
     ///
     /// # Errors

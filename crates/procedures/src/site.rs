@@ -328,6 +328,11 @@ impl Builder<'_> {
         };
         self.value(step, &page, &mut made)?;
         self.target(step, &page, after, &mut made)?;
+        if commits {
+            for (_, anchor) in &mut made.targets {
+                anchor.rely_on_name();
+            }
+        }
         if let Some(after) = after {
             made.after.push(self.address(after));
             if commits {

@@ -151,20 +151,12 @@ fn small_changes_of_a_page_do_not_matter() {
         }
     };
     assert_eq!(before("shop", 8, &[], moved), Ok(()));
-    // A name that pages use for the same thing, and the button that is left in the form.
+    // A name that pages use for the same thing.
     assert_eq!(
         before("shop", 8, &[], |view| rename(
             view,
             "Place order",
             "Buy now"
-        )),
-        Ok(())
-    );
-    assert_eq!(
-        before("shop", 8, &[], |view| rename(
-            view,
-            "Place order",
-            "Go ahead"
         )),
         Ok(())
     );
@@ -199,6 +191,8 @@ fn whatever_is_not_certain_is_not_done() {
         "Order everything",
         "Order and subscribe",
         "Place order 2",
+        // What binds somebody is not told by being the only button.
+        "Go ahead",
     ] {
         order(
             &|view| rename(view, "Place order", to),

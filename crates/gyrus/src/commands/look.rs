@@ -24,11 +24,16 @@ pub(crate) struct Look {
 
     /// With --screen x11: the display that you work at, as `:0`; one that nobody sees if none is
     /// named
-    #[arg(long, requires = "screen", conflicts_with_all = ["program", "size"])]
+    #[arg(long, requires = "screen", conflicts_with_all = ["address", "program", "size"])]
     display: Option<String>,
 
     /// With --screen x11: a program to start there, with its arguments
-    #[arg(last = true, value_name = "PROGRAM", requires = "screen")]
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        requires = "screen",
+        conflicts_with = "address"
+    )]
     program: Vec<String>,
 
     /// Save the picture, as PNG

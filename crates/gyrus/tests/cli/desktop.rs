@@ -51,6 +51,7 @@ fn a_program_on_a_desktop_of_its_own_is_shown() {
         &["look", "http://127.0.0.1:1/", "--screen", "x11"],
         &["look", "--screen", "wayland"],
         &["look", "http://127.0.0.1:1/", "--", "mousepad"],
+        &["look", "http://127.0.0.1:1/", "--display", ":0"],
     ] {
         assert_eq!(world.gyrus(arguments).code, Some(2), "{arguments:?}");
     }

@@ -22,7 +22,11 @@ fn commands(text: &str) -> Vec<String> {
 /// every command and flag must be known.
 fn is_understood(world: &World, line: &str) {
     let gyrus = env!("CARGO_BIN_EXE_gyrus");
-    let script = format!("gyrus() {{ '{gyrus}' \"$@\" --help >/dev/null; }}\n{line}");
+    // The words after `--` are another program's.
+    let script = format!(
+        "gyrus() {{ local own=(); for word; do [ \"$word\" = -- ] && break; own+=(\"$word\"); done
+         '{gyrus}' \"${{own[@]}}\" --help >/dev/null; }}\n{line}"
+    );
     let mut shell = world.command(&[]);
     let mut command = std::process::Command::new("bash");
     command.env_clear();
