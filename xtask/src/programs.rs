@@ -10,9 +10,9 @@ use crate::{error::CannotStart, repository};
 const NEEDED: [(&str, &str); 9] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
-    ("dbus-daemon", "dbus at-spi2-core"),
+    ("dbus-daemon", "dbus"),
     ("git", "git"),
-    ("mousepad", "mousepad"),
+    ("mousepad", "mousepad at-spi2-core"),
     ("openbox", "openbox"),
     ("ps", "procps"),
     ("setsid", "util-linux"),
