@@ -6,8 +6,8 @@
 //! merged, so that their number stays small. One process at a time changes an index. Another one that
 //! has it open notices by the list of segments, and keeps its files for as long as it needs them.
 //!
-//! What the texts are, and where they lie, its users know: notes of the memory, and past runs. It
-//! never reads one itself.
+//! The callers know the texts and their places (notes of the memory, past runs). This crate never
+//! reads one itself.
 
 mod words;
 mod document;
