@@ -117,7 +117,9 @@ fn round(
     arguments: &[String],
 ) -> anyhow::Result<BTreeMap<String, Attempt>> {
     let folder = home.join(format!("report-{number}"));
-    let folder = folder.to_str().context("the name of the folder is not UTF-8")?;
+    let folder = folder
+        .to_str()
+        .context("the name of the folder is not UTF-8")?;
     let given = ["eval", "demo-site", "--model", model, "--report", folder];
     let arguments = arguments.iter().map(String::as_str);
     let all: Vec<&str> = given.into_iter().chain(arguments).collect();

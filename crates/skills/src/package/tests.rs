@@ -223,7 +223,7 @@ fn packages_without_skills_say_what_is_missing() {
     folder.file("repo/skills/plants/SKILL.md", SKILL.as_bytes());
     let PackageError::Form { hint, .. } = Package::read(&folder.0.path().join("repo")).unwrap_err()
     else {
-        panic!("expected a package of several skills");
+        panic!("expected an error about the form");
     };
     assert_eq!(
         hint.as_deref(),
