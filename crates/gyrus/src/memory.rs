@@ -1,7 +1,5 @@
 //! The memory around a run: what it is given of it at its start, and what is noted at its end.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use gyrus::runtime::Home;
 use gyrus_contract::{MemoryExtent, Origin, Strength, Text};
 use gyrus_journal::Store;
@@ -9,18 +7,10 @@ use gyrus_kernel::{Attachment, Ending, Finished, StandingRun, log_name};
 use gyrus_memory::MAX_CONTEXT_TOKENS;
 use gyrus_surfaces::{console::put, projection};
 
-use crate::{config::Config, failure::Failure};
+use crate::{config::Config, failure::Failure, time::now_ms};
 
 /// Part of a run's limit of tokens that the memory may take, as a divisor.
 const OF_LIMIT: u64 = 10;
-
-/// Returns the current time, in milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
-}
 
 /// Returns what a run is given of the memory: all that is about its goal, and a digest. Only the
 /// words of a person, or of the program, look into it. A memory that cannot be read is told of, and

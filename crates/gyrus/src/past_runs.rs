@@ -20,7 +20,7 @@ use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
 use gyrus_search::{Document, Index, IndexError, IndexField, Stamp, query_words};
 use gyrus_text::{counted, shorten};
 
-use crate::{failure::Failure, memory::now_ms};
+use crate::{failure::Failure, time::now_ms};
 
 /// Runs that are told of.
 const SHOWN: usize = 5;

@@ -65,11 +65,6 @@ pub enum Expectation {
         /// The message.
         message: Template,
     },
-    /// The result of a tool contains this text.
-    Says {
-        /// The text.
-        text: Template,
-    },
 }
 
 /// A field as it was when something was sent.
@@ -147,26 +142,6 @@ impl Expectation {
                     },
                 )
             }
-            // Of a tool's result, not of a page.
-            Self::Says { .. } => Ok(()),
-        }
-    }
-
-    /// Checks the condition on the result of a tool.
-    ///
-    /// # Errors
-    /// It does not hold.
-    pub fn check_result(&self, result: &str, values: &SlotValues) -> Result<(), String> {
-        match self {
-            Self::Says { text }
-                if !one_spaced(result).contains(&one_spaced(&text.filled(values))) =>
-            {
-                Err(format!(
-                    "expected {}, but it does not say so",
-                    self.in_words(values)
-                ))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -188,7 +163,6 @@ impl Expectation {
             Self::Fields { .. } => "the fields that it was learned with".to_owned(),
             Self::Amounts { shown, .. } => format!("the amounts {}", shown.join(", ")),
             Self::Asks { message } => format!("the question “{}”", message.filled(values)),
-            Self::Says { text } => format!("the result “{}”", text.filled(values)),
         }
     }
 }

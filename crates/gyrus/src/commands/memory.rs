@@ -17,7 +17,7 @@ use gyrus_text::{one_line, readable};
 use serde_json::json;
 
 use super::lessons::LessonsCommand;
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run, memory::now_ms};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time::now_ms};
 
 /// The note that facts go to, where none is named.
 const FACTS: &str = "Memory/facts.md";

@@ -1,9 +1,9 @@
 //! Learned procedures of this program: what runs teach, what is kept, and which one a command
 //! replays.
 //!
-//! `recording` reads a run's journal, `ledger` is what is kept, `keeping` adds to it, `matching` chooses for a command,
-//! `promoting` asks a person, `words` says what a procedure does, `hints` helps where none
-//! replays, `teaching` watches a person.
+//! `recording` reads a run's journal, `ledger` holds what is kept, `keeping` adds to it, `matching`
+//! chooses for a command, `promoting` asks a person, `words` says what a procedure does, `hints`
+//! helps where none replays, `teaching` watches a person.
 //! Learning itself is a pure function of the crate `gyrus-procedures`, replaying is a loop.
 
 mod ledger;

@@ -1,6 +1,6 @@
 //! Decides from a view which call a replay makes next.
 
-use gyrus_contract::{Rest, ToolCall, View};
+use gyrus_contract::{AnswerDialogCall, Arguments as _, Rest, ToolCall, View};
 use gyrus_procedures::{ProcedureStep, Sight, SlotValues};
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl Ready<'_> {
             }
             return Ok(Next::Done);
         };
-        let answers = step.tool == "answer_dialog";
+        let answers = step.tool == AnswerDialogCall::TOOL;
         if let Some(dialog) = view.dialog.as_ref().filter(|_| !answers) {
             return Err(format!("the browser asks “{}”", dialog.message));
         }
