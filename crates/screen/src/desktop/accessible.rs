@@ -9,6 +9,8 @@ use gyrus_contract::Bounds;
 use serde::{Serialize, de::DeserializeOwned};
 use zbus::{Connection, DynamicType, OwnedObjectPath, Type, connection::Builder};
 
+use super::roles::{self, States};
+
 /// Number of questions to programs at a time.
 const AT_ONCE: usize = 32;
 
@@ -52,19 +54,8 @@ pub(super) struct Item {
     pub(super) states: States,
     /// Whether it has a place on the screen.
     pub(super) has_place: bool,
-    /// Whether it holds text that can be read.
+    /// Whether it holds text that is read: never that of a password.
     pub(super) has_text: bool,
-}
-
-/// The states of an element, as bits in the order of `AtspiStateType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct States(pub(super) u64);
-
-impl States {
-    /// Whether the state of this number is set.
-    pub(super) fn has(self, number: u32) -> bool {
-        self.0 & (1 << number) != 0
-    }
 }
 
 /// A program on the bus.
@@ -256,6 +247,6 @@ fn item(entry: CacheItem) -> Item {
         role,
         states: States(states),
         has_place: has("org.a11y.atspi.Component"),
-        has_text: has("org.a11y.atspi.Text"),
+        has_text: has("org.a11y.atspi.Text") && !roles::is_secret(role),
     }
 }

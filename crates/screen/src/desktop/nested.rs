@@ -320,6 +320,15 @@ fn how_it_ended(outcome: &CommandOutcome) -> String {
     }
 }
 
+/// A desktop that is given up ends too: dropping a task's handle alone would let it run on.
+impl Drop for Nested {
+    fn drop(&mut self) {
+        for task in self.tasks.iter().rev() {
+            task.abort();
+        }
+    }
+}
+
 fn program(name: &str) -> Result<String, NestedError> {
     let found = Programs::of_this_process().find(name)?;
     Ok(found.path.to_string_lossy().into_owned())

@@ -5,7 +5,16 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::ElementState;
 
-use super::accessible::States;
+/// The states of an element, as bits in the order of `AtspiStateType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct States(pub(super) u64);
+
+impl States {
+    /// Whether the state of this number is set.
+    pub(super) fn has(self, number: u32) -> bool {
+        self.0 & (1 << number) != 0
+    }
+}
 
 pub(super) const SHOWING: u32 = 25;
 const VISIBLE: u32 = 30;

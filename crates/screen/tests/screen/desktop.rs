@@ -57,3 +57,39 @@ async fn a_program_on_a_desktop_is_seen() {
     assert_eq!(file.unwrap().role, "menu");
     desktop.leave().await;
 }
+
+/// Returns the number of displays that this process has started.
+fn displays_of_this_process() -> usize {
+    let own = format!(" {} ", std::process::id());
+    let processes = std::fs::read_dir("/proc").expect("the list of processes");
+    let is_display = |entry: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let (name, rest) = stat.split_once(") ").unwrap_or_default();
+        let (state, rest) = rest.split_at_checked(1).unwrap_or_default();
+        name.ends_with("(Xvfb") && state != "Z" && rest.starts_with(&own)
+    };
+    processes
+        .flatten()
+        .map(is_display)
+        .filter(|is_one| *is_one)
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_desktop_that_is_dropped_ends() {
+    if !has(&["Xvfb", "openbox", "dbus-daemon"]) {
+        return;
+    }
+    let desktop = nested();
+    let view = look(&desktop).await;
+    assert_eq!(view.elements, []);
+    assert_eq!(displays_of_this_process(), 1);
+    drop(desktop);
+    for _ in 0..500 {
+        if displays_of_this_process() == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the display still runs");
+}
