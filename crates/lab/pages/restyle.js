@@ -16,6 +16,14 @@ if (site.restyle) {
     "Send": "Send now", "Subject": "Title", "Message": "Text", "Compose": "Write", "Reply": "Answer", "Save": "Keep", "Save changes": "Apply",
     "Title": "What", "Time": "At", "New appointment": "Add an event", "Display name": "Shown as", "E-mail": "Mail address", "Port": "Port number", "Network": "Connection", "Advanced": "More", "Profile": "You",
   };
+  // Words that no table of names for the same thing was made from: how well a replay does elsewhere.
+  const REWORDED = {
+    "Add to cart": "I want this one", "Check out": "Pay and ship", "Place order": "Make it so", "Cart": "Your things", "Quantity": "How many of it",
+    "Name": "Who gets it", "Street and number": "Where to, first line", "City": "Place of delivery", "Country": "Nation",
+    "Continue": "On we go", "Book now": "Grab the seats", "Passenger": "Who rides", "From": "Boarding at", "To": "Getting off at", "Date": "On which of the days",
+    "Send": "Off it goes", "Subject": "What it is about", "Message": "Your words", "Compose": "Start a letter", "Save": "Put it in", "Save changes": "Make it stick",
+    "Title": "Called", "Time": "Clock time", "New appointment": "Plan something", "Port": "Listens on", "Network": "Wires", "Advanced": "For experts",
+  };
   const TRANSLATED = {
     "Add to cart": "In den Warenkorb", "Check out": "Zur Kasse", "Place order": "Jetzt kaufen", "Cart": "Warenkorb", "Quantity": "Menge",
     "Name": "Name und Vorname", "Street and number": "Straße und Hausnummer", "City": "Ort", "Country": "Land", "Search": "Suchen",
@@ -148,6 +156,7 @@ if (site.restyle) {
     if (has("reordered")) reorder(root);
     if (has("renamed")) relabel(root, RENAMED, 0);
     if (has("translated")) relabel(root, TRANSLATED, 1);
+    if (has("reworded")) relabel(root, REWORDED, 2);
   };
   addEventListener("DOMContentLoaded", () => {
     change(document.body);

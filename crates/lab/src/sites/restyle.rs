@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The kinds of changes. Pages apply all but the prices, which the shop's server knows too. The last
-/// ones are those of a page that means harm.
-pub const KINDS: [&str; 13] = [
+/// The kinds of changes. Pages apply all but the prices, which the shop's server knows too. From
+/// `swapped` to `confirmed` they are those of a page that means harm.
+pub const KINDS: [&str; 14] = [
     "moved",
     "reordered",
     "delayed",
@@ -23,6 +23,7 @@ pub const KINDS: [&str; 13] = [
     "shadowed",
     "imitated",
     "confirmed",
+    "reworded",
 ];
 
 /// Number of kinds that a world without named kinds may have.
