@@ -11,7 +11,7 @@ use crate::{
     template::one_spaced,
 };
 
-/// A condition on a page or on a result.
+/// A condition on a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "that", rename_all = "snake_case")]
 pub enum Expectation {

@@ -1,5 +1,17 @@
 use super::*;
 
+const ORDER: &str = "Order 2 of the Brass desk lamp for Ada Lovelace in 12 Row, London, France.";
+
+/// The values in it.
+const VALUES: [&str; 6] = [
+    "2",
+    "Brass desk lamp",
+    "Ada Lovelace",
+    "12 Row",
+    "London",
+    "France",
+];
+
 fn learned(command: &str, values: &[&str]) -> (Template, Vec<Slot>) {
     let used: Vec<_> = values
         .iter()
@@ -21,15 +33,7 @@ fn other_values_are_read_from_the_same_words() {
         let expected = expected.map(|values| values.iter().map(|it| (*it).to_owned()).collect());
         assert_eq!(found.map(|found| found.0), expected, "{command}");
     };
-    let order = "Order 2 of the Brass desk lamp for Ada Lovelace in 12 Row, London, France.";
-    let values = [
-        "2",
-        "Brass desk lamp",
-        "Ada Lovelace",
-        "12 Row",
-        "London",
-        "France",
-    ];
+    let (order, values) = (ORDER, VALUES);
     let other = [
         "3",
         "Steel desk lamp",
@@ -130,15 +134,7 @@ fn a_command_that_can_be_read_in_two_ways_is_not_read() {
 
 #[test]
 fn no_word_that_changes_a_command_fits_anywhere_in_it() {
-    let order = "Order 2 of the Brass desk lamp for Ada Lovelace in 12 Row, London, France.";
-    let values = [
-        "2",
-        "Brass desk lamp",
-        "Ada Lovelace",
-        "12 Row",
-        "London",
-        "France",
-    ];
+    let (order, values) = (ORDER, VALUES);
     let (template, slots) = learned(order, &values);
     let words: Vec<_> = order.split(' ').collect();
     for changing in crate::words::CHANGING {

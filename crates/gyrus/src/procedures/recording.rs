@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    EffectId, ElementState, Observation, Origin, Part, Risk, Starts, Strength, Text, ToolCall, View,
+    Aim, EffectId, ElementState, Observation, Origin, Part, Risk, Starts, Strength, Text, ToolCall,
+    Verdict, View,
 };
 use gyrus_journal::Reader;
 use gyrus_kernel::{Ending, Entry, GateVerdict, RunStarted, ScreenViewed, Stop, ToolResulted};
@@ -112,7 +113,7 @@ impl Reading {
             }
             Entry::GateVerdict(verdict) => {
                 if let Some(open) = self.open.get_mut(&verdict.effect) {
-                    open.commits = commits(&verdict);
+                    open.commits = commits(&verdict.verdict, verdict.aim.as_ref());
                     if let Err(why) = keeps_secrets(&verdict, &open.call) {
                         return Ok(Err(why));
                     }
@@ -319,9 +320,9 @@ pub(crate) fn origin(address: &str) -> Option<String> {
     matches!(url.scheme(), "http" | "https").then(|| url.origin().ascii_serialization())
 }
 
-/// Whether a call binds somebody.
-fn commits(verdict: &GateVerdict) -> bool {
-    let sends = |aim: &gyrus_contract::Aim| {
+/// Whether a call binds somebody, by the gate's verdict on it and by what it would touch.
+pub(super) fn commits(verdict: &Verdict, aim: Option<&Aim>) -> bool {
+    let sends = |aim: &Aim| {
         aim.starts.iter().any(|starts| match starts {
             Starts::Submits | Starts::Sends { .. } | Starts::Uploads { .. } => true,
             Starts::Answers { accepts } => *accepts,
@@ -333,7 +334,7 @@ fn commits(verdict: &GateVerdict) -> bool {
             | Starts::Acts => false,
         })
     };
-    verdict.verdict.bare_risk() >= Risk::High || verdict.aim.as_ref().is_some_and(sends)
+    verdict.bare_risk() >= Risk::High || aim.is_some_and(sends)
 }
 
 /// Refuses what typed a secret.

@@ -12,7 +12,7 @@ use std::{
 use gyrus_contract::{
     ActionVerdict, Arguments as _, Boxed, ClickCall, EffectId, Element, ElementId, ElementState,
     Gate, Judgement, Look, Mode, Observation, OpenUrlCall, Origin, PressKeyCall, ResolvedCall,
-    Risk, Screen as _, SelectOptionCall, Starts, Text, Tool, ToolCall, TypeTextCall, View,
+    Screen as _, SelectOptionCall, Text, Tool, ToolCall, TypeTextCall, View,
 };
 use gyrus_gate::PolicyGate;
 use gyrus_kernel::redact::Redactor;
@@ -20,7 +20,7 @@ use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
 use gyrus_screen::{Browser, InputWatcher, PersonInput};
 use serde_json::json;
 
-use super::recording::SECRET_MARK;
+use super::recording::{SECRET_MARK, commits};
 
 /// Roles of elements that a press uses.
 const USED: [&str; 13] = [
@@ -172,7 +172,6 @@ impl Teaching {
         let Ok(Some(aim)) = tool.aim(call).await else {
             return Binding::Somebody;
         };
-        let submits = aim.starts.contains(&Starts::Submits);
         let resolved = ResolvedCall {
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
@@ -193,7 +192,7 @@ impl Teaching {
             link_was_seen: true,
         };
         let verdict = self.parts.gate.judge(&resolved, tool.spec(), &under);
-        if submits || verdict.bare_risk() >= Risk::High {
+        if commits(&verdict, resolved.aim.as_ref()) {
             Binding::Somebody
         } else {
             Binding::Nobody

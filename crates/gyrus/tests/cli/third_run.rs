@@ -13,36 +13,27 @@ use crate::{
 /// Fresh tokens by which a prompt of the third run may be longer, as the player counts them.
 const MORE_TOKENS_A_PROMPT: f64 = 650.0;
 
-const TASKS: &str = r#"
+/// Returns the task of ordering a clock for somebody, as the player reads it.
+fn order(id: &str, goal: &str, who: &str) -> String {
+    format!(
+        r#"
 [[task]]
-id = "order"
-goal = "Order the wall clock for Ada in London."
+id = "{id}"
+goal = "{goal}"
 start = "/shop/wall-clock"
-checks = ["text:Thank you, Ada"]
-budget = { steps = 15, seconds = 600 }
+checks = ["text:Thank you, {who}"]
+budget = {{ steps = 15, seconds = 600 }}
 does = [
-  { click = "button Add to cart" },
-  { click = "link Check out" },
-  { type = "textbox Name", text = "Ada" },
-  { type = "textbox Street and number", text = "1 Row" },
-  { type = "textbox City", text = "London" },
-  { click = "button Place order" },
+  {{ click = "button Add to cart" }},
+  {{ click = "link Check out" }},
+  {{ type = "textbox Name", text = "{who}" }},
+  {{ type = "textbox Street and number", text = "1 Row" }},
+  {{ type = "textbox City", text = "London" }},
+  {{ click = "button Place order" }},
 ]
-[[task]]
-id = "order-again"
-goal = "Order the wall clock for Bob in London, and nothing else."
-start = "/shop/wall-clock"
-checks = ["text:Thank you, Bob"]
-budget = { steps = 15, seconds = 600 }
-does = [
-  { click = "button Add to cart" },
-  { click = "link Check out" },
-  { type = "textbox Name", text = "Bob" },
-  { type = "textbox Street and number", text = "1 Row" },
-  { type = "textbox City", text = "London" },
-  { click = "button Place order" },
-]
-"#;
+"#
+    )
+}
 
 #[test]
 fn the_third_run_of_a_task_is_not_worse_than_the_first() {
@@ -51,7 +42,15 @@ fn the_third_run_of_a_task_is_not_worse_than_the_first() {
     }
     let world = World::new("");
     let file = world.path("tasks.toml");
-    fs::write(&file, TASKS).unwrap();
+    let tasks = [
+        order("order", "Order the wall clock for Ada in London.", "Ada"),
+        order(
+            "order-again",
+            "Order the wall clock for Bob in London, and nothing else.",
+            "Bob",
+        ),
+    ];
+    fs::write(&file, tasks.concat()).unwrap();
     fs::create_dir(world.path("home")).unwrap();
     fs::write(world.path("home/config.toml"), "reflect = true\n").unwrap();
     world
