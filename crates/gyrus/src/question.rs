@@ -15,12 +15,12 @@ pub(crate) fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
     if !terminal::can_ask() {
         return Err(
             Failure::usage(format!("to {what}, you must be asked first"))
-                .hint("do it at a terminal, or say yes with --yes"),
+                .hint("it needs your yes: do it at a terminal, or say it beforehand with --yes"),
         );
     }
     if terminal::says_yes(&format!("{what}? [y/N] "))? {
         Ok(())
     } else {
-        Err(Failure::failed("nothing was removed"))
+        Err(Failure::failed("nothing was done"))
     }
 }

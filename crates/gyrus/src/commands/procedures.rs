@@ -24,7 +24,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{OutputFlags, RunFlags},
-    inside_run, procedures, skill_places, time,
+    inside_run, procedures, question, skill_places, time,
 };
 
 /// Columns of a command in a wide terminal.
@@ -119,7 +119,7 @@ impl Procedures {
         match self.verb {
             Verb::List { json } => list(gyrus, json),
             Verb::Show { name, version } => show(gyrus, &name, version),
-            Verb::Promote { name, version, yes } => promote(gyrus, &name, version, yes.into()),
+            Verb::Promote { name, version, yes } => promote(gyrus, &name, version, yes),
             Verb::Run(run) => run.execute(gyrus),
             Verb::Diff { name, from, to } => diff(gyrus, &name, from, to),
             Verb::Export { name, skill: false } => export(gyrus, &name),
@@ -127,21 +127,6 @@ impl Procedures {
             Verb::Why { run } => why(gyrus, &run),
             Verb::Forget { name } => forget(gyrus, &name),
         }
-    }
-}
-
-/// The person's consent to a promotion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Consent {
-    /// Given on the command line.
-    Given,
-    /// To be asked for.
-    Wanted,
-}
-
-impl From<bool> for Consent {
-    fn from(given: bool) -> Self {
-        if given { Self::Given } else { Self::Wanted }
     }
 }
 
@@ -260,28 +245,17 @@ fn show(gyrus: &Gyrus, name: &str, version: Option<u32>) -> Result<Code, Failure
     Ok(Code::Reached)
 }
 
-fn promote(
-    gyrus: &Gyrus,
-    name: &str,
-    version: Option<u32>,
-    consent: Consent,
-) -> Result<Code, Failure> {
+fn promote(gyrus: &Gyrus, name: &str, version: Option<u32>, yes: bool) -> Result<Code, Failure> {
     inside_run::refuse("promote procedures")?;
     let store = gyrus.store()?;
     let known = procedures::kept(&store)?;
     let kept = procedures::named(&known, name)?;
     let version = version_of(kept, name, version)?;
     print(version, kept)?;
-    if consent == Consent::Wanted {
-        if !terminal::can_ask() {
-            let why = format!("promoting `{name}` needs your yes, and there is no terminal");
-            return Err(Failure::usage(why).hint("say it beforehand: --yes"));
-        }
-        if !terminal::says_yes("Let this run without a model from now on? [y/N] ")? {
-            put("it is not promoted\n")?;
-            return Ok(Code::Denied);
-        }
-    }
+    question::confirm(
+        &format!("let `{name}` run without a model from now on"),
+        yes,
+    )?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     procedures::promote(&store, name, version.version, &person)?;
     put(&format!(

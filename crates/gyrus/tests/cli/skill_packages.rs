@@ -173,6 +173,25 @@ fn a_skill_is_shown_asked_about_and_pinned() {
 }
 
 #[test]
+fn a_changed_file_is_named_however_much_else_changes() {
+    let world = with_package("", WARBLE);
+    write(&world.path("incoming/warble/a.md"), "short\n");
+    write(&world.path("incoming/warble/scripts/z.sh"), "echo kind\n");
+    install(&world, "incoming/warble", &["--yes"]).exits(0);
+    let words: String = (0..9_000)
+        .map(|number| format!("line {number}\n"))
+        .collect();
+    write(&world.path("incoming/warble/a.md"), &words);
+    write(&world.path("incoming/warble/scripts/z.sh"), "echo rude\n");
+    let shown = install(&world, "incoming/warble", &["--yes"]).exits(0);
+    assert!(shown.out.contains("the rest of the changes is not shown"));
+    for words in ["  changes a.md\n", "  changes scripts/z.sh\n"] {
+        assert!(shown.out.contains(words), "{words}");
+    }
+    assert!(!shown.out.contains("changes SKILL.md"));
+}
+
+#[test]
 fn a_person_at_a_terminal_is_asked() {
     let world = with_package(&FINISHES.repeat(2), WARBLE);
     let from = world.path("incoming/warble");

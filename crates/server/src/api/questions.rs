@@ -1,6 +1,9 @@
 //! Questions of runs, and answers in a person's name.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use axum::{
     Extension, Json,
@@ -26,6 +29,7 @@ use crate::{
     tokens::Identity,
 };
 use gyrus_kernel::now_ms;
+use gyrus_runtime::queue::Stage;
 
 /// The longest words of an answer in bytes.
 const MAX_WORDS: usize = 256 << 10;
@@ -90,8 +94,16 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> Result<Json<Vec<Question
 
 /// Returns the open questions of all runs, oldest first.
 pub(crate) fn all_open(app: &App) -> Vec<OpenQuestion> {
+    let mut runs: BTreeSet<RunId> = app.heads.live().into_iter().collect();
+    // The queue knows of a run before its folder is seen: who reads there that it waits must find
+    // its question here.
+    app.gateway.with(|queue| {
+        let at_work = |stage: &Stage| matches!(stage, Stage::Running { .. } | Stage::Parked { .. });
+        let at_work = queue.all().into_iter().filter(|one| at_work(&one.stage));
+        runs.extend(at_work.map(|one| one.command.run));
+    });
     let mut open: Vec<OpenQuestion> = Vec::new();
-    for run in app.heads.live() {
+    for run in runs {
         // A run that was removed or is damaged asks nothing.
         open.extend(approvals::open(&app.store, run).unwrap_or_default());
     }

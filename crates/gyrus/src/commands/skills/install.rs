@@ -216,12 +216,18 @@ fn described(one: &PackagedSkill, installed: &Installed, library: &Library) -> S
 /// Returns the changes of all files as a patch.
 fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
     let side = |file: &'_ SkillFile| git_mode(file.is_executable);
-    let mut said = String::from("\n");
     let paths = before.iter().chain(after.iter()).map(|(path, _)| path);
     let paths: std::collections::BTreeSet<&str> = paths.collect();
+    // All are named, however little of their changes is shown.
+    let mut said = String::new();
+    let mut changes = String::from("\n");
     for path in paths {
         let version = |files: &'_ SkillFiles| files.get(path).cloned();
         let (old, new) = (version(before), version(after));
+        if old == new {
+            continue;
+        }
+        said.push_str(&format!("  changes {path}\n"));
         let old = old.as_ref().map(|file| Version {
             mode: side(file),
             content: &file.bytes,
@@ -230,12 +236,13 @@ fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
             mode: side(file),
             content: &file.bytes,
         });
-        said.push_str(&patch::of_file(path.as_bytes(), old, new));
+        changes.push_str(&patch::of_file(path.as_bytes(), old, new));
     }
-    if said.chars().count() > MAX_DIFF {
-        said = gyrus_text::first_chars(&said, MAX_DIFF).to_owned();
-        said.push_str("\n[the rest of the changes is not shown]\n");
+    if changes.chars().count() > MAX_DIFF {
+        changes = gyrus_text::first_chars(&changes, MAX_DIFF).to_owned();
+        changes.push_str("\n[the rest of the changes is not shown]\n");
     }
+    said.push_str(&changes);
     said
 }
 
