@@ -2,7 +2,10 @@
 
 use std::{
     os::unix::net::UnixStream,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,9 +35,13 @@ pub(super) type DisplayError = String;
 pub(super) struct Display {
     pub(super) connection: RustConnection,
     pub(super) screen: Screen,
-    pub(super) name: String,
     /// The time up to which all events have been read.
     read_until: Mutex<Instant>,
+    /// The number of the last ping that was sent, and of the last that was answered.
+    pinged: AtomicU32,
+    answered: AtomicU32,
+    /// The atom of a ping, and of its answer.
+    ping: u32,
 }
 
 /// The reason why waiting ended.
@@ -51,7 +58,7 @@ impl Display {
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
         let (connection, screen) = RustConnection::connect(Some(name))
             .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
-        Self::prepare(connection, screen, name)
+        Self::prepare(connection, screen)
     }
 
     /// Connects to the server that listens at a socket, with this cookie.
@@ -72,21 +79,20 @@ impl Display {
             cookie.to_vec(),
         );
         let connection = connection.map_err(|error| words(&error))?;
-        Self::prepare(connection, 0, name)
+        Self::prepare(connection, 0)
     }
 
-    fn prepare(
-        connection: RustConnection,
-        screen: usize,
-        name: &str,
-    ) -> Result<Self, DisplayError> {
+    fn prepare(connection: RustConnection, screen: usize) -> Result<Self, DisplayError> {
         let screen = connection.setup().roots[screen].clone();
-        let display = Self {
+        let mut display = Self {
             connection,
             screen,
-            name: name.to_owned(),
             read_until: Mutex::new(Instant::now()),
+            pinged: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            ping: 0,
         };
+        display.ping = display.atom("_NET_WM_PING")?;
         display.follow().map_err(|error| error.to_string())?;
         Ok(display)
     }
@@ -147,6 +153,22 @@ impl Display {
         }
     }
 
+    /// Returns the number for another ping.
+    pub(super) fn next_ping(&self) -> u32 {
+        self.pinged.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the ping of this number was answered.
+    pub(super) fn is_answered(&self, serial: u32) -> Result<bool, DisplayError> {
+        self.drain()?;
+        Ok(self.answered.load(Ordering::Relaxed) >= serial)
+    }
+
+    /// Waits a moment for the server to send something.
+    pub(super) async fn wait_for_event(&self) -> Result<(), DisplayError> {
+        self.readable(QUIET).await
+    }
+
     /// Waits until nothing has changed for a moment.
     pub(super) async fn settle(&self) -> Result<Settled, DisplayError> {
         let until = Instant::now() + SETTLE_LIMIT;
@@ -177,6 +199,16 @@ impl Display {
             .map_err(|error| error.to_string())?
         {
             changed |= !matches!(event, Event::Error(_));
+            if let Event::ClientMessage(message) = event
+                && message.format == 32
+            {
+                // Window managers ping too, with times for numbers.
+                let [kind, serial, ..] = message.data.as_data32();
+                if kind == self.ping && (1..=self.pinged.load(Ordering::Relaxed)).contains(&serial)
+                {
+                    self.answered.fetch_max(serial, Ordering::Relaxed);
+                }
+            }
         }
         *self
             .read_until
