@@ -65,7 +65,7 @@ pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
 fn has_screen(run: &Run) -> bool {
     run.tools()
         .iter()
-        .any(|spec| spec.name == reactive::OPENS_A_SCREEN)
+        .any(|spec| spec.name == reactive::OF_EVERY_SCREEN)
 }
 
 /// Returns the tools offered to a loop that does not see the screen: the run's tools, with `browse`

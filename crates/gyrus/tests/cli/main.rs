@@ -74,6 +74,7 @@ mod memory;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;
+mod desktop_runs;
 mod disks;
 mod documented;
 mod following;

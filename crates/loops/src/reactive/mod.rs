@@ -23,10 +23,10 @@ mod stuck;
 pub(crate) mod words;
 
 use gyrus_contract::{
-    Action, ActionVerdict, Arguments as _, Claim, DragCall, Evidence, ExecutionResult, FINISH,
-    MemoryBuffer, MemoryExtent, Message, Observation, OpenUrlCall, Origin, Perception, Plan,
-    Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall, Text,
-    ThoughtStep, ToolCall, View, WaitCall,
+    Action, ActionVerdict, Arguments as _, Claim, ClickCall, DragCall, Evidence, ExecutionResult,
+    FINISH, MemoryBuffer, MemoryExtent, Message, Observation, OpenUrlCall, Origin, Perception,
+    Plan, Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall,
+    Text, ThoughtStep, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
 use gyrus_text::shorten;
@@ -44,17 +44,20 @@ use words::{clean, quoted};
 
 const PROMPT: &str = include_str!("reactive.md");
 
+/// The part of the instructions for a desktop.
+const DESKTOP_PROMPT: &str = include_str!("desktop.md");
+
 /// The loop, as `--loop reactive` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "reactive",
-    prompts: &[PROMPT],
+    prompts: &[PROMPT, DESKTOP_PROMPT],
     max_iterations: None,
     max_output_tokens: 2_048,
     build: |config| Ok(Box::new(Reactive::new(config))),
 };
 
 /// The tool by which a run with a screen is recognised.
-pub(crate) const OPENS_A_SCREEN: &str = OpenUrlCall::TOOL;
+pub(crate) const OF_EVERY_SCREEN: &str = ClickCall::TOOL;
 
 /// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
 pub(crate) fn is_of_screen(tool: &str) -> bool {
@@ -85,6 +88,9 @@ const REPAIRS: u32 = 2;
 
 /// Number of consecutive failed looks after which the run parks.
 const MOST_BLIND: u32 = 3;
+
+/// Beginning of the address of a desktop that was started with the process of the run.
+const OWN_DESKTOP: &str = "x11:nested";
 
 /// The address of an empty page.
 const BLANK: &str = "about:blank";
@@ -202,6 +208,14 @@ impl Reactive {
     async fn open_again(&mut self, run: &mut Run) -> Result<(), Stop> {
         let Ok(view) = &self.sight else { return Ok(()) };
         let page = &self.state.page;
+        let is_new = !page.session.is_empty() && view.session != page.session;
+        if is_new && view.address.starts_with(OWN_DESKTOP) {
+            self.state.stuck.tell(
+                "The desktop was started anew: the programs that ran there are gone, with what was \
+                 not saved. Open what you need again."
+                    .to_owned(),
+            );
+        }
         let is_lost = view.session != page.session && view.address == BLANK;
         let left_at = page.address.as_deref().or(self.config.left_at());
         let Some(url) = left_at.filter(|_| is_lost).map(str::to_owned) else {

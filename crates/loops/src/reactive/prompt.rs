@@ -2,8 +2,8 @@
 //! the unchanging ones first.
 
 use gyrus_contract::{
-    Arguments as _, ExtractCall, FindCall, Image, Message, Origin, Part, Role, ScreenAction,
-    SystemPart, Text, View,
+    Arguments as _, ExtractCall, FindCall, Image, Message, OpenApplicationCall, Origin, Part, Role,
+    ScreenAction, SystemPart, Text, View,
 };
 
 use gyrus_text::tokens;
@@ -42,6 +42,12 @@ pub(super) fn system(
         .collect();
     let words = super::PROMPT.replace("{{actions}}", &listed.join("\n"));
     let mut parts = prompt::system(config, &words);
+    if actions
+        .iter()
+        .any(|action| action.name == OpenApplicationCall::TOOL)
+    {
+        parts.push(SystemPart::cacheable(super::DESKTOP_PROMPT.trim_end()));
+    }
     parts.push(SystemPart::cacheable(format!(
         "The completion token of this run is: {token}"
     )));

@@ -76,6 +76,12 @@ pub(super) fn is_secret(number: u32) -> bool {
     number == 40
 }
 
+/// Whether a person uses the element by a click, although its role in ARIA is that of something to
+/// read: a menu, an icon, an item of a list, a cell, a terminal.
+fn is_clicked(number: u32) -> bool {
+    matches!(number, 26 | 32 | 33 | 41 | 56 | 60)
+}
+
 /// Whether an element with these states is drawn.
 pub(super) fn is_shown(states: States) -> bool {
     states.has(SHOWING) && states.has(VISIBLE)
@@ -103,6 +109,9 @@ pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
         .filter(|(number, _)| states.has(*number))
         .map(|(_, state)| state)
         .collect();
+    if is_clicked(role) {
+        found.insert(ElementState::Clickable);
+    }
     // SENSITIVE and ENABLED: some toolkits set only one of them.
     if !states.has(24) && !states.has(8) {
         found.insert(ElementState::Disabled);

@@ -1,0 +1,160 @@
+//! Runs that use programs on a desktop of their own: `gyrus run --screen x11`.
+
+use std::{fs, os::unix::fs::symlink, process::Command};
+
+use gyrus_kernel::Entry;
+
+use crate::support::{Said, World, said, works};
+
+/// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
+/// in what it is shown.
+const WRITES: &str = r#"
+[[reply]]
+text = '''{"note": "begin", "actions": [{"do": "open_application", "application": "text editor mousepad", "file": "letter.txt"}]}'''
+[[reply]]
+text = '''{"note": "by its name", "actions": [{"do": "open_application", "application": "mousepad", "file": "letter.txt"}]}'''
+[[reply]]
+find = { text = '(\w+) textbox' }
+text = '''{"note": "write", "actions": [{"do": "type_text", "on": "{{text}}", "text": "Žluťoučký kůň\n世界 😀", "replace": true}, {"do": "press_key", "key": "Control+s"}]}'''
+[[reply]]
+when = 'Žluťoučký kůň'
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "The letter is written."}]}'''
+"#;
+
+/// Whether there are the programs to test with; says so if one is missing.
+fn has(programs: &[&str]) -> bool {
+    let versions = ["--version", "-help", "-version"];
+    let is_there = |program: &str| versions.iter().any(|version| works(program, &[version]));
+    let missing = programs.iter().find(|program| !is_there(program));
+    if let Some(missing) = missing {
+        eprintln!("left out: {missing} is not installed");
+    }
+    missing.is_none() && cfg!(feature = "desktop")
+}
+
+/// Runs a goal on a desktop, with nobody to ask.
+fn run(world: &World, goal: &str) -> Said {
+    let mut arguments = vec!["run", goal, "--screen", "x11", "--workdir", "."];
+    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
+    world.gyrus(&arguments)
+}
+
+/// Everything that the calls of the last run said to the model.
+fn results(world: &World) -> String {
+    let texts = world.entries().into_iter().filter_map(|entry| match entry {
+        Entry::ToolResulted(result) => Some(format!("{:?}", result.text)),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_letter_is_written_in_an_editor() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(WRITES);
+    fs::write(world.work().join("letter.txt"), "a draft\n").unwrap();
+    let ended = run(&world, "write the letter in mousepad").exits(0);
+    assert!(ended.out.contains("The letter is written."), "{ended:#?}");
+    let written = world.file("letter.txt");
+    assert_eq!(
+        written.trim_end(),
+        "Žluťoučký kůň\n世界 😀",
+        "{}",
+        results(&world)
+    );
+    // Nothing of the desktop is left.
+    let letter = world.work().join("letter.txt");
+    let letter = letter.to_str().unwrap();
+    let left = Command::new("pgrep").args(["-f", letter]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    world.replays();
+}
+
+/// Opens a program and uses it, whatever the answers are.
+fn uses(program: &str, text: &str) -> String {
+    format!(
+        r#"
+[[reply]]
+text = '''{{"note": "open", "actions": [{{"do": "open_application", "application": "{program}"}}]}}'''
+[[reply]]
+text = '''{{"note": "use", "actions": [{{"do": "type_text", "text": "{text}", "submit": true}}]}}'''
+[[reply]]
+find = {{ token = 'token of this run is: ([0-9a-f ]+)' }}
+text = '''{{"note": "no", "actions": [{{"do": "finish", "token": "{{{{token}}}}", "reached": false, "answer": "It was not allowed."}}]}}'''
+"#
+    )
+}
+
+#[test]
+fn a_terminal_and_a_program_that_nobody_named_are_asked_about() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    for (program, goal, why) in [
+        ("xterm", "list the files in xterm", "runs commands"),
+        ("bash", "list the files with bash", "runs commands"),
+        ("mousepad", "write a letter", "with your own rights"),
+    ] {
+        let world = World::new(&uses(program, "touch flag"));
+        let ended = run(&world, goal);
+        assert_ne!(ended.code, Some(0), "{program}: {ended:?}");
+        let results = results(&world);
+        assert!(results.contains(why), "{program}: {results}");
+        assert_eq!(world.file("flag"), "");
+    }
+}
+
+/// Writes and closes the window without saving.
+const DROPS: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad"}]}'''
+[[reply]]
+text = '''{"note": "write", "actions": [{"do": "type_text", "text": "unsaved"}]}'''
+[[reply]]
+text = '''{"note": "close", "actions": [{"do": "close_tab"}]}'''
+[[reply]]
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": false, "answer": "It was not allowed."}]}'''
+"#;
+
+#[test]
+fn closing_what_was_not_saved_is_asked_about() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(DROPS);
+    run(&world, "try mousepad");
+    let results = results(&world);
+    assert!(results.contains("not saved: that deletes it"), "{results}");
+}
+
+#[test]
+fn a_missing_part_is_named_before_a_run_begins() {
+    let world = World::new(WRITES);
+    let bin = world.path("bin");
+    fs::create_dir(&bin).unwrap();
+    symlink("/bin/sh", bin.join("sh")).unwrap();
+    let arguments = ["run", "write", "--screen", "x11", "--workdir", "."];
+    let mut command = world.command(&arguments);
+    let said = said(command.env("PATH", &bin).output().unwrap());
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let words = if cfg!(feature = "desktop") {
+        "apt-get install xvfb openbox at-spi2-core dbus"
+    } else {
+        "cargo build --release --features desktop"
+    };
+    assert!(said.err.contains(words), "{said:?}");
+    assert!(world.runs().is_empty());
+    for wrong in [
+        &["--screen", "x11", "--url", "http://127.0.0.1:1/"][..],
+        &["--screen", "x11", "--visible"],
+        &["--display", ":0"],
+        &["--screen", "none", "--display", ":0"],
+    ] {
+        let said = world.gyrus(&[&["run", "write", "--workdir", "."], wrong].concat());
+        assert_eq!(said.code, Some(2), "{wrong:?}: {said:?}");
+    }
+}
