@@ -33,7 +33,9 @@ mod desktop;
 
 pub use browser::{Browser, ProfileChoice, Recognises};
 #[cfg(feature = "desktop")]
-pub use desktop::{Desktop, DesktopPlace, MISSING_PROGRAMS_HINT, NestedError};
+pub use desktop::{
+    Desktop, DesktopPlace, DotEvent, DotState, MISSING_PROGRAMS_HINT, NestedError, StatusDot,
+};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};
 pub use socket::{AttachError, Endpoint};

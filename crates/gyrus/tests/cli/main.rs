@@ -74,6 +74,8 @@ mod memory;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;
+#[cfg(feature = "desktop")]
+mod status_dot;
 mod disks;
 mod documented;
 mod following;

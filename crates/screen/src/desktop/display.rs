@@ -47,11 +47,19 @@ pub(super) enum Settled {
 }
 
 impl Display {
-    /// Connects to the display of this name, with the person's own authority.
+    /// Connects to the display of this name, with the person's own authority, and follows what
+    /// changes on it.
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
+        let display = Self::connect_only(name)?;
+        display.follow().map_err(|error| error.to_string())?;
+        Ok(display)
+    }
+
+    /// Connects to the display of this name, with the person's own authority.
+    pub(super) fn connect_only(name: &str) -> Result<Self, DisplayError> {
         let (connection, screen) = RustConnection::connect(Some(name))
             .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
-        Self::prepare(connection, screen, name)
+        Ok(Self::new(connection, screen, name))
     }
 
     /// Connects to the server that listens at a socket, with this cookie.
@@ -71,24 +79,19 @@ impl Display {
             b"MIT-MAGIC-COOKIE-1".to_vec(),
             cookie.to_vec(),
         );
-        let connection = connection.map_err(|error| words(&error))?;
-        Self::prepare(connection, 0, name)
+        let display = Self::new(connection.map_err(|error| words(&error))?, 0, name);
+        display.follow().map_err(|error| error.to_string())?;
+        Ok(display)
     }
 
-    fn prepare(
-        connection: RustConnection,
-        screen: usize,
-        name: &str,
-    ) -> Result<Self, DisplayError> {
+    fn new(connection: RustConnection, screen: usize, name: &str) -> Self {
         let screen = connection.setup().roots[screen].clone();
-        let display = Self {
+        Self {
             connection,
             screen,
             name: name.to_owned(),
             read_until: Mutex::new(Instant::now()),
-        };
-        display.follow().map_err(|error| error.to_string())?;
-        Ok(display)
+        }
     }
 
     /// Asks the server to tell of everything that changes on the screen.
@@ -171,11 +174,7 @@ impl Display {
     fn drain(&self) -> Result<bool, DisplayError> {
         let now = Instant::now();
         let mut changed = false;
-        while let Some(event) = self
-            .connection
-            .poll_for_event()
-            .map_err(|error| error.to_string())?
-        {
+        while let Some(event) = self.next_event()? {
             changed |= !matches!(event, Event::Error(_));
         }
         *self
@@ -183,6 +182,12 @@ impl Display {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = now;
         Ok(changed)
+    }
+
+    /// Returns the next event that is there.
+    pub(super) fn next_event(&self) -> Result<Option<Event>, DisplayError> {
+        let event = self.connection.poll_for_event();
+        event.map_err(|error| error.to_string())
     }
 
     /// Waits until the server sends something, at most so long.

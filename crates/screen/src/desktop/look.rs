@@ -138,6 +138,9 @@ fn picture(
             pixels.cover(bounds);
         }
     }
+    for bounds in session.display.own_windows().map_err(lost)? {
+        pixels.cover(bounds);
+    }
     let bytes = pixels.encode().map_err(lost)?;
     let picture = Picture {
         bytes,
