@@ -76,10 +76,10 @@ pub use screen::{
 };
 pub use screen_calls::{
     AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DragCall, DragEnd,
-    ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall, OpenUrlCall, PressKeyCall,
-    ReloadCall, ScreenAction, ScreenEffect, ScrollCall, ScrollDirection, ScrollToCall,
-    SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall, TypeTextCall,
-    UploadFileCall, WaitCall, screen_actions,
+    ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall, OpenApplicationCall,
+    OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction, ScreenEffect, ScrollCall, ScrollDirection,
+    ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall,
+    TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};

@@ -474,6 +474,16 @@ pub enum Starts {
         /// Their names.
         names: Vec<String>,
     },
+    /// Starts a program of the desktop, with the person's own rights.
+    Launches {
+        /// The absolute path of the program.
+        program: String,
+    },
+    /// Closes a window of the desktop, which then is the element.
+    Closes {
+        /// Whether its title says that something in it was not saved.
+        unsaved: bool,
+    },
     /// Answers a dialog, which then is the element: its kind is the role, its message the name.
     Answers {
         /// Whether the answer is yes.

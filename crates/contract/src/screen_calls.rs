@@ -232,6 +232,17 @@ screen_actions! {
         reason: String,
     }
 
+    /// Starts an application of the desktop, by its name, what it is, or its program: Mousepad,
+    /// calculator, xterm.
+    OpenApplicationCall "open_application" Acts
+        "{application, file?}: a name, what it is (calculator), or a program"
+        r#"{"application": "text editor", "file": "notes.txt"}"#
+    {
+        application: String,
+        /// The path of a file that it opens.
+        file: Option<String>,
+    }
+
     /// Goes to an http or https address in the current tab.
     OpenUrlCall "open_url" Goes "{url}" r#"{"url": "https://shop.example/"}"# { url: String, }
 

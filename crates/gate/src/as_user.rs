@@ -143,11 +143,9 @@ pub(crate) fn weigh(
         })];
     }
     let mut weights = vec![weight];
-    let runs = RUNS_OTHERS.iter().filter(|(names, _)| {
-        let mut names = names.split_ascii_whitespace();
-        // `python3.12` is one, too.
-        names.any(|known| known == name || name.starts_with(&format!("{known}.")))
-    });
+    let runs = RUNS_OTHERS
+        .iter()
+        .filter(|(names, _)| is_among(names, name));
     weights.extend(runs.map(|(_, what)| Weight::critical(*what)));
     for fact in &command.reading.facts {
         if matches!(
@@ -158,6 +156,17 @@ pub(crate) fn weigh(
         }
     }
     weights
+}
+
+/// Whether a program of this name runs others, or what its arguments say.
+pub(crate) fn runs_others(name: &str) -> bool {
+    RUNS_OTHERS.iter().any(|(names, _)| is_among(names, name))
+}
+
+fn is_among(names: &str, name: &str) -> bool {
+    let mut names = names.split_ascii_whitespace();
+    // `python3.12` is one, too.
+    names.any(|known| known == name || name.starts_with(&format!("{known}.")))
 }
 
 fn name(program: &ResolvedProgram) -> &str {

@@ -14,7 +14,6 @@ use gyrus_screen::{
     Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, terminal};
@@ -38,11 +37,6 @@ pub(crate) struct BrowserOptions {
 }
 
 impl BrowserOptions {
-    /// Returns the options that a run was started with; `None` for one without a screen.
-    pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
-        serde_json::from_value(screen?.clone()).ok()
-    }
-
     /// Warns again of what the person confirmed when the run was started.
     pub(crate) fn warn(&self) -> Result<(), Failure> {
         match &self.attach {

@@ -1,12 +1,11 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{io::IsTerminal, path::Path, process, sync::Arc};
+use std::{io::IsTerminal, path::Path, process};
 
-use gyrus::runtime::{Home, sandbox_folders};
+use gyrus::runtime::{Home, RunScreen, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Controls, Ending, Finished, Ready, RunStarted, approvals, family, log_name};
-use gyrus_screen::Browser;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
     runtime::Runtime,
@@ -63,14 +62,14 @@ pub(crate) struct Drive<'a> {
     pub(crate) ephemeral: bool,
     /// Live replies of the kernel's models.
     pub(crate) replies: LiveReplies,
-    /// The run's browser, which a person can take over.
-    pub(crate) screen: Option<Arc<Browser>>,
+    /// The run's screen; a browser can be taken over by a person.
+    pub(crate) screen: Option<RunScreen>,
     /// The id that ties the run to what caused it.
     pub(crate) correlation: Option<String>,
 }
 
 impl Drive<'_> {
-    /// As [`Self::drive`], where nothing else is done with the run's browser afterwards.
+    /// As [`Self::drive`], where nothing else is done with the run's screen afterwards.
     pub(crate) async fn drive_and_leave(self, ready: Ready) -> Result<Code, Failure> {
         let screen = self.screen.clone();
         let code = self.drive(ready).await;
@@ -150,7 +149,7 @@ impl Drive<'_> {
             store: self.store.clone(),
             run: ready.id(),
             takeovers: ready.takeovers(),
-            browser: self.screen.clone()?,
+            browser: self.screen.as_ref()?.browser()?.clone(),
         };
         let home = self.gyrus.home().ok()?;
         match Door::open(&home, behind) {

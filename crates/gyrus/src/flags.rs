@@ -15,6 +15,7 @@ use crate::{
     browser::{self, Consent},
     config::parse_cost,
     failure::Failure,
+    screen::{DesktopKind, DesktopOptions, ScreenOptions},
 };
 use gyrus_surfaces::console::put;
 
@@ -357,12 +358,19 @@ impl VerificationFlags {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Screen")]
 pub(crate) struct ScreenFlags {
-    /// Screen that the run sees: browser or none (default: a browser, if one is installed)
+    /// Screen that the run sees: browser, x11 or none (default: a browser, if one is installed)
     ///
     /// Given, or with --url, the run works on the screen itself; else it hands such work to a child
-    /// run, when its goal needs a page. Nothing is started before it is needed.
+    /// run, when its goal needs a page. Nothing is started before it is needed. x11 is a desktop of
+    /// the run's own that nobody sees, with the programs that it opens there.
     #[arg(long, value_name = "WHAT")]
     screen: Option<ScreenWord>,
+    /// With --screen x11: the display that you work at, as `:0`, in place of one of the run's own
+    ///
+    /// The run moves your mouse there. Every use of a program that your goal does not name is asked
+    /// about.
+    #[arg(long, value_name = "DISPLAY")]
+    display: Option<String>,
     /// The page to begin on; the run may type and send there as in its goal's own places
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -392,6 +400,7 @@ pub(crate) struct ScreenFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScreenWord {
     Browser,
+    X11,
     None,
 }
 
@@ -403,7 +412,8 @@ impl ScreenFlags {
         } else if self.attach.is_some() {
             Some("--attach")
         } else {
-            (self.screen == Some(ScreenWord::Browser)).then_some("--screen")
+            let works_there = matches!(self.screen, Some(ScreenWord::Browser | ScreenWord::X11));
+            works_there.then_some("--screen")
         }
     }
 
@@ -429,29 +439,60 @@ impl ScreenFlags {
         matches!(self.screen, Some(ScreenWord::None))
     }
 
-    /// Returns the browser of a run that goes on with the session of the run `before` it: the same,
+    /// Returns the screen of a run that goes on with the session of the run `before` it: the same,
     /// unless a flag names one.
     pub(crate) fn of_session(
         &self,
         before: Option<&RunStarted>,
-    ) -> Result<Option<browser::BrowserOptions>, Failure> {
+    ) -> Result<Option<ScreenOptions>, Failure> {
         let is_given = self.screen.is_some()
             || self.leads().is_some()
             || self.profile.is_some()
             || self.visible
             || self.browser_without_its_sandbox;
         let before = before.filter(|_| !is_given);
-        match before.and_then(|before| browser::BrowserOptions::of(before.screen.as_ref())) {
+        match before.and_then(|before| ScreenOptions::of(before.screen.as_ref())) {
             Some(options) => {
                 options.warn()?;
                 Ok(Some(options))
             }
-            None => self.browser_options(),
+            None => self.options(),
         }
     }
 
+    /// Returns the screen that the flags ask for, if they do.
+    pub(crate) fn options(&self) -> Result<Option<ScreenOptions>, Failure> {
+        if self.screen == Some(ScreenWord::X11) {
+            let options = self.desktop()?;
+            options.check()?;
+            return Ok(Some(ScreenOptions::Desktop(options)));
+        }
+        if self.display.is_some() {
+            return Err(Failure::usage("--display goes with --screen x11 only"));
+        }
+        Ok(self.browser_options()?.map(ScreenOptions::Browser))
+    }
+
+    fn desktop(&self) -> Result<DesktopOptions, Failure> {
+        let is_browsers = self.url.is_some()
+            || self.attach.is_some()
+            || self.profile.is_some()
+            || self.visible
+            || self.browser_without_its_sandbox;
+        if is_browsers {
+            return Err(Failure::usage(
+                "--screen x11 does not go with --url, --profile, --visible, --attach or \
+                 --browser-without-its-sandbox",
+            ));
+        }
+        Ok(DesktopOptions {
+            desktop: DesktopKind::X11,
+            display: self.display.clone(),
+        })
+    }
+
     /// Returns the browser that the flags ask for, if they do.
-    pub(crate) fn browser_options(&self) -> Result<Option<browser::BrowserOptions>, Failure> {
+    fn browser_options(&self) -> Result<Option<browser::BrowserOptions>, Failure> {
         let wanted = self.leads().is_some() || self.profile.is_some() || self.visible;
         match self.screen {
             Some(ScreenWord::None) if wanted => Err(Failure::usage(

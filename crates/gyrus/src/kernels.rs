@@ -2,27 +2,28 @@
 
 use std::{path::Path, sync::Arc};
 
-use gyrus::runtime::{self, Confinement, Home, Parts};
+use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
 use gyrus_contract::{RunId, Tool};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
-use gyrus_screen::Browser;
 
 use crate::{
-    browser, config::Config, failure::Failure, mcp, model_choice::Ready, past_runs::ReadJournal,
-    telemetry,
+    browser::BrowserOptions, config::Config, failure::Failure, mcp, model_choice::Ready,
+    past_runs::ReadJournal, screen::ScreenOptions, telemetry,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
 /// replaying it.
 pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
-    let cognitive_loop = StandingRun::read(&store, run)?.started.cognitive_loop;
-    let mut tools = runtime::built_in_tools(&cognitive_loop).all();
+    let started = StandingRun::read(&store, run)?.started;
+    let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
     tools.extend(mcp::recorded(&store, run)?);
     tools.push(ReadJournal::tool(home, &store));
     // It is never looked at: what was seen stands in the journals.
-    let screen = browser::BrowserOptions::default().browser(home);
+    let options = ScreenOptions::of(started.screen.as_ref());
+    let options = options.unwrap_or_else(|| ScreenOptions::Browser(BrowserOptions::default()));
+    let screen = options.screen(home)?;
     let parts = Parts {
         router: Arc::new(SingleModel(Arc::new(runtime::NoModel))),
         assessor: None,
@@ -46,7 +47,7 @@ pub(crate) struct RunContext<'a> {
     /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,
     /// Their screen.
-    pub(crate) screen: Option<&'a Arc<Browser>>,
+    pub(crate) screen: Option<&'a RunScreen>,
     /// The tools of servers that they have.
     pub(crate) served: &'a [Arc<dyn Tool>],
 }

@@ -25,6 +25,7 @@ mod past_runs;
 mod procedures;
 mod attachments;
 mod browser;
+mod screen;
 mod mcp;
 mod memory;
 mod takeover;

@@ -13,12 +13,12 @@ use serde_json::json;
 
 use crate::{
     Gyrus,
-    browser::BrowserOptions,
     config::Config,
     failure::Failure,
     flags::RunFlags,
     guidelines, lessons, memory,
     procedures::{self, CommandPlace, Replay},
+    screen::ScreenOptions,
     skills,
     which_loop::{self, LoopSubject},
 };
@@ -273,7 +273,7 @@ impl RunOptions<'_> {
     }
 
     /// Returns the page at which the run before it left the screen, if it has one.
-    fn left_at(&self, screen: Option<&BrowserOptions>) -> Result<Option<String>, Failure> {
+    fn left_at(&self, screen: Option<&ScreenOptions>) -> Result<Option<String>, Failure> {
         match (self.continues, screen) {
             (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
             (None, _) | (_, None) => Ok(None),

@@ -5,6 +5,8 @@ mod keys;
 mod spot;
 
 pub(crate) use keys::{Chord, MODIFIERS, Stroke};
+#[cfg(feature = "desktop")]
+pub(crate) use spot::is_same_aim;
 pub(crate) use spot::{Missed, Spot, Target, quoted};
 
 use std::time::Duration;

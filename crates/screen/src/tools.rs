@@ -1,13 +1,13 @@
 //! The tools with which a run uses the screen: a table of [`Action`]s. Each measures what it would
 //! touch for the gate, and when it is called does it only if that is still so.
 
-mod action;
+pub(crate) mod action;
 mod acts;
 mod evaluate;
-mod fields;
+pub(crate) mod fields;
 mod files;
 mod pages;
-mod reads;
+pub(crate) mod reads;
 
 use std::{marker::PhantomData, sync::Arc};
 

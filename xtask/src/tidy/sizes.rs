@@ -16,12 +16,12 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_421),
-    ("gate", 16_145),
-    ("gyrus", 22_300),
+    ("contract", 5_450),
+    ("gate", 16_500),
+    ("gyrus", 22_500),
     ("journal", 7_520),
     ("kernel", 19_289),
-    ("lab", 4_735),
+    ("lab", 4_740),
     ("loops", 11_090),
     ("mcp", 1_812),
     ("memory", 2_800),
@@ -30,7 +30,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("procedures", 3_170),
     ("process", 2_854),
     ("runtime", 10_740),
-    ("screen", 11_954),
+    ("screen", 14_600),
     ("search", 1_500),
     ("server", 12_743),
     ("skills", 2_600),

@@ -1,9 +1,10 @@
-//! Risk of an input on a page, by what the screen measured just before.
+//! Risk of an input on a page, and in `desktop` on a desktop, by what the screen measured just before.
 //!
 //! A page belongs to others. What a run may do there without asking depends on whether the person
 //! named its origin, on where typed data would go, and on what the control is for. Names and roles
 //! are the page's own words: they can make an input weigh more, and are shown as quotations only.
 
+mod desktop;
 mod origin;
 mod words;
 
@@ -69,7 +70,8 @@ const SEARCHES: [&str; 14] = [
 /// The hosts that an input has to do with, for rules about hosts; an empty one may be any.
 pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
     let mut addresses = Vec::new();
-    for starts in &aim.starts {
+    let on_page = aim.starts.iter().filter(|_| !desktop::is_desktop(aim));
+    for starts in on_page {
         match starts {
             // Nothing comes to the page that is left.
             Starts::Opens { address } => addresses.push(address),
@@ -85,6 +87,8 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
             | Starts::Uploads { .. }
             | Starts::Answers { .. } => addresses.push(&aim.address),
             Starts::Sends { address, .. } => addresses.extend([address, &aim.address]),
+            // A program of the desktop is on no host.
+            Starts::Launches { .. } | Starts::Closes { .. } => {}
         }
     }
     let host = |address: &String| {
@@ -129,6 +133,9 @@ impl Scales<'_> {
             let what = "uses a page, and what it would touch there was not measured";
             return vec![Weight::critical(what)];
         };
+        if desktop::is_desktop(aim) {
+            return desktop::weights(self, aim);
+        }
         let page = Page::new(self, aim);
         let mut weights: Vec<Weight> = aim
             .starts
@@ -214,6 +221,9 @@ impl<'a> Page<'a> {
             Starts::Acts => self.acts(),
             Starts::Uploads { names } => self.uploads(names),
             Starts::Answers { accepts } => vec![self.answers(*accepts)],
+            Starts::Launches { .. } | Starts::Closes { .. } => {
+                vec![self.critical("starts or ends a program")]
+            }
             Starts::Sends {
                 method,
                 address,

@@ -4,6 +4,7 @@
 
 mod world;
 mod controls;
+mod desktop;
 mod destinations;
 mod fields;
 mod properties;

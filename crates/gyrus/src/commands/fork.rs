@@ -12,7 +12,7 @@ use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
 use crate::{
-    Gyrus, browser,
+    Gyrus,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -21,6 +21,7 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
+    screen::ScreenOptions,
     stopped,
 };
 use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
@@ -67,10 +68,8 @@ impl Fork {
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
-        let options = browser::BrowserOptions::of(started.screen.as_ref());
-        options
-            .as_ref()
-            .map_or(Ok(()), browser::BrowserOptions::warn)?;
+        let options = ScreenOptions::of(started.screen.as_ref());
+        options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
             let into = match &self.workdir {
@@ -91,7 +90,7 @@ impl Fork {
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, replies) = live_replies();
-            let screen = options.map(|options| options.browser(&home));
+            let screen = options.map(|options| options.screen(&home)).transpose()?;
             let run_context = RunContext {
                 workspace,
                 confinement,

@@ -6,7 +6,7 @@ use gyrus_journal::Take;
 use gyrus_kernel::StandingRun;
 
 use crate::{
-    Gyrus, browser,
+    Gyrus,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -15,6 +15,7 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
+    screen::ScreenOptions,
     setup, stopped,
 };
 use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
@@ -59,10 +60,8 @@ impl Resume {
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
-        let options = browser::BrowserOptions::of(before.started.screen.as_ref());
-        options
-            .as_ref()
-            .map_or(Ok(()), browser::BrowserOptions::warn)?;
+        let options = ScreenOptions::of(before.started.screen.as_ref());
+        options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let how = if self.take {
             Take::KillHolder
         } else {
@@ -81,7 +80,7 @@ impl Resume {
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();
-            let screen = options.map(|options| options.browser(&home));
+            let screen = options.map(|options| options.screen(&home)).transpose()?;
             let run_context = RunContext {
                 workspace: &before.started.workspace,
                 confinement: self.changes.approvals.confinement(),

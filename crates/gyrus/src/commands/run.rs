@@ -9,7 +9,7 @@ use gyrus_kernel::{Attachment, NewRun};
 use gyrus_runtime::queue::ContextText;
 
 use crate::{
-    Gyrus, attachments, browser,
+    Gyrus, attachments,
     config::Config,
     drive::{self, Drive},
     exit::Code,
@@ -19,7 +19,9 @@ use crate::{
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
-    procedures, setup, state_folder, stopped,
+    procedures,
+    screen::ScreenOptions,
+    setup, state_folder, stopped,
 };
 use gyrus_surfaces::{
     terminal,
@@ -216,8 +218,8 @@ impl Run {
         let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
-        let screen =
-            browser::BrowserOptions::of(new.screen.as_ref()).map(|options| options.browser(home));
+        let options = ScreenOptions::of(new.screen.as_ref());
+        let screen = options.map(|options| options.screen(home)).transpose()?;
         let run_context = RunContext {
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),

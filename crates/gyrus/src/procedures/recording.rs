@@ -326,7 +326,9 @@ pub(super) fn commits(verdict: &Verdict, aim: Option<&Aim>) -> bool {
         aim.starts.iter().any(|starts| match starts {
             Starts::Submits | Starts::Sends { .. } | Starts::Uploads { .. } => true,
             Starts::Answers { accepts } => *accepts,
+            Starts::Closes { unsaved } => *unsaved,
             Starts::Looking
+            | Starts::Launches { .. }
             | Starts::Follows { .. }
             | Starts::Opens { .. }
             | Starts::Types

@@ -7,13 +7,12 @@
 mod editor;
 mod words;
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
-use gyrus::runtime::Home;
+use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun};
-use gyrus_screen::Browser;
 use gyrus_text::counted;
 use tokio::runtime::Runtime;
 
@@ -55,7 +54,7 @@ struct Prompt<'a> {
     /// Found when it is needed first.
     choice: Option<ModelChoice>,
     /// The browser of the session; pages stay open from one goal to the next.
-    screen: Option<Arc<Browser>>,
+    screen: Option<RunScreen>,
     /// The servers of the session, started when they are needed first.
     connected: Option<Connected>,
     /// The page on which a session begins.
@@ -75,8 +74,9 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     flags.screen.confirm()?;
     let screen = flags
         .screen
-        .browser_options()?
-        .map(|options| options.browser(&home));
+        .options()?
+        .map(|options| options.screen(&home))
+        .transpose()?;
     let mut prompt = Prompt {
         gyrus,
         screen,

@@ -6,18 +6,17 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use gyrus_contract::{Gate, Router, Screen, Tool};
+use gyrus_contract::{Gate, Router, Tool};
 use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, policy::PolicyFileError, sandbox::Wall};
 use gyrus_journal::Store;
 use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
 use gyrus_loops::Strategy;
 use gyrus_memory::Vault;
 use gyrus_process::Programs;
-use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 use gyrus_workspace::repository::RealObjects;
 
-use super::{Home, RuntimeError, sandbox};
+use super::{Home, RunScreen, RuntimeError, sandbox};
 
 /// Whether commands of runs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub struct Parts<'a> {
     /// Decides which calls may run.
     pub gate: Arc<dyn Gate>,
     /// The screen that runs look at.
-    pub screen: Option<&'a Arc<Browser>>,
+    pub screen: Option<&'a RunScreen>,
     /// The tools, without those of the screen.
     pub tools: Vec<Arc<dyn Tool>>,
 }
@@ -50,11 +49,9 @@ pub struct Parts<'a> {
 /// The state folder cannot be used.
 pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     let mut tools = parts.tools;
-    if let Some(browser) = parts.screen {
-        tools.extend(gyrus_screen::tools(browser));
-    }
+    tools.extend(parts.screen.map(RunScreen::tools).into_iter().flatten());
     let redactor = Arc::new(home.redactor(parts.secrets)?);
-    if let Some(browser) = parts.screen {
+    if let Some(browser) = parts.screen.and_then(RunScreen::browser) {
         let redactor = redactor.clone();
         browser.cover(Arc::new(move |name, value| {
             redactor.shows_secret(name, value)
@@ -63,9 +60,7 @@ pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     let loops = gyrus_loops::factory();
     let mut organs = Organs::new(parts.router, tools, parts.gate, redactor, loops);
     organs.assessor = parts.assessor;
-    organs.screen = parts
-        .screen
-        .map(|browser| Arc::clone(browser) as Arc<dyn Screen>);
+    organs.screen = parts.screen.map(RunScreen::shown);
     organs.pins = Pins::from([
         ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),

@@ -169,6 +169,8 @@ impl Fold {
             | Starts::Submits
             | Starts::Acts
             | Starts::Uploads { .. }
+            | Starts::Launches { .. }
+            | Starts::Closes { .. }
             | Starts::Answers { .. } => None,
         });
         [aim.origin.as_str(), aim.address.as_str()]

@@ -214,6 +214,29 @@ impl Accessible {
         details
     }
 
+    /// Returns the text of an element, at most so many characters.
+    pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
+        let text = "org.a11y.atspi.Text";
+        let range = (0_i32, most);
+        self.ask(name, path, text, "GetText", &range).await.ok()
+    }
+
+    /// Selects characters of an element's text in place of what is selected there; whether it did.
+    pub(super) async fn select(&self, name: &str, path: &str, from: i32, to: i32) -> bool {
+        let text = "org.a11y.atspi.Text";
+        let changed: Result<bool, _> = self
+            .ask(name, path, text, "SetSelection", &(0_i32, from, to))
+            .await;
+        if changed == Ok(true) {
+            return true;
+        }
+        // Nothing was selected that could be changed.
+        let added: Result<bool, _> = self
+            .ask(name, path, text, "AddSelection", &(from, to))
+            .await;
+        added == Ok(true)
+    }
+
     async fn ask<T: DeserializeOwned + Type>(
         &self,
         name: &str,

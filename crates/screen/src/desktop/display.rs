@@ -2,7 +2,10 @@
 
 use std::{
     os::unix::net::UnixStream,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,9 +35,15 @@ pub(super) type DisplayError = String;
 pub(super) struct Display {
     pub(super) connection: RustConnection,
     pub(super) screen: Screen,
-    pub(super) name: String,
     /// The time up to which all events have been read.
     read_until: Mutex<Instant>,
+    /// The number of the last ping that was sent, and of the last that was answered.
+    pinged: AtomicU32,
+    answered: AtomicU32,
+    /// The atom of a ping, and of its answer.
+    ping: u32,
+    /// Set once this connection has its hands on the display.
+    pub(super) hands: OnceLock<()>,
 }
 
 /// The reason why waiting ended.
@@ -50,16 +59,14 @@ impl Display {
     /// Connects to the display of this name, with the person's own authority, and follows what
     /// changes on it.
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
-        let display = Self::connect_only(name)?;
-        display.follow().map_err(|error| error.to_string())?;
-        Ok(display)
+        Self::connect_only(name)?.following()
     }
 
     /// Connects to the display of this name, with the person's own authority.
     pub(super) fn connect_only(name: &str) -> Result<Self, DisplayError> {
         let (connection, screen) = RustConnection::connect(Some(name))
             .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
-        Ok(Self::new(connection, screen, name))
+        Self::new(connection, screen)
     }
 
     /// Connects to the server that listens at a socket, with this cookie.
@@ -79,19 +86,28 @@ impl Display {
             b"MIT-MAGIC-COOKIE-1".to_vec(),
             cookie.to_vec(),
         );
-        let display = Self::new(connection.map_err(|error| words(&error))?, 0, name);
-        display.follow().map_err(|error| error.to_string())?;
+        let connection = connection.map_err(|error| words(&error))?;
+        Self::new(connection, 0)?.following()
+    }
+
+    fn new(connection: RustConnection, screen: usize) -> Result<Self, DisplayError> {
+        let screen = connection.setup().roots[screen].clone();
+        let mut display = Self {
+            connection,
+            screen,
+            read_until: Mutex::new(Instant::now()),
+            pinged: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            ping: 0,
+            hands: OnceLock::new(),
+        };
+        display.ping = display.atom("_NET_WM_PING")?;
         Ok(display)
     }
 
-    fn new(connection: RustConnection, screen: usize, name: &str) -> Self {
-        let screen = connection.setup().roots[screen].clone();
-        Self {
-            connection,
-            screen,
-            name: name.to_owned(),
-            read_until: Mutex::new(Instant::now()),
-        }
+    fn following(self) -> Result<Self, DisplayError> {
+        self.follow().map_err(|error| error.to_string())?;
+        Ok(self)
     }
 
     /// Asks the server to tell of everything that changes on the screen.
@@ -150,6 +166,22 @@ impl Display {
         }
     }
 
+    /// Returns the number for another ping.
+    pub(super) fn next_ping(&self) -> u32 {
+        self.pinged.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the ping of this number was answered.
+    pub(super) fn is_answered(&self, serial: u32) -> Result<bool, DisplayError> {
+        self.drain()?;
+        Ok(self.answered.load(Ordering::Relaxed) >= serial)
+    }
+
+    /// Waits a moment for the server to send something.
+    pub(super) async fn wait_for_event(&self) -> Result<(), DisplayError> {
+        self.readable(QUIET).await
+    }
+
     /// Waits until nothing has changed for a moment.
     pub(super) async fn settle(&self) -> Result<Settled, DisplayError> {
         let until = Instant::now() + SETTLE_LIMIT;
@@ -176,6 +208,16 @@ impl Display {
         let mut changed = false;
         while let Some(event) = self.next_event()? {
             changed |= !matches!(event, Event::Error(_));
+            if let Event::ClientMessage(message) = event
+                && message.format == 32
+            {
+                // Window managers ping too, with times for numbers.
+                let [kind, serial, ..] = message.data.as_data32();
+                if kind == self.ping && (1..=self.pinged.load(Ordering::Relaxed)).contains(&serial)
+                {
+                    self.answered.fetch_max(serial, Ordering::Relaxed);
+                }
+            }
         }
         *self
             .read_until

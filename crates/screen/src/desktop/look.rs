@@ -27,28 +27,34 @@ struct Tree<'a> {
     root: &'a Item,
 }
 
+/// Contents of a desktop at one moment.
+pub(super) struct Reading {
+    /// The windows with menus and hints, the uppermost first.
+    pub(super) windows: Vec<DesktopWindow>,
+    pub(super) elements: Vec<Element>,
+    pub(super) unread: Vec<String>,
+}
+
 /// Looks at the desktop once it has settled.
 pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
     let settled = session.display.settle().await.map_err(lost)?;
     session.numbers.begin_after(wanted.documents);
-    let mut windows = session.display.windows().map_err(lost)?;
-    // The uppermost first, as a person reads them.
-    windows.reverse();
-    let (elements, unread) = elements(session, &windows).await;
-    let active = windows.iter().find(|window| window.is_active);
-    let active = active.or(windows.first());
+    let reading = read(session).await?;
     let (hash, frame) = if wanted.frame {
-        picture(session, &elements)?
+        picture(session, &reading.elements)?
     } else {
         (None, None)
     };
+    let listed = || reading.windows.iter().filter(|window| !window.is_popup);
+    let active = listed().find(|window| window.is_active);
+    let active = active.or(listed().next());
     let (width, height) = (
         u32::from(session.display.screen.width_in_pixels),
         u32::from(session.display.screen.height_in_pixels),
     );
     let view = View {
         session: session.id.clone(),
-        address: active.map_or_else(String::new, |window| address(&session.display.name, window)),
+        address: session.address(active),
         title: active.map_or_else(String::new, |window| window.title.clone()),
         width,
         height,
@@ -60,45 +66,73 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
             width,
             height,
         },
-        elements,
-        tabs: windows
-            .iter()
+        tabs: listed()
             .map(|window| Tab {
                 number: session.numbers.document(window.id),
                 title: window.title.clone(),
-                address: address(&session.display.name, window),
+                address: session.address(Some(window)),
                 is_active: window.is_active,
             })
             .collect(),
+        elements: reading.elements,
         dialog: None,
         downloads: Vec::new(),
         held: Vec::new(),
-        rest: match settled {
-            Settled::Quiet => Rest::Quiet,
-            Settled::Restless => Rest::GaveUp {
-                waiting_for: "something on the desktop keeps changing".to_owned(),
-            },
-        },
+        rest: rest(settled),
         documents: session.numbers.documents(),
-        unread,
+        unread: reading.unread,
     };
     Ok(Seen { view, frame })
 }
 
+/// Returns the reason why waiting ended, as views have it.
+pub(super) fn rest(settled: Settled) -> Rest {
+    match settled {
+        Settled::Quiet => Rest::Quiet,
+        Settled::Restless => Rest::GaveUp {
+            waiting_for: "something on the desktop keeps changing".to_owned(),
+        },
+    }
+}
+
+/// Reads the desktop as it is now.
+pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> {
+    let mut windows = session.display.windows_and_popups().map_err(lost)?;
+    // The uppermost first, as a person reads them.
+    windows.reverse();
+    let (elements, unread) = elements(session, &windows).await;
+    Ok(Reading {
+        windows,
+        elements,
+        unread,
+    })
+}
+
 /// Returns the windows with what is shown in them, and what could not be read.
 async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Element>, Vec<String>) {
-    let accessible = match &session.accessible {
-        Ok(accessible) => accessible,
-        Err(why) => return (Vec::new(), vec![why.clone()]),
-    };
-    let (programs, unread) = match accessible.programs().await {
-        Ok(found) => found,
-        Err(why) => (Vec::new(), vec![why]),
+    let (programs, unread) = match &session.accessible {
+        Ok(accessible) => match accessible.programs().await {
+            Ok(found) => found,
+            Err(why) => (Vec::new(), vec![why]),
+        },
+        Err(why) => (Vec::new(), vec![why.clone()]),
     };
     let mut elements = Vec::new();
     for (place, window) in windows.iter().enumerate() {
+        if window.is_popup {
+            continue;
+        }
         let (numbers, above) = (&mut session.numbers, &windows[..place]);
-        elements.extend(window_elements(accessible, numbers, window, above, &programs).await);
+        let document = numbers.document(window.id);
+        elements.push(window_element(numbers, window));
+        if let (Ok(accessible), Some(tree), true) = (
+            &session.accessible,
+            tree_of(window, &programs),
+            window.is_shown,
+        ) {
+            let of = (window, document);
+            elements.extend(window_elements(accessible, numbers, of, above, &tree).await);
+        }
     }
     (elements, unread)
 }
@@ -151,39 +185,33 @@ fn picture(
     Ok((Some(pixels.average_hash()), Some(picture)))
 }
 
-/// Returns the address of a window: the display and the program.
-fn address(display: &str, window: &DesktopWindow) -> String {
-    format!("x11:{}/{}", display.trim_start_matches(':'), window.class)
-}
-
-/// Returns a window and what is shown in it.
-async fn window_elements(
-    accessible: &Accessible,
-    numbers: &mut ElementNumbers,
-    window: &DesktopWindow,
-    above: &[DesktopWindow],
-    programs: &[Program],
-) -> Vec<Element> {
+/// Returns a window as an element.
+fn window_element(numbers: &mut ElementNumbers, window: &DesktopWindow) -> Element {
     let document = numbers.document(window.id);
-    let mut elements = vec![Element {
+    let active = window.is_active.then_some(ElementState::Focused);
+    let hidden = (!window.is_shown).then_some(ElementState::OutOfView);
+    Element {
         id: numbers.id(document, String::new()),
         role: "window".to_owned(),
         name: shorten(&window.title),
         value: None,
         address: None,
-        states: if window.is_active {
-            [ElementState::Focused].into()
-        } else {
-            [].into()
-        },
-        bounds: Some(window.bounds),
+        states: active.into_iter().chain(hidden).collect(),
+        bounds: window.is_shown.then_some(window.bounds),
         depth: 0,
-    }];
-    let Some(tree) = tree_of(window, programs) else {
-        return elements;
-    };
+    }
+}
+
+/// Returns what is shown in a window, which has this number.
+async fn window_elements(
+    accessible: &Accessible,
+    numbers: &mut ElementNumbers,
+    (window, document): (&DesktopWindow, u32),
+    above: &[DesktopWindow],
+    tree: &Tree<'_>,
+) -> Vec<Element> {
     let mut listed = Vec::new();
-    list(&tree, tree.root, 1, &mut listed);
+    list(tree, tree.root, 1, &mut listed);
     let asked: Vec<_> = listed
         .iter()
         .map(|(item, _)| (tree.program.bus_name.as_str(), *item))
@@ -192,6 +220,7 @@ async fn window_elements(
     let mut details = accessible.details(&asked).await;
     let of_root = details.pop().and_then(|details| details.bounds);
     let shift = shift(of_root, window.bounds);
+    let mut elements = Vec::new();
     for ((item, depth), details) in listed.into_iter().zip(details) {
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
@@ -288,7 +317,12 @@ fn element(
     let mut states = roles::states(item.role, item.states);
     if let Some(bounds) = bounds {
         let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
-        if above.iter().any(|window| window.bounds.contains(x, y)) {
+        let covers = |window: &&DesktopWindow| {
+            window.is_shown
+                && window.bounds.contains(x, y)
+                && !(window.is_popup && is_within(bounds, window.bounds))
+        };
+        if above.iter().any(|window| covers(&window)) {
             states.insert(ElementState::Covered);
         }
     }
@@ -314,6 +348,16 @@ fn element(
         bounds,
         depth,
     })
+}
+
+/// Whether a rectangle lies within another, give or take a border: then an element may be one of
+/// the menu that is drawn there.
+pub(super) fn is_within(bounds: Bounds, around: Bounds) -> bool {
+    const BORDER: i32 = 6;
+    bounds.x >= around.x - BORDER
+        && bounds.y >= around.y - BORDER
+        && bounds.x + bounds.width <= around.x + around.width + BORDER
+        && bounds.y + bounds.height <= around.y + around.height + BORDER
 }
 
 fn shorten(text: &str) -> String {

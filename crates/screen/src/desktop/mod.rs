@@ -13,6 +13,8 @@
 
 mod display;
 mod capture;
+mod pointer;
+mod keyboard;
 mod windows;
 mod own_windows;
 mod status_dot;
@@ -22,6 +24,10 @@ mod numbers;
 mod nested;
 mod session;
 mod look;
+mod measure;
+mod effects;
+mod applications;
+mod tools;
 
 use std::time::Duration;
 
@@ -30,13 +36,11 @@ use tokio::sync::Mutex;
 
 use crate::RunCommand;
 use nested::Nested;
-pub use nested::{MISSING_PROGRAMS_HINT, NestedError};
+pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
 use numbers::ElementNumbers;
-use session::{Session, lost, unavailable};
+use session::{Session, unavailable};
 pub use status_dot::{DotEvent, DotState, StatusDot};
-
-/// Maximum time for a program's first window.
-const FIRST_WINDOW: Duration = Duration::from_secs(20);
+pub use tools::desktop_tools;
 
 /// Maximum time for the elements of a new window. A program without any has no more.
 const FIRST_ELEMENTS: Duration = Duration::from_secs(3);
@@ -82,35 +86,7 @@ impl Desktop {
     pub async fn start(&self, program: &[String]) -> Result<(), ScreenError> {
         let mut open = self.open.lock().await;
         let session = self.session(&mut open).await?;
-        let Some(nested) = &mut session.nested else {
-            return Err(unavailable(
-                "programs are started on a nested desktop only; start it yourself",
-            ));
-        };
-        let before = session.display.windows().map_err(lost)?.len();
-        nested.start(program).map_err(unavailable)?;
-        let ended = nested.first_end();
-        let display = &session.display;
-        let shown = async {
-            let window = async {
-                while display.windows().map_err(lost)?.len() <= before {
-                    display.next_change().await.map_err(lost)?;
-                }
-                Ok(())
-            };
-            tokio::select! {
-                window = window => window,
-                why = ended => Err(unavailable(why)),
-            }
-        };
-        let shown = tokio::time::timeout(FIRST_WINDOW, shown).await;
-        shown.unwrap_or_else(|_| {
-            Err(unavailable(format!(
-                "{} has shown no window for {} seconds",
-                program.join(" "),
-                FIRST_WINDOW.as_secs()
-            )))
-        })?;
+        session.start(program, &program.join(" ")).await?;
         look::wait_for_elements(session, FIRST_ELEMENTS).await;
         Ok(())
     }
@@ -152,10 +128,15 @@ impl Desktop {
         let accessible = accessible::Accessible::connect(bus).await;
         Ok(Session {
             id: uuid::Uuid::new_v4().to_string(),
+            place: match &self.place {
+                DesktopPlace::Own { display } => display.trim_start_matches(':').to_owned(),
+                DesktopPlace::Nested { .. } => "nested".to_owned(),
+            },
             display,
             accessible,
             numbers: ElementNumbers::default(),
             nested,
+            pressed: None,
         })
     }
 }

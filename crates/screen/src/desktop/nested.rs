@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe,
-    sync::watch,
+    sync::{oneshot, watch},
     task::JoinHandle,
 };
 
@@ -33,6 +33,23 @@ const LIFE: Duration = Duration::from_hours(24 * 30);
 
 /// Bytes kept of a program's output.
 const OUTPUT_BYTES: usize = 4 * 1024;
+
+/// Checks that the programs of a nested desktop are installed.
+///
+/// # Errors
+/// One is missing.
+pub fn nested_parts() -> Result<(), NestedError> {
+    for name in ["Xvfb", "dbus-daemon"] {
+        program(name)?;
+    }
+    window_manager().map(drop)
+}
+
+/// Returns the path of a window manager.
+fn window_manager() -> Result<String, NestedError> {
+    let found = WINDOW_MANAGERS.iter().find_map(|name| program(name).ok());
+    found.map_or_else(|| program(WINDOW_MANAGERS[0]), Ok)
+}
 
 /// Script that opens a named pipe as descriptor 3, by which a program says that it is ready.
 const WITH_PIPE: &str = r#"exec 3>"$1" && rm -f "$1" && shift 1 && exec "$@""#;
@@ -60,6 +77,15 @@ pub enum NestedError {
         /// The reason.
         why: String,
     },
+}
+
+/// The end of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProgramEnd {
+    /// The reason of the end, in words.
+    pub(super) words: String,
+    /// Whether it said that all went well, as a program does that only called another.
+    pub(super) is_success: bool,
 }
 
 /// A running nested desktop.
@@ -125,15 +151,7 @@ impl Nested {
             "--print-address=3",
         ];
         nested.bus = nested.start_until_ready("the session bus", &bus).await?;
-        let manager = WINDOW_MANAGERS
-            .iter()
-            .map(|name| Programs::of_this_process().find(name))
-            .find_map(Result::ok);
-        let manager = match manager {
-            Some(found) => found.path.to_string_lossy().into_owned(),
-            None => program(WINDOW_MANAGERS[0])?,
-        };
-        nested.spawn("the window manager", vec![manager])?;
+        nested.spawn("the window manager", vec![window_manager()?])?;
         nested.wait_for_window_manager().await?;
         Ok(nested)
     }
@@ -174,8 +192,11 @@ impl Nested {
         self.bus.clone()
     }
 
-    /// Starts a program of the person on the desktop.
-    pub(super) fn start(&mut self, words: &[String]) -> Result<(), NestedError> {
+    /// Starts a program of the person on the desktop, and returns a future that ends with it.
+    pub(super) fn start(
+        &mut self,
+        words: &[String],
+    ) -> Result<impl Future<Output = ProgramEnd> + Send + use<>, NestedError> {
         let mut words = words.to_vec();
         if let Some(first) = words.first_mut()
             && !first.starts_with('/')
@@ -184,7 +205,14 @@ impl Nested {
             let found = found.map_err(NestedError::NoSuchProgram)?;
             *first = found.path.to_string_lossy().into_owned();
         }
-        self.spawn("the program", words)
+        let ended = self.spawn("the program", words)?;
+        Ok(async move {
+            // Without an answer the desktop is gone.
+            ended.await.unwrap_or_else(|_| ProgramEnd {
+                words: "it was ended".to_owned(),
+                is_success: false,
+            })
+        })
     }
 
     /// Waits until the first program ends, and says how.
@@ -249,7 +277,11 @@ impl Nested {
         }
     }
 
-    fn spawn(&mut self, what: &'static str, words: Vec<String>) -> Result<(), NestedError> {
+    fn spawn(
+        &mut self,
+        what: &'static str,
+        words: Vec<String>,
+    ) -> Result<oneshot::Receiver<ProgramEnd>, NestedError> {
         let spec = CommandSpec {
             program: words[0].clone(),
             arguments: words[1..].to_vec(),
@@ -261,18 +293,27 @@ impl Nested {
             tail_bytes: OUTPUT_BYTES,
         };
         let (running, ended) = ((self.run)(spec), self.ended.clone());
+        let (end, told) = oneshot::channel();
         self.tasks.push(tokio::spawn(async move {
-            let words = match running.await {
+            let outcome = running.await;
+            let is_success = outcome
+                .as_ref()
+                .is_ok_and(|outcome| outcome.exit == Exit::Code(0));
+            let words = match outcome {
                 Ok(outcome) => format!("{what} ended: {}", how_it_ended(&outcome)),
                 Err(error) => format!("{what} cannot run: {error}"),
             };
+            let _ = end.send(ProgramEnd {
+                words: words.clone(),
+                is_success,
+            });
             ended.send_if_modified(|first| {
                 let is_first = first.is_none();
                 first.get_or_insert(words);
                 is_first
             });
         }));
-        Ok(())
+        Ok(told)
     }
 
     fn environment(&self) -> BTreeMap<String, String> {

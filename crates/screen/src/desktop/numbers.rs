@@ -11,6 +11,8 @@ pub(super) struct ElementNumbers {
     documents: BTreeMap<u32, u32>,
     /// Elements of windows with their number, by name on the bus and path.
     elements: BTreeMap<(u32, String), u32>,
+    /// Elements by their id: the name on the bus and the path.
+    named: BTreeMap<ElementId, String>,
     /// The number of elements of each window.
     counts: BTreeMap<u32, u32>,
     /// The largest number of a window.
@@ -36,13 +38,28 @@ impl ElementNumbers {
         })
     }
 
-    /// Returns the id of an element of a window.
+    /// Returns the id of an element of a window: of the window itself for an empty `key`.
     pub(super) fn id(&mut self, document: u32, key: String) -> ElementId {
         let count = self.counts.entry(document).or_default();
-        let number = *self.elements.entry((document, key)).or_insert_with(|| {
+        let number = self.elements.entry((document, key.clone()));
+        let number = *number.or_insert_with(|| {
             *count += 1;
             *count
         });
-        ElementId { document, number }
+        let id = ElementId { document, number };
+        self.named.entry(id).or_insert(key);
+        id
+    }
+
+    /// Returns the window of a number.
+    pub(super) fn window(&self, document: u32) -> Option<u32> {
+        let mut all = self.documents.iter();
+        all.find(|(_, number)| **number == document)
+            .map(|(window, _)| *window)
+    }
+
+    /// Returns the name on the bus and the path of an element; `None` for a window itself.
+    pub(super) fn path(&self, id: ElementId) -> Option<(&str, &str)> {
+        self.named.get(&id)?.split_once(' ')
     }
 }

@@ -1,19 +1,87 @@
 //! An open desktop.
 
+use std::time::{Duration, Instant};
+
 use gyrus_contract::ScreenError;
 
-use super::{accessible::Accessible, display::Display, nested::Nested, numbers::ElementNumbers};
+use super::{
+    accessible::Accessible, display::Display, nested::Nested, numbers::ElementNumbers,
+    pointer::Point, windows::DesktopWindow,
+};
+
+/// Maximum time for a program's first window.
+const FIRST_WINDOW: Duration = Duration::from_secs(20);
+
+/// Maximum time for a window of a program that was asked by another to open it.
+const CALLED: Duration = Duration::from_secs(2);
 
 /// An open desktop.
 pub(super) struct Session {
     /// The id that is in every view.
     pub(super) id: String,
+    /// The place in addresses: `nested`, or the name of the person's display.
+    pub(super) place: String,
     pub(super) display: Display,
     /// The accessibility bus, or the reason in words why there is none.
     pub(super) accessible: Result<Accessible, String>,
     pub(super) numbers: ElementNumbers,
     /// Kept for as long as the desktop is used.
     pub(super) nested: Option<Nested>,
+    /// The last press of a button, with its place: two in a short time are a double click.
+    pub(super) pressed: Option<(Instant, Point)>,
+}
+
+impl Session {
+    /// Returns the address of a window: the desktop and the program; that of the desktop alone if
+    /// there is none.
+    pub(super) fn address(&self, window: Option<&DesktopWindow>) -> String {
+        let class = window.map(|window| format!("/{}", window.class));
+        format!("x11:{}{}", self.place, class.unwrap_or_default())
+    }
+
+    /// Starts a program on a nested desktop and waits for its first window. `name` is its name in
+    /// messages.
+    pub(super) async fn start(&mut self, words: &[String], name: &str) -> Result<(), ScreenError> {
+        let before = self.display.windows().map_err(lost)?;
+        let Some(nested) = &mut self.nested else {
+            return Err(unavailable(
+                "programs are started on a nested desktop only; start it yourself",
+            ));
+        };
+        let ended = nested.start(words).map_err(unavailable)?;
+        let display = &self.display;
+        let window = async {
+            let is_old = |id: u32| before.iter().any(|old| old.id == id);
+            while display
+                .windows()
+                .map_err(lost)?
+                .iter()
+                .all(|window| is_old(window.id))
+            {
+                display.next_change().await.map_err(lost)?;
+            }
+            Ok(())
+        };
+        let shown = tokio::time::timeout(FIRST_WINDOW, async {
+            tokio::pin!(window);
+            let end = tokio::select! {
+                shown = &mut window => return shown,
+                end = ended => end,
+            };
+            if end.is_success {
+                // It may have asked one of its kind that runs already to open the file.
+                let called = tokio::time::timeout(CALLED, window).await;
+                return called.unwrap_or(Ok(()));
+            }
+            Err(unavailable(end.words))
+        });
+        shown.await.unwrap_or_else(|_| {
+            let seconds = FIRST_WINDOW.as_secs();
+            Err(unavailable(format!(
+                "{name} has shown no window for {seconds} seconds"
+            )))
+        })
+    }
 }
 
 /// Returns the error for a desktop that cannot be opened.

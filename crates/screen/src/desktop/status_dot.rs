@@ -44,7 +44,7 @@ const DIAMETER: u16 = 18;
 const MARGIN: i16 = 10;
 
 /// The symbol of the Escape key.
-const ESCAPE: u32 = 0xff1b;
+pub(super) const ESCAPE: u32 = 0xff1b;
 
 /// The selection whose owner has its hands on the display.
 const HANDS: &str = "_GYRUS_HANDS";
@@ -357,14 +357,37 @@ fn disc(diameter: u16) -> Vec<Rectangle> {
 }
 
 impl Display {
-    /// Says that this connection has its hands on the display, until it ends or lets go.
-    pub(super) fn take_hands(&self, window: Window) -> Result<(), DisplayError> {
+    /// Says that this connection has its hands on the display, until it ends.
+    pub(super) fn take_hands(&self) -> Result<(), DisplayError> {
+        if self.hands.get().is_some() {
+            return Ok(());
+        }
+        let (connection, root) = (&self.connection, self.screen.root);
+        let window = connection.generate_id().map_err(words)?;
+        let unseen = CreateWindowAux::new();
+        connection
+            .create_window(
+                x11rb::COPY_DEPTH_FROM_PARENT,
+                window,
+                root,
+                0,
+                0,
+                1,
+                1,
+                0,
+                WindowClass::INPUT_ONLY,
+                x11rb::COPY_FROM_PARENT,
+                &unseen,
+            )
+            .map_err(words)?;
         let hands = self.atom(HANDS)?;
-        self.connection
+        connection
             .set_selection_owner(window, hands, x11rb::CURRENT_TIME)
             .map_err(words)?
             .check()
-            .map_err(words)
+            .map_err(words)?;
+        let _ = self.hands.set(());
+        Ok(())
     }
 
     /// Announces that the next Escape of the test device is sent by a run.
@@ -508,23 +531,7 @@ mod tests {
         click(&person);
         assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
 
-        let window = run.connection.generate_id().unwrap();
-        let root = run.screen.root;
-        let made = run.connection.create_window(
-            x11rb::COPY_DEPTH_FROM_PARENT,
-            window,
-            root,
-            0,
-            0,
-            1,
-            1,
-            0,
-            WindowClass::INPUT_ONLY,
-            x11rb::COPY_FROM_PARENT,
-            &CreateWindowAux::new(),
-        );
-        made.unwrap().check().unwrap();
-        run.take_hands(window).unwrap();
+        run.take_hands().unwrap();
         // A run sends an Escape; a person who looks in from afar uses the same device after it.
         run.announce_escape().unwrap();
         press(&run, ESCAPE_KEY, None);

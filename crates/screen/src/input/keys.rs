@@ -161,6 +161,18 @@ impl Chord {
         name
     }
 
+    /// Returns the key without its modifiers: a character, or a name.
+    #[cfg(feature = "desktop")]
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the bits of the [`MODIFIERS`] that are held.
+    #[cfg(feature = "desktop")]
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
     fn named(name: &str) -> Option<Self> {
         let alias = match name.to_ascii_lowercase().as_str() {
             "return" => "Enter".to_owned(),

@@ -206,38 +206,43 @@ impl Spot {
 
     /// Checks that it is still the element that was judged. The error describes the difference.
     pub(crate) fn is_as_judged(&self, judged: &Aim) -> Result<(), String> {
-        let now = self.aim();
-        let moved = |what: String| Err(format!("refused: moved ({what}); look again"));
-        let (Some(was), Some(is)) = (&judged.element, &now.element) else {
-            return moved("nothing was aimed at".to_owned());
-        };
-        if was.id != is.id || was.role != is.role {
-            return moved(format!("now there: {}", self.told.words));
-        }
-        // A changed number in a label, like a countdown, does not make it another label.
-        let letters =
-            |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
-        if letters(&was.name) != letters(&is.name) {
-            return moved(format!("it is now called: {}", self.told.words));
-        }
-        if judged.origin != now.origin {
-            return moved(format!("the page is now of {}", now.origin));
-        }
-        let sent = |form: &Option<Form>| {
-            form.as_ref()
-                .map(|form| (form.action.clone(), form.method.clone()))
-        };
-        let starts = |aim: &Aim| -> Vec<Starts> {
-            let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
-            aim.starts.iter().filter(own).cloned().collect()
-        };
-        if starts(judged) != starts(&now) && !matches!(judged.starts[..], [Starts::Uploads { .. }])
-            || sent(&judged.form) != sent(&now.form)
-        {
-            return moved("using it would now do something else".to_owned());
-        }
-        Ok(())
+        is_same_aim(judged, &self.aim(), &self.told.words)
     }
+}
+
+/// Checks that what an input would touch now, an element with these words, is what was judged. The
+/// error describes the difference.
+pub(crate) fn is_same_aim(judged: &Aim, now: &Aim, words: &str) -> Result<(), String> {
+    let moved = |what: String| Err(format!("refused: moved ({what}); look again"));
+    let (Some(was), Some(is)) = (&judged.element, &now.element) else {
+        return moved("nothing was aimed at".to_owned());
+    };
+    if was.id != is.id || was.role != is.role {
+        return moved(format!("now there: {words}"));
+    }
+    // A changed number in a label, like a countdown, does not make it another label.
+    let letters =
+        |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
+    if letters(&was.name) != letters(&is.name) {
+        return moved(format!("it is now called: {words}"));
+    }
+    if judged.origin != now.origin {
+        return moved(format!("the page is now of {}", now.origin));
+    }
+    let sent = |form: &Option<Form>| {
+        form.as_ref()
+            .map(|form| (form.action.clone(), form.method.clone()))
+    };
+    let starts = |aim: &Aim| -> Vec<Starts> {
+        let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
+        aim.starts.iter().filter(own).cloned().collect()
+    };
+    if starts(judged) != starts(now) && !matches!(judged.starts[..], [Starts::Uploads { .. }])
+        || sent(&judged.form) != sent(&now.form)
+    {
+        return moved("using it would now do something else".to_owned());
+    }
+    Ok(())
 }
 
 /// Returns a text as a string literal inside an expression.

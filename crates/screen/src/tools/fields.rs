@@ -358,6 +358,6 @@ fn purpose_of(call: &TypeTextCall) -> &'static str {
     if call.submit { "submit" } else { "type" }
 }
 
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     gyrus_text::shorten(text, MAX_VALUE).into_owned()
 }

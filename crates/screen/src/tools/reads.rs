@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gyrus_contract::{
-    ActionVerdict, Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen,
-    TakeScreenshotCall, ToolOutput, WaitCall,
+    ActionVerdict, Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen, Seen,
+    Site, TakeScreenshotCall, ToolOutput, WaitCall,
 };
 use serde::Deserialize;
 
@@ -36,26 +36,33 @@ impl Action for FindCall {
             .unless_held(&doing.tab, doing.session.read(&doing.tab, AT_ONCE))
             .await?;
         let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
-        let has = |text: &str| text.to_lowercase().contains(&wanted);
-        let found: Vec<&Element> = reading
-            .elements
-            .iter()
-            .filter(|one| has(&one.name) || one.value.as_deref().is_some_and(has))
-            .collect();
-        if found.is_empty() {
-            return Ok(ToolOutput::read(format!(
-                "Nothing on the page says “{wanted}”."
-            )));
-        }
-        let mut lines: Vec<String> = found.iter().take(MAX_FOUND).map(|one| line(one)).collect();
-        if found.len() > MAX_FOUND {
-            lines.push(format!(
-                "… and {} more: say more of it",
-                found.len() - MAX_FOUND
-            ));
-        }
-        Ok(ToolOutput::read(lines.join("\n")))
+        let found = saying(&reading.elements, &wanted);
+        Ok(listed(&found, || {
+            format!("Nothing on the page says “{wanted}”.")
+        }))
     }
+}
+
+/// Returns the elements whose name or value contains words in lower case.
+pub(crate) fn saying<'e>(elements: &'e [Element], wanted: &str) -> Vec<&'e Element> {
+    let has = |text: &str| text.to_lowercase().contains(wanted);
+    let said = |one: &&Element| has(&one.name) || one.value.as_deref().is_some_and(has);
+    elements.iter().filter(said).collect()
+}
+
+/// Returns the elements that were found, one a line.
+pub(crate) fn listed(found: &[&Element], nothing: impl FnOnce() -> String) -> ToolOutput {
+    if found.is_empty() {
+        return ToolOutput::read(nothing());
+    }
+    let mut lines: Vec<String> = found.iter().take(MAX_FOUND).map(|one| line(one)).collect();
+    if found.len() > MAX_FOUND {
+        lines.push(format!(
+            "… and {} more: say more of it",
+            found.len() - MAX_FOUND
+        ));
+    }
+    ToolOutput::read(lines.join("\n"))
 }
 
 impl Action for ExtractCall {
@@ -169,7 +176,7 @@ impl Action for WaitCall {
 
 /// Returns the result of waiting, with what changed meanwhile. What cannot be told is not called a
 /// change: nothing was done.
-fn waited(waited: &str, effects: &Effects) -> ToolOutput {
+pub(crate) fn waited(waited: &str, effects: &Effects) -> ToolOutput {
     let mut output = ToolOutput::read(format!("{waited} {}", effects.say()));
     if effects.verdict == ActionVerdict::Changed {
         output.verdict = ActionVerdict::Changed;
@@ -186,33 +193,38 @@ impl Action for TakeScreenshotCall {
             documents: 0,
         };
         let seen = doing.browser.look(look).await?;
-        let Some(frame) = seen.frame else {
-            return Err(Failure::Broke(format!(
-                "there is no picture: {}",
-                seen.view.unread.join("; ")
-            )));
-        };
-        let blob = doing.site.keep(&frame.bytes).map_err(Failure::Broke)?;
-        let mut output = ToolOutput::read(format!(
-            "{} × {} pixels of {}",
-            frame.width, frame.height, seen.view.address
-        ));
-        if let Rest::GaveUp { waiting_for } = seen.view.rest {
-            output
-                .text
-                .push_str(&format!(", still waiting for {waiting_for}"));
-        }
-        output.images.push(Image {
-            blob,
-            media_type: frame.media_type.to_owned(),
-            width: frame.width,
-            height: frame.height,
-        });
-        Ok(output)
+        pictured(seen, doing.site)
     }
 }
 
-fn line(element: &Element) -> String {
+/// Returns the picture of a look.
+pub(crate) fn pictured(seen: Seen, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Some(frame) = seen.frame else {
+        return Err(Failure::Broke(format!(
+            "there is no picture: {}",
+            seen.view.unread.join("; ")
+        )));
+    };
+    let blob = site.keep(&frame.bytes).map_err(Failure::Broke)?;
+    let mut output = ToolOutput::read(format!(
+        "{} × {} pixels of {}",
+        frame.width, frame.height, seen.view.address
+    ));
+    if let Rest::GaveUp { waiting_for } = seen.view.rest {
+        output
+            .text
+            .push_str(&format!(", still waiting for {waiting_for}"));
+    }
+    output.images.push(Image {
+        blob,
+        media_type: frame.media_type.to_owned(),
+        width: frame.width,
+        height: frame.height,
+    });
+    Ok(output)
+}
+
+pub(crate) fn line(element: &Element) -> String {
     let mut line = format!("{} {} “{}”", element.id, element.role, element.name);
     let is_masked = element.states.contains(&ElementState::Masked);
     match &element.value {

@@ -92,6 +92,25 @@ impl Pixels {
         }
     }
 
+    /// Returns the number of pixels in which a picture of the same size differs, within a rectangle.
+    #[cfg(feature = "desktop")]
+    pub(crate) fn differing(&self, other: &Self, within: Bounds) -> usize {
+        if (self.width, self.height) != (other.width, other.height) {
+            return usize::MAX;
+        }
+        let clamp = |at: i32, most: u32| at.clamp(0, most as i32) as usize;
+        let rows = clamp(within.y, self.height)..clamp(within.y + within.height, self.height);
+        let columns = clamp(within.x, self.width)..clamp(within.x + within.width, self.width);
+        rows.map(|row| {
+            let start = row * self.width as usize;
+            let [from, to] = [columns.start, columns.end].map(|x| (start + x) * self.channels);
+            let own = self.data[from..to].chunks_exact(self.channels);
+            let pairs = own.zip(other.data[from..to].chunks_exact(self.channels));
+            pairs.filter(|(one, other)| one != other).count()
+        })
+        .sum()
+    }
+
     /// Returns the average hash: a bit for each of 8 by 8 cells, row by row from the highest bit,
     /// set if lighter than the mean.
     pub(crate) fn average_hash(&self) -> u64 {

@@ -7,12 +7,12 @@ use gyrus_screen::{Desktop, DesktopPlace};
 use crate::support;
 
 /// Whether the programs are installed.
-fn has(programs: &[&str]) -> bool {
+pub(crate) fn has(programs: &[&str]) -> bool {
     let is_there = |name: &&str| Programs::of_this_process().find(name).is_ok();
     programs.iter().all(is_there)
 }
 
-fn nested() -> Desktop {
+pub(crate) fn nested() -> Desktop {
     let place = DesktopPlace::Nested {
         width: 1280,
         height: 800,

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -28,10 +27,23 @@ use crate::support;
 
 pub(crate) struct World {
     pub(crate) browser: Arc<Browser>,
-    tools: Vec<Arc<dyn Tool>>,
-    site: Workspace,
+    hands: Hands,
     port: u16,
     arrived: watch::Sender<Vec<String>>,
+}
+
+impl std::ops::Deref for World {
+    type Target = Hands;
+
+    fn deref(&self) -> &Hands {
+        &self.hands
+    }
+}
+
+/// The tools of a screen, called as the kernel calls them.
+pub(crate) struct Hands {
+    tools: Vec<Arc<dyn Tool>>,
+    site: Workspace,
 }
 
 struct Workspace {
@@ -65,63 +77,19 @@ impl Site for Workspace {
     }
 }
 
-impl World {
-    /// Opens a browser at a page.
-    pub(crate) async fn at(page: &str, launch: Launch) -> Self {
-        let listener = TcpListener::bind(("0.0.0.0", 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (arrived, _) = watch::channel(Vec::new());
-        let router = Router::new()
-            .route("/slow/{ms}", get(slow))
-            .route("/hang", get(hang))
-            .route("/download/{name}", get(download))
-            .route("/huge/{what}", get(huge))
-            .route(
-                "/redirect/file",
-                get(async || Redirect::to("file:///etc/passwd")),
-            )
-            .route("/post/{name}", any(take).with_state(arrived.clone()))
-            .route("/{*path}", get(support::page));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let sends_to = vec![format!("http://127.0.0.1:{port}")];
-        let browser = Arc::new(support::browser(launch));
-        let world = Self {
-            tools: tools(&browser),
-            browser,
+impl Hands {
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, sends_to: Vec<String>) -> Self {
+        Self {
+            tools,
             site: Workspace {
                 folder: tempfile::tempdir().unwrap(),
                 sends_to,
             },
-            port,
-            arrived,
-        };
-        world.browser.open(&world.address(page)).await.unwrap();
-        world
-    }
-
-    pub(crate) fn address(&self, page: &str) -> String {
-        format!("http://127.0.0.1:{}/{page}", self.port)
+        }
     }
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.site.folder.path().join(below)
-    }
-
-    pub(crate) async fn look(&self) -> View {
-        let look = Look {
-            frame: false,
-            documents: 0,
-        };
-        self.browser.look(look).await.unwrap().view
-    }
-
-    /// Returns the id of the element of this name.
-    pub(crate) async fn id(&self, name: &str) -> String {
-        let view = self.look().await;
-        let named = |one: &&gyrus_contract::Element| one.name == name && one.role != "text";
-        let found = view.elements.iter().find(named);
-        let found = found.unwrap_or_else(|| panic!("{name} is not in {view:#?}"));
-        found.id.to_string()
     }
 
     fn tool(&self, name: &str) -> &dyn Tool {
@@ -158,18 +126,20 @@ impl World {
         arguments: Value,
         aim: Option<Aim>,
     ) -> ToolOutput {
-        let path = arguments.get("path").and_then(Value::as_str).map(|given| {
+        let paths = ["path", "file"].into_iter().filter_map(|argument| {
+            let given = arguments.get(argument)?.as_str()?;
             let path = ResolvedPath {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
             };
-            ("path".to_owned(), path)
+            Some((argument.to_owned(), path))
         });
+        let paths = paths.collect();
         let call = ResolvedCall {
             tool: name.to_owned(),
             arguments,
-            paths: BTreeMap::from_iter(path),
+            paths,
             command: None,
             aim,
         };
@@ -179,6 +149,58 @@ impl World {
         )]
         let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
         self.tool(name).call(cleared, &self.site).await
+    }
+}
+
+impl World {
+    /// Opens a browser at a page.
+    pub(crate) async fn at(page: &str, launch: Launch) -> Self {
+        let listener = TcpListener::bind(("0.0.0.0", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (arrived, _) = watch::channel(Vec::new());
+        let router = Router::new()
+            .route("/slow/{ms}", get(slow))
+            .route("/hang", get(hang))
+            .route("/download/{name}", get(download))
+            .route("/huge/{what}", get(huge))
+            .route(
+                "/redirect/file",
+                get(async || Redirect::to("file:///etc/passwd")),
+            )
+            .route("/post/{name}", any(take).with_state(arrived.clone()))
+            .route("/{*path}", get(support::page));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let sends_to = vec![format!("http://127.0.0.1:{port}")];
+        let browser = Arc::new(support::browser(launch));
+        let world = Self {
+            hands: Hands::new(tools(&browser), sends_to),
+            browser,
+            port,
+            arrived,
+        };
+        world.browser.open(&world.address(page)).await.unwrap();
+        world
+    }
+
+    pub(crate) fn address(&self, page: &str) -> String {
+        format!("http://127.0.0.1:{}/{page}", self.port)
+    }
+
+    pub(crate) async fn look(&self) -> View {
+        let look = Look {
+            frame: false,
+            documents: 0,
+        };
+        self.browser.look(look).await.unwrap().view
+    }
+
+    /// Returns the id of the element of this name.
+    pub(crate) async fn id(&self, name: &str) -> String {
+        let view = self.look().await;
+        let named = |one: &&gyrus_contract::Element| one.name == name && one.role != "text";
+        let found = view.elements.iter().find(named);
+        let found = found.unwrap_or_else(|| panic!("{name} is not in {view:#?}"));
+        found.id.to_string()
     }
 
     /// Returns the requests to `/post/…`, at any address.

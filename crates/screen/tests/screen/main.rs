@@ -14,3 +14,5 @@ mod rude;
 mod settling;
 #[cfg(feature = "desktop")]
 mod desktop;
+#[cfg(feature = "desktop")]
+mod desktop_acting;

@@ -1,0 +1,119 @@
+//! The screen of a run, as its first entry names it: a browser, or a desktop.
+
+use gyrus::runtime::{Home, RunScreen};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{browser::BrowserOptions, failure::Failure};
+
+/// Options of a run's screen; stored in the run's first entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ScreenOptions {
+    /// A desktop. Every object of [`BrowserOptions`] lacks what names it.
+    Desktop(DesktopOptions),
+    /// A browser.
+    Browser(BrowserOptions),
+}
+
+/// Options of a run's desktop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DesktopOptions {
+    /// The kind of the desktop.
+    pub(crate) desktop: DesktopKind,
+    /// The display that the person works at; one that nobody sees if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) display: Option<String>,
+}
+
+/// The kind of a desktop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DesktopKind {
+    X11,
+}
+
+impl ScreenOptions {
+    /// Returns the options that a run was started with; `None` for one without a screen.
+    pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
+        serde_json::from_value(screen?.clone()).ok()
+    }
+
+    /// Warns again of what the person confirmed when the run was started.
+    pub(crate) fn warn(&self) -> Result<(), Failure> {
+        match self {
+            Self::Browser(options) => options.warn(),
+            Self::Desktop(_) => Ok(()),
+        }
+    }
+
+    /// Returns the screen, which is started when it is needed.
+    ///
+    /// # Errors
+    /// This program was built without desktops.
+    pub(crate) fn screen(&self, home: &Home) -> Result<RunScreen, Failure> {
+        match self {
+            Self::Browser(options) => Ok(RunScreen::Browser(options.browser(home))),
+            Self::Desktop(options) => options.screen(),
+        }
+    }
+}
+
+impl DesktopOptions {
+    #[cfg(feature = "desktop")]
+    fn screen(&self) -> Result<RunScreen, Failure> {
+        use gyrus_screen::{Desktop, DesktopPlace};
+
+        let place = match &self.display {
+            Some(display) => DesktopPlace::Own {
+                display: display.clone(),
+            },
+            None => DesktopPlace::Nested {
+                width: WIDTH,
+                height: HEIGHT,
+            },
+        };
+        let run = crate::browser::under_a_keeper(None);
+        Ok(RunScreen::Desktop(Desktop::new(place, run).into()))
+    }
+
+    #[cfg(not(feature = "desktop"))]
+    fn screen(&self) -> Result<RunScreen, Failure> {
+        Err(without_desktops())
+    }
+
+    /// Checks that there can be such a desktop, before a run with it is created.
+    ///
+    /// # Errors
+    /// A part of it is missing.
+    #[cfg(feature = "desktop")]
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.display.is_some() {
+            return Ok(());
+        }
+        gyrus_screen::nested_parts().map_err(Failure::usage)
+    }
+
+    /// Says how to get a gyrus with desktops.
+    ///
+    /// # Errors
+    /// Always, since this program was built without desktops.
+    #[cfg(not(feature = "desktop"))]
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        Err(without_desktops())
+    }
+}
+
+/// The size of a desktop of a run's own, in pixels.
+#[cfg(feature = "desktop")]
+const WIDTH: u16 = 1280;
+#[cfg(feature = "desktop")]
+const HEIGHT: u16 = 800;
+
+/// Says how to get a gyrus with desktops.
+#[cfg(not(feature = "desktop"))]
+pub(crate) fn without_desktops() -> Failure {
+    let failure = Failure::usage("this gyrus was built without desktops");
+    failure.hint("build it with them: cargo build --release --features desktop")
+}

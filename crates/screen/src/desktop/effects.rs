@@ -1,0 +1,225 @@
+//! Determines the effects of an input on a desktop, by comparing what was there before with what is
+//! there once it is still again.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{ActionVerdict, Element, ElementId, ElementState};
+use gyrus_text::shorten;
+
+use super::{
+    look::{self, Reading},
+    measure::words,
+    session::{Session, lost},
+    windows::DesktopWindow,
+};
+use crate::{tools::action::Failure, verdict::Effects, view::Pixels};
+
+/// Number of pixels that may differ without something else being drawn: a caret blinks.
+const BLINK: usize = 200;
+
+/// Maximum time for the elements of a window that opened.
+const NEW_WINDOW: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Maximum number of changes that are told.
+const MAX_TOLD: usize = 4;
+
+/// The desktop before an input.
+pub(super) struct Standing {
+    reading: Reading,
+    pixels: Pixels,
+    target: Option<ElementId>,
+}
+
+impl Standing {
+    /// Records the desktop, before an input to this element.
+    pub(super) fn of(
+        session: &Session,
+        reading: Reading,
+        target: Option<ElementId>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            reading,
+            pixels: session.display.capture().map_err(lost)?,
+            target,
+        })
+    }
+}
+
+impl Session {
+    /// Waits until the desktop is still and returns the differences.
+    pub(super) async fn effects(&mut self, before: &Standing) -> Result<Effects, Failure> {
+        let mut settled = self.display.settle().await.map_err(lost)?;
+        let listed = |reading: &Reading| {
+            let listed = reading.windows.iter().filter(|window| !window.is_popup);
+            listed.cloned().collect::<Vec<DesktopWindow>>()
+        };
+        let old = listed(&before.reading);
+        let now = self.display.windows().map_err(lost)?;
+        if now.iter().any(|new| old.iter().all(|old| old.id != new.id)) {
+            look::wait_for_elements(self, NEW_WINDOW).await;
+            settled = self.display.settle().await.map_err(lost)?;
+        }
+        let after = look::read(self).await?;
+        let mut words = self.changed_windows(&old, &listed(&after));
+        let (was, is) = (by_id(&before.reading), by_id(&after));
+        words.extend(
+            before
+                .target
+                .and_then(|id| changed_target(was.get(&id)?, is.get(&id)?)),
+        );
+        words.extend(changed_elements(before.target, &was, &is));
+        let focus = |reading: &Reading| {
+            let mut all = reading.elements.iter();
+            all.rfind(|one| one.states.contains(&ElementState::Focused))
+                .cloned()
+        };
+        let focused =
+            focus(&after).filter(|new| focus(&before.reading).map(|old| old.id) != Some(new.id));
+        let focused = focused.map(|one| format!("the keyboard is now at {}", self::words(&one)));
+        let target = before
+            .target
+            .and_then(|id| self.numbers.window(id.document));
+        let window = after
+            .windows
+            .iter()
+            .find(|window| Some(window.id) == target);
+        let drawn = window.map_or(0, |window| {
+            let pixels = self.display.capture().ok();
+            pixels.map_or(0, |pixels| pixels.differing(&before.pixels, window.bounds))
+        });
+        let document = before.target.map(|id| id.document);
+        let known = after
+            .elements
+            .iter()
+            .filter(|one| Some(one.id.document) == document);
+        let is_drawn_only = known.count() <= 1;
+        if words.is_empty() && drawn > BLINK && is_drawn_only {
+            words.push("what is drawn in the window is different".to_owned());
+        }
+        let rest = look::rest(settled);
+        let verdict = match (words.is_empty(), &focused) {
+            (false, _) => ActionVerdict::Changed,
+            (true, None) if drawn > BLINK => ActionVerdict::CannotTell,
+            (true, _) => ActionVerdict::NoEffect,
+        };
+        Ok(Effects {
+            verdict,
+            words,
+            focused,
+            blocked: None,
+            kept_from: None,
+            landed: 0,
+            rest,
+        })
+    }
+
+    fn changed_windows(&mut self, old: &[DesktopWindow], now: &[DesktopWindow]) -> Vec<String> {
+        let mut words = Vec::new();
+        for window in now {
+            let number = self.numbers.document(window.id);
+            let title = shorten(&window.title, 100);
+            match old.iter().find(|old| old.id == window.id) {
+                None => words.push(format!("window {number} opened (“{title}”)")),
+                Some(old) if old.title != window.title => {
+                    words.push(format!("the title of window {number} is now “{title}”"));
+                }
+                Some(old) if old.is_shown != window.is_shown => {
+                    let how = if window.is_shown { "shown" } else { "hidden" };
+                    words.push(format!("window {number} is {how} now"));
+                }
+                Some(old) if old.is_active != window.is_active && window.is_active => {
+                    words.push(format!("window {number} (“{title}”) has the keyboard now"));
+                }
+                Some(_) => {}
+            }
+        }
+        for gone in old
+            .iter()
+            .filter(|old| now.iter().all(|now| now.id != old.id))
+        {
+            let number = self.numbers.document(gone.id);
+            let title = shorten(&gone.title, 100);
+            words.push(format!("window {number} (“{title}”) was closed"));
+        }
+        words
+    }
+}
+
+/// Returns the difference of the target, in words.
+fn changed_target(was: &Element, is: &Element) -> Option<String> {
+    if was.value != is.value && !is.states.contains(&ElementState::Masked) {
+        let value = is.value.as_deref().unwrap_or_default();
+        return Some(format!("it holds “{}” now", shorten(value, 100)));
+    }
+    (was.name != is.name || lasting(was) != lasting(is))
+        .then(|| "the element is different".to_owned())
+}
+
+/// Returns the states of an element that are more than where the keyboard or the pointer is.
+fn lasting(element: &Element) -> Vec<ElementState> {
+    let passing = [
+        ElementState::Focused,
+        ElementState::Covered,
+        ElementState::Pressed,
+    ];
+    let is_toggle = element.role == "button";
+    let states = element.states.iter().copied();
+    states
+        .filter(|state| !passing.contains(state) || is_toggle && *state == ElementState::Pressed)
+        .collect()
+}
+
+fn by_id(reading: &Reading) -> Elements<'_> {
+    let elements = reading.elements.iter();
+    elements.map(|element| (element.id, element)).collect()
+}
+
+/// Elements by their id.
+type Elements<'e> = BTreeMap<ElementId, &'e Element>;
+
+/// Returns the differences of other elements in windows that were there before, in words.
+fn changed_elements(
+    target: Option<ElementId>,
+    was: &Elements<'_>,
+    is: &Elements<'_>,
+) -> Vec<String> {
+    let has_window = |elements: &Elements<'_>, document: u32| {
+        let window = ElementId {
+            document,
+            number: 1,
+        };
+        elements.contains_key(&window)
+    };
+    let stays = |one: &&&Element| {
+        let document = one.id.document;
+        one.depth > 0 && has_window(was, document) && has_window(is, document)
+    };
+    let mut told = Vec::new();
+    for element in is.values().filter(stays) {
+        let said = words(element);
+        match was.get(&element.id) {
+            None => told.push(format!("{said} appeared")),
+            Some(_) if Some(element.id) == target => {}
+            Some(was)
+                if was.value != element.value
+                    && !element.states.contains(&ElementState::Masked) =>
+            {
+                let value = shorten(element.value.as_deref().unwrap_or_default(), 60);
+                told.push(format!("{said} holds “{value}” now"));
+            }
+            Some(was) if was.name != element.name || lasting(was) != lasting(element) => {
+                told.push(format!("{said} is different"));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = was.values().filter(stays);
+    let gone = gone.filter(|gone| !is.contains_key(&gone.id));
+    told.extend(gone.map(|gone| format!("{} went away", words(gone))));
+    if told.len() > MAX_TOLD {
+        let more = told.len() - MAX_TOLD;
+        told.truncate(MAX_TOLD);
+        told.push(format!("{more} more changes"));
+    }
+    told
+}

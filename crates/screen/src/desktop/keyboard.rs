@@ -1,0 +1,412 @@
+//! The keyboard of a desktop, by the XTEST extension.
+//!
+//! Keys of the present layout are pressed as a person presses them. For a character that the layout
+//! does not have, a key that means nothing is given that meaning for a moment. A key is given
+//! another meaning only after the program has read what was typed with the one before: programs
+//! look up the meaning when they read the event, not when it happens.
+
+use std::collections::BTreeMap;
+
+use x11rb::protocol::xproto::{
+    self, ConnectionExt as _, EventMask, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, Window,
+};
+
+use super::{
+    display::{Display, DisplayError},
+    status_dot::ESCAPE,
+};
+use crate::input::Chord;
+
+/// Maximum number of keys that are sent before the program must have read them.
+const AT_ONCE: usize = 200;
+
+/// Time that a program has to say that it has read its events.
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Keysyms of modifier keys, with the bits of a chord that hold them.
+const MODIFIERS: [(u32, u32); 4] = [(1, 0xffe9), (2, 0xffe3), (4, 0xffeb), (8, 0xffe1)];
+
+/// The keysym of Shift, and that of Caps Lock.
+const SHIFT: u32 = 0xffe1;
+const CAPS_LOCK: u32 = 0xffe5;
+
+/// Names of keys as a chord has them, with their keysyms.
+const NAMED: [(&str, u32); 21] = [
+    ("Enter", 0xff0d),
+    ("Tab", 0xff09),
+    ("Escape", ESCAPE),
+    ("Backspace", 0xff08),
+    ("Delete", 0xffff),
+    ("Insert", 0xff63),
+    ("Home", 0xff50),
+    ("End", 0xff57),
+    ("PageUp", 0xff55),
+    ("PageDown", 0xff56),
+    ("ArrowLeft", 0xff51),
+    ("ArrowUp", 0xff52),
+    ("ArrowRight", 0xff53),
+    ("ArrowDown", 0xff54),
+    ("ContextMenu", 0xff67),
+    ("CapsLock", CAPS_LOCK),
+    ("Pause", 0xff13),
+    ("Alt", 0xffe9),
+    ("Control", 0xffe3),
+    ("Meta", 0xffeb),
+    ("Shift", SHIFT),
+];
+
+/// Returns the keysym of a character (X11 protocol, appendix A: Latin 1 is itself, the rest of
+/// Unicode follows from 0x01000000); `None` for a control character that no key types.
+fn keysym(letter: char) -> Option<u32> {
+    match letter {
+        '\n' => Some(0xff0d),
+        '\t' => Some(0xff09),
+        ' '..='~' | '\u{a0}'..='\u{ff}' => Some(u32::from(letter)),
+        letter if letter.is_control() => None,
+        letter => Some(0x0100_0000 | u32::from(letter)),
+    }
+}
+
+/// Returns the first character of a text that no key types.
+pub(super) fn untypable(text: &str) -> Option<char> {
+    text.chars().find(|letter| keysym(*letter).is_none())
+}
+
+/// Returns the keysym of a chord's key.
+fn keysym_of(chord: &Chord) -> Option<u32> {
+    let key = chord.key();
+    let mut letters = key.chars();
+    if let (Some(letter), None) = (letters.next(), letters.next()) {
+        return keysym(letter);
+    }
+    if let Some((_, symbol)) = NAMED.iter().find(|(name, _)| *name == key) {
+        return Some(*symbol);
+    }
+    let function: u32 = key.strip_prefix('F')?.parse().ok()?;
+    Some(0xffbd + function)
+}
+
+/// Meanings of the keys.
+struct Layout {
+    first: u8,
+    /// The number of keysyms of each key.
+    width: usize,
+    symbols: Vec<u32>,
+    /// The group of keysyms that the person has switched to.
+    group: usize,
+    has_caps_lock: bool,
+}
+
+impl Layout {
+    fn codes(&self) -> impl Iterator<Item = (u8, &[u32])> {
+        (self.first..=u8::MAX).zip(self.symbols.chunks_exact(self.width))
+    }
+
+    /// Returns the key with this meaning, and whether Shift must be held.
+    fn key(&self, symbol: u32) -> Option<(u8, bool)> {
+        let meanings = |symbols: &[u32]| {
+            let own = symbols.get(self.group * 2..).unwrap_or_default();
+            match own {
+                [plain, shifted, ..] if (*plain, *shifted) != (0, 0) => (*plain, *shifted),
+                // Keys as Enter mean the same in every group.
+                _ => (symbols[0], symbols.get(1).copied().unwrap_or(0)),
+            }
+        };
+        let mut found = self
+            .codes()
+            .map(|(code, symbols)| (code, meanings(symbols)))
+            .filter_map(|(code, (plain, shifted))| match symbol {
+                _ if plain == symbol => Some((code, false)),
+                _ if shifted == symbol => Some((code, true)),
+                _ => None,
+            });
+        found.next()
+    }
+
+    /// Returns the keys without a meaning.
+    fn spare(&self) -> Vec<u8> {
+        let is_spare = |(_, symbols): &(u8, &[u32])| symbols.iter().all(|symbol| *symbol == 0);
+        self.codes()
+            .filter(is_spare)
+            .map(|(code, _)| code)
+            .collect()
+    }
+}
+
+/// Keys that have been given a meaning; they lose it again when this is dropped.
+struct Borrowed<'a> {
+    display: &'a Display,
+    width: u8,
+    codes: Vec<u8>,
+}
+
+impl Borrowed<'_> {
+    /// Gives keys their meanings, one request for neighbours.
+    fn lend(&mut self, meanings: &BTreeMap<u8, u32>) -> Result<(), DisplayError> {
+        let codes: Vec<u8> = meanings.keys().copied().collect();
+        for run in codes.chunk_by(|one, next| one + 1 == *next) {
+            let symbols = run
+                .iter()
+                .flat_map(|code| vec![meanings[code]; usize::from(self.width)]);
+            self.change(run, &symbols.collect::<Vec<_>>())?;
+        }
+        self.codes.extend(
+            codes
+                .iter()
+                .filter(|code| !self.codes.contains(code))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
+        Ok(())
+    }
+
+    fn change(&self, codes: &[u8], symbols: &[u32]) -> Result<(), DisplayError> {
+        let count = u8::try_from(codes.len()).unwrap_or(u8::MAX);
+        let changed = self
+            .display
+            .connection
+            .change_keyboard_mapping(count, codes[0], self.width, symbols);
+        changed.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        for code in &self.codes {
+            let _ = self.change(&[*code], &vec![0; usize::from(self.width)]);
+        }
+        let _ = self.display.sync();
+    }
+}
+
+impl Display {
+    fn layout(&self) -> Result<Layout, DisplayError> {
+        let setup = {
+            use x11rb::connection::Connection as _;
+            self.connection.setup()
+        };
+        let (first, last) = (setup.min_keycode, setup.max_keycode);
+        let asked = self
+            .connection
+            .get_keyboard_mapping(first, last - first + 1)
+            .map_err(|error| error.to_string())?;
+        let mapping = asked.reply().map_err(|error| error.to_string())?;
+        let asked = self.connection.query_pointer(self.screen.root);
+        let state = asked.map_err(|error| error.to_string())?.reply();
+        let state = u16::from(state.map_err(|error| error.to_string())?.mask);
+        Ok(Layout {
+            first,
+            width: usize::from(mapping.keysyms_per_keycode).max(1),
+            symbols: mapping.keysyms,
+            // Bits 13 and 14 of the state (the X keyboard extension).
+            group: usize::from(state >> 13 & 3),
+            has_caps_lock: state & u16::from(xproto::ModMask::LOCK) != 0,
+        })
+    }
+
+    fn tap(&self, code: u8, held: &[u8]) -> Result<(), DisplayError> {
+        for held in held {
+            self.fake(KEY_PRESS_EVENT, *held, (0, 0))?;
+        }
+        self.fake(KEY_PRESS_EVENT, code, (0, 0))?;
+        self.fake(KEY_RELEASE_EVENT, code, (0, 0))?;
+        for held in held.iter().rev() {
+            self.fake(KEY_RELEASE_EVENT, *held, (0, 0))?;
+        }
+        Ok(())
+    }
+
+    /// Types a text where the keyboard is, which must be in `window`. Line breaks are Enter.
+    pub(super) async fn type_text(&self, text: &str, window: Window) -> Result<(), DisplayError> {
+        let layout = self.layout()?;
+        let spare = layout.spare();
+        let caps_lock = layout.key(CAPS_LOCK).filter(|_| layout.has_caps_lock);
+        if let Some((code, _)) = caps_lock {
+            self.tap(code, &[])?;
+        }
+        let shift = layout.key(SHIFT).map(|(code, _)| code);
+        let mut borrowed = Borrowed {
+            display: self,
+            width: u8::try_from(layout.width).unwrap_or(u8::MAX),
+            codes: Vec::new(),
+        };
+        let mut lent: BTreeMap<u32, u8> = BTreeMap::new();
+        let mut keys: Vec<(u8, bool)> = Vec::new();
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.peek() {
+            let symbol = keysym(*letter).ok_or("a control character cannot be typed")?;
+            let known = layout
+                .key(symbol)
+                .filter(|(_, shifted)| !shifted || shift.is_some());
+            let next = match (known, lent.get(&symbol)) {
+                (Some(key), _) => Some(key),
+                (None, Some(code)) => Some((*code, false)),
+                (None, None) => spare.get(lent.len()).map(|code| {
+                    lent.insert(symbol, *code);
+                    (*code, false)
+                }),
+            };
+            match next {
+                Some(key) if keys.len() < AT_ONCE => {
+                    keys.push(key);
+                    letters.next();
+                }
+                None if keys.is_empty() => {
+                    return Err(format!("no key is free for the character `{letter}`"));
+                }
+                Some(_) | None => {
+                    self.send(&mut borrowed, &lent, &keys, shift, window)
+                        .await?;
+                    lent.clear();
+                    keys.clear();
+                }
+            }
+        }
+        self.send(&mut borrowed, &lent, &keys, shift, window)
+            .await?;
+        drop(borrowed);
+        if let Some((code, _)) = caps_lock {
+            self.tap(code, &[])?;
+        }
+        self.sync()
+    }
+
+    /// Gives keys their meanings, presses keys, and waits until the program has read them.
+    async fn send(
+        &self,
+        borrowed: &mut Borrowed<'_>,
+        lent: &BTreeMap<u32, u8>,
+        keys: &[(u8, bool)],
+        shift: Option<u8>,
+        window: Window,
+    ) -> Result<(), DisplayError> {
+        let meanings = lent.iter().map(|(symbol, code)| (*code, *symbol));
+        borrowed.lend(&meanings.collect())?;
+        for (code, shifted) in keys {
+            let held = shift.filter(|_| *shifted);
+            self.tap(*code, held.as_slice())?;
+        }
+        self.sync()?;
+        self.until_read(window).await
+    }
+
+    /// Presses a key with its modifiers.
+    pub(super) async fn strike(&self, chord: &Chord, window: Window) -> Result<(), DisplayError> {
+        let layout = self.layout()?;
+        let symbol = keysym_of(chord).ok_or_else(|| format!("no key is {}", chord.name()))?;
+        let lower = char::from_u32(symbol).map(|letter| u32::from(letter.to_ascii_lowercase()));
+        let known = layout.key(symbol).or_else(|| layout.key(lower?));
+        let mut held = self.held(&layout, chord.held());
+        let mut borrowed = Borrowed {
+            display: self,
+            width: u8::try_from(layout.width).unwrap_or(u8::MAX),
+            codes: Vec::new(),
+        };
+        let code = match (known, layout.spare().first()) {
+            (Some((code, shifted)), _) => {
+                let shift = layout.key(SHIFT).map(|(code, _)| code);
+                held.extend(shift.filter(|shift| shifted && !held.contains(shift)));
+                code
+            }
+            (None, Some(code)) => {
+                borrowed.lend(&[(*code, symbol)].into())?;
+                *code
+            }
+            (None, None) => return Err(format!("no key is free for {}", chord.name())),
+        };
+        if symbol == ESCAPE {
+            self.announce_escape()?;
+        }
+        self.tap(code, &held)?;
+        self.sync()?;
+        self.until_read(window).await
+    }
+
+    fn held(&self, layout: &Layout, bits: u32) -> Vec<u8> {
+        MODIFIERS
+            .iter()
+            .filter(|(bit, _)| bits & bit != 0)
+            .filter_map(|(_, symbol)| layout.key(*symbol))
+            .map(|(code, _)| code)
+            .collect()
+    }
+
+    /// Holds modifier keys, by the bits of a chord, for as long as the result lives.
+    pub(super) fn hold(&self, bits: u32) -> Result<HeldKeys<'_>, DisplayError> {
+        let mut held = HeldKeys {
+            display: self,
+            codes: Vec::new(),
+        };
+        if bits != 0 {
+            for code in self.held(&self.layout()?, bits) {
+                self.fake(KEY_PRESS_EVENT, code, (0, 0))?;
+                held.codes.push(code);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Waits until the program of a window has read all events that were sent to it: it answers a
+    /// ping (EWMH) in the order of its events. A program that does not know pings is waited for
+    /// until the screen is still.
+    pub(super) async fn until_read(&self, window: Window) -> Result<(), DisplayError> {
+        let (protocols, ping) = (self.atom("WM_PROTOCOLS")?, self.atom("_NET_WM_PING")?);
+        if !self.numbers(window, "WM_PROTOCOLS")?.contains(&ping) {
+            return self.settle().await.map(drop);
+        }
+        let serial = self.next_ping();
+        let message =
+            xproto::ClientMessageEvent::new(32, window, protocols, [ping, serial, window, 0, 0]);
+        self.connection
+            .send_event(false, window, EventMask::NO_EVENT, message)
+            .map_err(|error| error.to_string())?;
+        let answered = async {
+            while !self.is_answered(serial)? {
+                self.wait_for_event().await?;
+            }
+            Ok(())
+        };
+        let answered = tokio::time::timeout(ANSWER, answered).await;
+        answered.unwrap_or_else(|_| Err("the program does not read its events".to_owned()))
+    }
+}
+
+/// Modifier keys that are held.
+pub(super) struct HeldKeys<'a> {
+    display: &'a Display,
+    codes: Vec<u8>,
+}
+
+impl Drop for HeldKeys<'_> {
+    fn drop(&mut self) {
+        for code in self.codes.iter().rev() {
+            let _ = self.display.fake(KEY_RELEASE_EVENT, *code, (0, 0));
+        }
+        let _ = self.display.sync();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_have_keysyms() {
+        for (letter, symbol) in [
+            ('a', Some(0x61)),
+            ('é', Some(0xe9)),
+            ('\n', Some(0xff0d)),
+            ('ż', Some(0x0100_017c)),
+            ('世', Some(0x0100_4e16)),
+            ('😀', Some(0x0101_f600)),
+            ('\u{7}', None),
+            ('\u{85}', None),
+        ] {
+            assert_eq!(keysym(letter), symbol, "{letter:?}");
+        }
+        for (key, symbol) in [("F5", 0xffc2), ("Enter", 0xff0d), ("Control+a", 0x61)] {
+            let chord = Chord::parse(key).unwrap();
+            assert_eq!(keysym_of(&chord), Some(symbol), "{key}");
+        }
+    }
+}

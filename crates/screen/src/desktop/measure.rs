@@ -1,0 +1,235 @@
+//! Finds the target of an input on a desktop, with its present properties, and what lies at a point.
+
+use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, ScreenError, Starts};
+
+use super::{
+    look::{self, Reading, is_within},
+    pointer::Point,
+    session::Session,
+    windows::DesktopWindow,
+};
+use crate::input::{Missed, Target};
+
+/// Maximum number of characters of a name in a message.
+const MAX_NAME: usize = 80;
+
+/// An element that can be used now.
+#[derive(Debug, Clone)]
+pub(super) struct DesktopSpot {
+    pub(super) element: Element,
+    pub(super) window: DesktopWindow,
+    /// The address of the window.
+    address: String,
+    /// The point where the mouse reaches it; `None` if it is not painted.
+    pub(super) point: Option<Point>,
+    /// Words for another element at that point.
+    covered: Option<String>,
+}
+
+/// Returns an element in words.
+pub(super) fn words(element: &Element) -> String {
+    let name = gyrus_text::shorten(&element.name, MAX_NAME);
+    format!("{} “{name}”", element.role)
+}
+
+impl DesktopSpot {
+    pub(super) fn id(&self) -> ElementId {
+        self.element.id
+    }
+
+    pub(super) fn words(&self) -> String {
+        words(&self.element)
+    }
+
+    pub(super) fn is(&self, state: ElementState) -> bool {
+        self.element.states.contains(&state)
+    }
+
+    /// Whether a person can enter text there.
+    pub(super) fn takes_text(&self) -> bool {
+        ["textbox", "combobox", "spinbutton", "terminal"].contains(&&*self.element.role)
+    }
+
+    /// Whether the element is a window of which nothing else is known.
+    pub(super) fn is_window(&self) -> bool {
+        self.element.role == "window"
+    }
+
+    /// Returns the properties that the gate judges.
+    pub(super) fn aim(&self, starts: Vec<Starts>) -> Aim {
+        Aim {
+            address: self.address.clone(),
+            origin: self.address.to_lowercase(),
+            element: Some(Aimed {
+                id: self.id(),
+                role: self.element.role.clone(),
+                name: self.element.name.clone(),
+                states: self.element.states.clone(),
+            }),
+            form: None,
+            starts,
+        }
+    }
+
+    /// Returns the point, unless something else lies there.
+    pub(super) fn reached(&self) -> Result<Point, Missed> {
+        match (&self.covered, self.point) {
+            (Some(by), _) => Err(Missed::Covered {
+                element: self.words(),
+                by: by.clone(),
+            }),
+            (None, None) => Err(Missed::Gone { id: self.id() }),
+            (None, Some(point)) => Ok(point),
+        }
+    }
+
+    /// Returns the effects of a click on it, as far as its role tells.
+    pub(super) fn click_starts(&self) -> Vec<Starts> {
+        vec![match self.element.role.as_str() {
+            "textbox" | "spinbutton" | "terminal" | "menu" | "menubar" | "tab" | "text"
+            | "heading" | "tooltip" | "status" => Starts::Looking,
+            "checkbox" | "radio" | "slider" | "menuitemcheckbox" | "menuitemradio" => {
+                Starts::Chooses
+            }
+            _ => Starts::Acts,
+        }]
+    }
+}
+
+impl Session {
+    /// Finds the target of an input.
+    pub(super) async fn locate(&mut self, target: Target) -> Result<DesktopSpot, Missed> {
+        let reading = look::read(self).await.map_err(|error| match error {
+            ScreenError::Unavailable { reason }
+            | ScreenError::Unreached { reason }
+            | ScreenError::Lost { reason } => Missed::Unreadable { reason },
+            other => Missed::Unreadable {
+                reason: other.to_string(),
+            },
+        })?;
+        self.find(&reading, target)
+    }
+
+    /// Finds the target of an input in what was read.
+    pub(super) fn find(&self, reading: &Reading, target: Target) -> Result<DesktopSpot, Missed> {
+        let element = match target {
+            Target::Element(id) => {
+                let found = reading.elements.iter().find(|element| element.id == id);
+                found.ok_or(Missed::Gone { id })?
+            }
+            Target::Point(x, y) => {
+                let at = (x.round() as i32, y.round() as i32);
+                self.hit(reading, at).ok_or(Missed::Nothing)?
+            }
+            Target::Keyboard => focused(reading).ok_or(Missed::Nothing)?,
+        };
+        let gone = || Missed::Gone { id: element.id };
+        let window = self.numbers.window(element.id.document).ok_or_else(gone)?;
+        let window = reading.windows.iter().find(|one| one.id == window);
+        let window = window.ok_or_else(gone)?.clone();
+        let point = match target {
+            Target::Point(x, y) => Some((x.round() as i32, y.round() as i32)),
+            Target::Element(_) | Target::Keyboard => element
+                .bounds
+                .and_then(|bounds| self.middle(bounds, reading, &window)),
+        };
+        let covered = point.and_then(|at| self.covered(reading, element, at));
+        Ok(DesktopSpot {
+            element: element.clone(),
+            address: self.address(Some(&window)),
+            window,
+            point,
+            covered,
+        })
+    }
+
+    /// Returns the middle of what is inside of the element's window, or of the menu around it, and
+    /// of the screen.
+    fn middle(&self, bounds: Bounds, reading: &Reading, window: &DesktopWindow) -> Option<Point> {
+        let menu = |one: &&DesktopWindow| one.is_popup && is_within(bounds, one.bounds);
+        let around = reading.windows.iter().find(menu).unwrap_or(window).bounds;
+        let screen = &self.display.screen;
+        let inside = |from: i32, length: i32, around: i32, size: i32, whole: u16| {
+            let start = from.max(around).max(0);
+            let end = (from + length).min(around + size).min(i32::from(whole));
+            (end > start).then(|| start + (end - start) / 2)
+        };
+        Some((
+            inside(
+                bounds.x,
+                bounds.width,
+                around.x,
+                around.width,
+                screen.width_in_pixels,
+            )?,
+            inside(
+                bounds.y,
+                bounds.height,
+                around.y,
+                around.height,
+                screen.height_in_pixels,
+            )?,
+        ))
+    }
+
+    /// Returns the element that an input at a point reaches: in the uppermost window there, the
+    /// last in reading order, which is drawn over those around it.
+    fn hit<'r>(&self, reading: &'r Reading, (x, y): Point) -> Option<&'r Element> {
+        let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
+        let top = reading.windows.iter().find(is_there)?;
+        let own = |element: &&Element| {
+            if top.is_popup {
+                let bounds = element.bounds;
+                bounds.is_some_and(|bounds| is_within(bounds, top.bounds))
+            } else {
+                self.numbers.window(element.id.document) == Some(top.id)
+            }
+        };
+        let at = |element: &&Element| {
+            let bounds = element.bounds;
+            bounds.is_some_and(|bounds| bounds.contains(x, y))
+        };
+        reading.elements.iter().filter(own).rfind(at)
+    }
+
+    /// Returns what lies over an element at a point of it, in words.
+    fn covered(&self, reading: &Reading, element: &Element, at: Point) -> Option<String> {
+        let Some(hit) = self.hit(reading, at) else {
+            let is_there =
+                |window: &&DesktopWindow| window.is_shown && window.bounds.contains(at.0, at.1);
+            let top = reading.windows.iter().find(is_there);
+            return Some(top.map_or_else(
+                || "no window".to_owned(),
+                |top| format!("a menu or hint of {}", top.class),
+            ));
+        };
+        if hit.id == element.id || is_below(reading, hit, element) {
+            return None;
+        }
+        // What only says something lets the pointer through, or belongs to what it describes.
+        let is_text = matches!(hit.role.as_str(), "text" | "img" | "group");
+        let is_same_window = hit.id.document == element.id.document;
+        (!(is_text && is_same_window)).then(|| words(hit))
+    }
+}
+
+/// Whether an element is one of those inside of another.
+fn is_below(reading: &Reading, element: &Element, of: &Element) -> bool {
+    let all = reading.elements.iter().skip_while(|one| one.id != of.id);
+    let mut below = all.skip(1).take_while(|one| one.depth > of.depth);
+    below.any(|one| one.id == element.id)
+}
+
+/// Returns the element with the keyboard: in the active window the innermost that says so, or the
+/// window.
+fn focused(reading: &Reading) -> Option<&Element> {
+    let is_active = |element: &&Element| {
+        element.role == "window"
+            && element.depth == 0
+            && element.states.contains(&ElementState::Focused)
+    };
+    let window = reading.elements.iter().find(is_active)?;
+    reading.elements.iter().rfind(|element| {
+        element.id.document == window.id.document && element.states.contains(&ElementState::Focused)
+    })
+}

@@ -1,0 +1,342 @@
+//! Actions of the mouse and single keys.
+
+use std::time::{Duration, Instant};
+
+use gyrus_contract::{
+    Aim, ClickCall, ClickKind, DragCall, HeldKey, HoverCall, PressKeyCall, ScrollCall,
+    ScrollDirection, Starts, ToolOutput,
+};
+
+use super::{DesktopAction, Doing, told, unknown};
+use crate::{
+    desktop::{
+        effects::Standing,
+        measure::DesktopSpot,
+        pointer::{Button, Point},
+        session::Session,
+    },
+    input::{Chord, MODIFIERS, Target},
+    tools::action::Failure,
+};
+
+/// Maximum number of times that an element may move before the pointer has reached it.
+const MAX_CHASES: usize = 4;
+
+/// Time within which two presses at one place count as a double click, as toolkits have it.
+const DOUBLE_CLICK: Duration = Duration::from_millis(500);
+
+/// Distance of two presses that may count as a double click, in pixels.
+const NEAR: i32 = 16;
+
+/// Part of an element's height that a page of scrolling is.
+const PAGE: f64 = 0.9;
+
+/// Maximum number of steps that the wheel is turned at once.
+const MAX_STEPS: u32 = 200;
+
+fn looking(_: &DesktopSpot) -> Vec<Starts> {
+    vec![Starts::Looking]
+}
+
+impl DesktopAction for ClickCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(Target::of(self.on, self.at)).await?;
+        let starts = click_starts(self.kind)(&spot);
+        Ok(spot.aim(starts))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (button, count, verb) = match self.kind {
+            Some(ClickKind::Double) => (Button::Left, 2, "Double-clicked"),
+            Some(ClickKind::Triple) => (Button::Left, 3, "Triple-clicked"),
+            Some(ClickKind::Right) => (Button::Right, 1, "Right-clicked"),
+            Some(ClickKind::Middle) => (Button::Middle, 1, "Middle-clicked"),
+            None => (Button::Left, 1, "Clicked"),
+        };
+        let target = Target::of(self.on, self.at);
+        let (spot, standing) = doing.approach(target, click_starts(self.kind)).await?;
+        let held = self.with.iter().fold(0, |held, key| held | bit_of(*key));
+        doing.press(&spot, (button, count), held).await?;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!("{verb} {} {}", spot.id(), spot.words());
+        Ok(told(&done, &effects))
+    }
+}
+
+/// Returns the effects of this kind of click on an element.
+fn click_starts(kind: Option<ClickKind>) -> impl Fn(&DesktopSpot) -> Vec<Starts> {
+    move |spot| match kind {
+        // Opens a menu.
+        Some(ClickKind::Right) => vec![Starts::Looking],
+        // Opens what it names, closes a tab, or inserts what is selected elsewhere.
+        Some(ClickKind::Double | ClickKind::Middle) if !spot.takes_text() => vec![Starts::Acts],
+        Some(ClickKind::Middle) => vec![Starts::Types],
+        Some(ClickKind::Double | ClickKind::Triple) | None => spot.click_starts(),
+    }
+}
+
+impl DesktopAction for HoverCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(Target::of(self.on, self.at)).await?;
+        Ok(spot.aim(looking(&spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let target = Target::of(self.on, self.at);
+        let (spot, standing) = doing.judged(target, looking).await?;
+        let point = spot.reached()?;
+        doing.session.display.point_at(point).map_err(unknown)?;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!("The pointer is on {} {}", spot.id(), spot.words());
+        Ok(told(&done, &effects))
+    }
+}
+
+impl DesktopAction for PressKeyCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
+        let spot = session.locate(Target::of(self.on, None)).await?;
+        Ok(spot.aim(key_starts(&chord, &spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
+        let target = Target::of(self.on, None);
+        let (spot, _) = doing
+            .judged(target, |spot| key_starts(&chord, spot))
+            .await?;
+        if self.on.is_some() {
+            doing.give_keyboard(&spot).await?;
+        }
+        let reading = crate::desktop::look::read(doing.session).await?;
+        let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
+        let display = &doing.session.display;
+        display
+            .strike(&chord, spot.window.id)
+            .await
+            .map_err(unknown)?;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!("Pressed {} on {} {}", chord.name(), spot.id(), spot.words());
+        Ok(told(&done, &effects))
+    }
+}
+
+/// Returns the effects of a key on an element, as far as they are the same in all programs.
+fn key_starts(chord: &Chord, spot: &DesktopSpot) -> Vec<Starts> {
+    let name = chord.name();
+    let plain = name.strip_prefix("Shift+").unwrap_or(&name);
+    let is_closing = matches!(
+        &*name,
+        "Alt+F4" | "Control+q" | "Control+w" | "Control+Shift+W"
+    );
+    let moves = [
+        "Tab",
+        "Escape",
+        "Home",
+        "End",
+        "PageUp",
+        "PageDown",
+        "ArrowLeft",
+        "ArrowRight",
+        "ArrowUp",
+        "ArrowDown",
+        "Alt",
+        "Control",
+        "Meta",
+        "Shift",
+    ];
+    vec![if is_closing {
+        closes(&spot.window.title)
+    } else if spot.element.role == "terminal" || spot.is_window() {
+        Starts::Acts
+    } else if moves.contains(&plain) || matches!(&*name, "Control+a" | "Control+c") {
+        Starts::Looking
+    } else if spot.takes_text()
+        && (chord.held() & 7 == 0 || matches!(&*name, "Control+x" | "Control+v" | "Control+z"))
+        && !(plain == "Enter" && spot.element.role != "textbox")
+    {
+        Starts::Types
+    } else {
+        Starts::Acts
+    }]
+}
+
+/// Returns the effect of closing a window with this title. Programs mark there what is not saved.
+pub(super) fn closes(title: &str) -> Starts {
+    let title = title.to_lowercase();
+    let marks = ["*", "•", "●", "✎"];
+    let is_marked = marks
+        .iter()
+        .any(|mark| title.starts_with(mark) || title.ends_with(mark));
+    Starts::Closes {
+        unsaved: is_marked || title.contains("unsaved") || title.contains("[modified]"),
+    }
+}
+
+impl DesktopAction for DragCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(self.from.into()).await?;
+        Ok(spot.aim(vec![Starts::Acts]))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let end = doing.session.locate(self.to.into()).await?;
+        let acts = |_: &DesktopSpot| vec![Starts::Acts];
+        let (spot, standing) = doing.approach(self.from.into(), acts).await?;
+        let now = doing.session.locate(self.to.into()).await?;
+        if now.id() != end.id() || now.point != end.point {
+            return Err(Failure::Refused(
+                "refused: moved: where it would be dropped is something else now; look again"
+                    .to_owned(),
+            ));
+        }
+        let via = self
+            .via
+            .iter()
+            .map(|[x, y]| (x.round() as i32, y.round() as i32));
+        let path: Vec<Point> = std::iter::once(spot.reached()?)
+            .chain(via)
+            .chain([end.reached()?])
+            .collect();
+        doing.session.display.drag(&path).await.map_err(unknown)?;
+        doing.session.pressed = None;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!(
+            "Dragged {} {} to {} {}",
+            spot.id(),
+            spot.words(),
+            end.id(),
+            end.words()
+        );
+        Ok(told(&done, &effects))
+    }
+}
+
+impl DesktopAction for ScrollCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(Target::of(self.on, None)).await?;
+        Ok(spot.aim(looking(&spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let target = Target::of(self.on, None);
+        let (spot, standing) = doing.approach(target, looking).await?;
+        let (button, name) = match self.direction {
+            ScrollDirection::Up => (Button::WheelUp, "up"),
+            ScrollDirection::Down => (Button::WheelDown, "down"),
+            ScrollDirection::Left => (Button::WheelLeft, "left"),
+            ScrollDirection::Right => (Button::WheelRight, "right"),
+        };
+        let bounds = spot.element.bounds.unwrap_or(spot.window.bounds);
+        let length = match self.direction {
+            ScrollDirection::Up | ScrollDirection::Down => bounds.height,
+            ScrollDirection::Left | ScrollDirection::Right => bounds.width,
+        };
+        // A step of GTK's is the length to the power of two thirds; others have similar ones.
+        let length = f64::from(length.max(1));
+        let wanted = self.pages.unwrap_or(1.0) * PAGE * length / length.powf(2.0 / 3.0);
+        let steps = (wanted.round() as u32).clamp(1, MAX_STEPS);
+        doing.press(&spot, (button, steps), 0).await?;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!("Scrolled {name} over {} {}", spot.id(), spot.words());
+        Ok(told(&done, &effects))
+    }
+}
+
+impl Doing<'_> {
+    /// Moves the pointer to the judged target, however it moves, and records what is there then.
+    pub(super) async fn approach(
+        &mut self,
+        target: Target,
+        starts: impl Fn(&DesktopSpot) -> Vec<Starts>,
+    ) -> Result<(DesktopSpot, Standing), Failure> {
+        let (mut spot, _) = self.judged(target, &starts).await?;
+        for _ in 0..MAX_CHASES {
+            let point = spot
+                .point
+                .ok_or(crate::input::Missed::Gone { id: spot.id() })?;
+            self.session.display.point_at(point).map_err(unknown)?;
+            let (mut again, mut standing) = self.judged(target, &starts).await?;
+            if again.reached().is_err() {
+                // A hint over it goes away once the pointer has moved.
+                self.session.display.settle().await.map_err(unknown)?;
+                (again, standing) = self.judged(target, &starts).await?;
+                again.reached()?;
+            }
+            if again.point == spot.point {
+                return Ok((again, standing));
+            }
+            spot = again;
+        }
+        Err(Failure::Refused(format!(
+            "refused: moved: {} does not stand still; wait, or look again",
+            spot.words()
+        )))
+    }
+
+    /// Presses a button so many times where the pointer is, with keys held by the bits of a chord.
+    pub(super) async fn press(
+        &mut self,
+        spot: &DesktopSpot,
+        (button, count): (Button, u32),
+        held: u32,
+    ) -> Result<(), Failure> {
+        let at = spot.reached()?;
+        let is_near = |(x, y): Point| (x - at.0).abs() < NEAR && (y - at.1).abs() < NEAR;
+        if let Some((when, before)) = self.session.pressed
+            && is_near(before)
+        {
+            tokio::time::sleep(DOUBLE_CLICK.saturating_sub(when.elapsed())).await;
+        }
+        let display = &self.session.display;
+        let keys = display.hold(held).map_err(unknown)?;
+        display.press(button, count).map_err(unknown)?;
+        drop(keys);
+        self.session.pressed = Some((Instant::now(), at));
+        // The click may have closed the window, or its program hangs; the effects will tell.
+        let _ = self.session.display.until_read(spot.window.id).await;
+        Ok(())
+    }
+
+    /// Gives the keyboard to an element by a click, unless it has it.
+    pub(super) async fn give_keyboard(&mut self, spot: &DesktopSpot) -> Result<(), Failure> {
+        use gyrus_contract::ElementState::Focused;
+        let has = |spot: &DesktopSpot| spot.is(Focused) && spot.window.is_active;
+        if has(spot) {
+            return Ok(());
+        }
+        let target = Target::Element(spot.id());
+        let point = spot.reached()?;
+        self.session.display.point_at(point).map_err(unknown)?;
+        let again = self.session.locate(target).await?;
+        if again.point != spot.point {
+            return Err(Failure::Refused(format!(
+                "refused: moved: {} does not stand still; wait, or look again",
+                spot.words()
+            )));
+        }
+        self.press(&again, (Button::Left, 1), 0).await?;
+        self.session.display.settle().await.map_err(unknown)?;
+        let now = self.session.locate(target).await?;
+        if has(&now) || now.is_window() && now.window.is_active {
+            return Ok(());
+        }
+        let at = self.session.locate(Target::Keyboard).await;
+        let at = at.map_or_else(|_| "nothing".to_owned(), |at| at.words());
+        Err(Failure::Refused(format!(
+            "refused: {} does not take the keyboard; it is at {at}",
+            spot.words()
+        )))
+    }
+}
+
+/// Returns the bit of a key that is held.
+fn bit_of(key: HeldKey) -> u32 {
+    let [alt, control, meta, shift] = MODIFIERS.map(|(.., bit)| bit);
+    match key {
+        HeldKey::Shift => shift,
+        HeldKey::Control => control,
+        HeldKey::Alt => alt,
+        HeldKey::Meta => meta,
+    }
+}

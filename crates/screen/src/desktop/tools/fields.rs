@@ -1,0 +1,183 @@
+//! Enters and selects text.
+
+use gyrus_contract::{
+    ActionVerdict, Aim, ElementState, SelectTextCall, Starts, ToolOutput, TypeTextCall,
+};
+
+use super::{DesktopAction, Doing, told, unknown};
+use crate::{
+    desktop::{effects::Standing, keyboard, look, measure::DesktopSpot, session::Session},
+    input::{Chord, Target},
+    tools::{action::Failure, fields::cut},
+};
+
+/// Maximum number of characters of a text that is read to compare or to select in.
+const MAX_TEXT: i32 = 1_000_000;
+
+/// Returns the effects of typing into an element.
+fn type_starts(submits: bool) -> impl Fn(&DesktopSpot) -> Vec<Starts> {
+    move |_| {
+        let enter = submits.then_some(Starts::Acts);
+        std::iter::once(Starts::Types).chain(enter).collect()
+    }
+}
+
+impl DesktopAction for TypeTextCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(Target::of(self.on, self.at)).await?;
+        Ok(spot.aim(type_starts(self.submit)(&spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let revealed = doing.site.reveal(&self.text);
+        let text = revealed.map_err(|error| Failure::Refused(error.to_string()))?;
+        let text = text.replace("\r\n", "\n");
+        let is_secret = !text.is_empty() && self.text.contains("⟦secret:");
+        let target = Target::of(self.on, self.at);
+        let (spot, _) = doing.judged(target, type_starts(self.submit)).await?;
+        let refuse = |why: &str| Err(Failure::Refused(format!("refused: {} {why}", spot.words())));
+        if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
+            return refuse("takes no input now");
+        }
+        if !spot.takes_text() && !spot.is_window() && target != Target::Keyboard {
+            return refuse("takes no text");
+        }
+        if let Some(letter) = keyboard::untypable(&text) {
+            let code = u32::from(letter);
+            return refuse(&format!(
+                "cannot be given the character U+{code:04X}, which no key types; leave it out, or \
+                 use press_key"
+            ));
+        }
+        let is_line = spot.takes_text() && !spot.is(ElementState::Multiple);
+        if is_line && spot.element.role != "terminal" && text.contains('\n') {
+            return refuse("takes one line only: leave the line breaks out");
+        }
+        if target != Target::Keyboard {
+            doing.give_keyboard(&spot).await?;
+        }
+        let before = doing.text_of(&spot).await;
+        let reading = look::read(doing.session).await?;
+        let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
+        doing.enter(self, &spot, &text).await?;
+        let mut effects = doing.session.effects(&standing).await?;
+        let shown = if is_secret {
+            "the secret".to_owned()
+        } else {
+            format!("“{}”", cut(&text))
+        };
+        let done = format!("Typed {shown} into {} {}", spot.id(), spot.words());
+        if self.submit {
+            return Ok(told(&format!("{done} and pressed Enter"), &effects));
+        }
+        if let (Some(before), Some(now)) = (before, doing.text_of(&spot).await) {
+            let grown = before.chars().count() + text.chars().count();
+            let holds = if self.replace {
+                now == text
+            } else {
+                now.contains(&text) && (now.chars().count() == grown || before.is_empty())
+            };
+            if !holds && !is_secret {
+                effects
+                    .words
+                    .insert(0, format!("the program made “{}” of it", cut(&now)));
+                effects.verdict = ActionVerdict::CannotTell;
+            } else if holds && !text.is_empty() {
+                effects.verdict = ActionVerdict::Changed;
+            }
+        }
+        Ok(told(&done, &effects))
+    }
+}
+
+/// Selects text by the program's own selection.
+impl DesktopAction for SelectTextCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let spot = session.locate(Target::of(self.on, None)).await?;
+        Ok(spot.aim(vec![Starts::Looking]))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let target = Target::of(self.on, None);
+        let looking = |_: &DesktopSpot| vec![Starts::Looking];
+        let (spot, standing) = doing.judged(target, looking).await?;
+        let none = || {
+            let what = spot.words();
+            Failure::Refused(format!(
+                "refused: {what} holds no text that can be selected"
+            ))
+        };
+        let whole = doing.text_of(&spot).await.ok_or_else(none)?;
+        let wanted = self.text.as_deref().unwrap_or(&whole);
+        let start = whole.find(wanted).ok_or_else(|| {
+            Failure::Refused(format!(
+                "refused: “{}” does not stand there as one text; `extract` tells the words",
+                cut(wanted)
+            ))
+        })?;
+        let count = |text: &str| i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
+        let from = count(&whole[..start]);
+        let to = from.saturating_add(count(wanted));
+        let is_selected = match (
+            &doing.session.accessible,
+            doing.session.numbers.path(spot.id()),
+        ) {
+            (Ok(accessible), Some((name, path))) => accessible.select(name, path, from, to).await,
+            (Ok(_) | Err(_), _) => false,
+        };
+        if !is_selected {
+            return Err(none());
+        }
+        let mut effects = doing.session.effects(&standing).await?;
+        // What is selected stands in no element.
+        effects
+            .words
+            .insert(0, "what is selected is different".to_owned());
+        effects.verdict = ActionVerdict::Changed;
+        let done = match &self.text {
+            Some(text) => format!("Selected “{}”", cut(text)),
+            None => "Selected all of it".to_owned(),
+        };
+        Ok(told(&done, &effects))
+    }
+}
+
+impl Doing<'_> {
+    /// Returns the text that an element holds; `None` if it tells none, as for a secret.
+    pub(super) async fn text_of(&self, spot: &DesktopSpot) -> Option<String> {
+        if spot.is(ElementState::Masked) {
+            return None;
+        }
+        let accessible = self.session.accessible.as_ref().ok()?;
+        let (name, path) = self.session.numbers.path(spot.id())?;
+        accessible.text(name, path, MAX_TEXT).await
+    }
+
+    /// Types where the keyboard is.
+    async fn enter(
+        &mut self,
+        call: &TypeTextCall,
+        spot: &DesktopSpot,
+        text: &str,
+    ) -> Result<(), Failure> {
+        let (display, window) = (&self.session.display, spot.window.id);
+        let strike = async |key: &str| {
+            let chord = Chord::parse(key).expect("it is a key");
+            display.strike(&chord, window).await.map_err(unknown)
+        };
+        let is_terminal = spot.element.role == "terminal" || !spot.takes_text();
+        if call.replace && !is_terminal {
+            strike("Control+a").await?;
+            if text.is_empty() {
+                strike("Delete").await?;
+            }
+        } else if Target::of(call.on, call.at) != Target::Keyboard && !is_terminal {
+            strike("Control+End").await?;
+        }
+        display.type_text(text, window).await.map_err(unknown)?;
+        if call.submit {
+            strike("Enter").await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The tools with which a run uses a desktop: those of a browser, as far as they make sense here, and
+//! one that starts applications. Each measures what it would touch for the gate, and when it is
+//! called does it only if that is still so.
+
+mod acts;
+mod fields;
+mod reads;
+mod windows;
+
+use std::{marker::PhantomData, sync::Arc};
+
+use gyrus_contract::{
+    Aim, Arguments, BuiltIn, ClickCall, CloseTabCall, DragCall, ExtractCall, FindCall, HoverCall,
+    OpenApplicationCall, PressKeyCall, Repeat, ResolvedCall, ScrollCall, SelectTextCall, Site,
+    Starts, SwitchTabCall, TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch, TypeTextCall,
+    TypedTool, Unresolvable, WaitCall,
+};
+
+use super::{
+    Desktop,
+    effects::Standing,
+    look,
+    measure::DesktopSpot,
+    session::{Session, lost},
+};
+use crate::{
+    input::{Target, is_same_aim},
+    tools::action::Failure,
+    verdict::Effects,
+};
+
+/// Returns the tools of a desktop.
+pub fn desktop_tools(desktop: &Arc<Desktop>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        tool::<OpenApplicationCall>(desktop),
+        tool::<ClickCall>(desktop),
+        tool::<HoverCall>(desktop),
+        tool::<TypeTextCall>(desktop),
+        tool::<PressKeyCall>(desktop),
+        tool::<SelectTextCall>(desktop),
+        tool::<ScrollCall>(desktop),
+        tool::<DragCall>(desktop),
+        tool::<SwitchTabCall>(desktop),
+        tool::<CloseTabCall>(desktop),
+        tool::<FindCall>(desktop),
+        tool::<ExtractCall>(desktop),
+        tool::<WaitCall>(desktop),
+        tool::<TakeScreenshotCall>(desktop),
+    ]
+}
+
+fn tool<A: DesktopAction>(desktop: &Arc<Desktop>) -> Arc<dyn Tool> {
+    Arc::new(BuiltIn::new(DesktopHand::<A> {
+        desktop: desktop.clone(),
+        action: PhantomData,
+    }))
+}
+
+/// An action on a desktop, by the arguments of its tool.
+trait DesktopAction: Arguments + Sync + 'static {
+    /// Whether it only reads the desktop. Such an action is not measured.
+    const ONLY_READS: bool = false;
+
+    /// The argument with the path of a file that it reads.
+    const READS: Option<&'static str> = None;
+
+    /// Measures what it would touch; by default the desktop as a whole, to look at it.
+    fn aim(&self, session: &mut Session) -> impl Future<Output = Result<Aim, Failure>> + Send {
+        let aim = whole_desktop(session, vec![Starts::Looking]);
+        async { Ok(aim) }
+    }
+
+    /// Does it.
+    fn act(
+        &self,
+        doing: &mut Doing<'_>,
+    ) -> impl Future<Output = Result<ToolOutput, Failure>> + Send;
+}
+
+/// Returns the aim of an action on no window.
+fn whole_desktop(session: &Session, starts: Vec<Starts>) -> Aim {
+    Aim {
+        address: session.address(None),
+        origin: session.address(None),
+        element: None,
+        form: None,
+        starts,
+    }
+}
+
+/// The tool of an action.
+struct DesktopHand<A> {
+    desktop: Arc<Desktop>,
+    action: PhantomData<fn() -> A>,
+}
+
+impl<A: DesktopAction> TypedTool for DesktopHand<A> {
+    type Arguments = A;
+    type Failure = Failure;
+    const REPEAT: Repeat = if A::ONLY_READS {
+        Repeat::Freely
+    } else {
+        Repeat::Never
+    };
+
+    fn touches(&self) -> Vec<Touch> {
+        let screen = (!A::ONLY_READS).then_some(Touch::Screen);
+        let reads = A::READS.map(|argument| Touch::Reads(argument.to_owned()));
+        screen.into_iter().chain(reads).collect()
+    }
+
+    async fn run(
+        &self,
+        action: A,
+        call: &ResolvedCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, Failure> {
+        let mut open = self.desktop.open.lock().await;
+        let session = self.desktop.session(&mut open).await?;
+        let mut doing = Doing {
+            session,
+            call,
+            site,
+        };
+        let output = action.act(&mut doing).await;
+        Ok(output.unwrap_or_else(Into::into))
+    }
+
+    async fn aim(&self, call: &ToolCall) -> Result<Option<Aim>, Unresolvable> {
+        if A::ONLY_READS {
+            return Ok(None);
+        }
+        let measured = async {
+            let action = A::parse(&call.arguments)?;
+            let mut open = self.desktop.open.lock().await;
+            let session = self.desktop.session(&mut open).await?;
+            action.aim(session).await
+        };
+        Ok(Some(measured.await?))
+    }
+}
+
+/// A call in progress.
+struct Doing<'a> {
+    session: &'a mut Session,
+    call: &'a ResolvedCall,
+    site: &'a dyn Site,
+}
+
+impl Doing<'_> {
+    /// Returns the aim that was judged.
+    fn judged_aim(&self) -> Result<&Aim, Failure> {
+        self.call.aim.as_ref().ok_or_else(|| {
+            Failure::Refused(
+                "refused: what this would touch was not measured and judged".to_owned(),
+            )
+        })
+    }
+
+    /// Finds the judged element again, with what was there then; another one is refused.
+    async fn judged(
+        &mut self,
+        target: Target,
+        starts: impl Fn(&DesktopSpot) -> Vec<Starts>,
+    ) -> Result<(DesktopSpot, Standing), Failure> {
+        let reading = look::read(self.session).await?;
+        let spot = self.session.find(&reading, target)?;
+        let now = spot.aim(starts(&spot));
+        is_same_aim(self.judged_aim()?, &now, &spot.words()).map_err(Failure::Refused)?;
+        let standing = Standing::of(self.session, reading, Some(spot.id()))?;
+        Ok((spot, standing))
+    }
+}
+
+/// Returns the output that describes an input and its effects.
+fn told(done: &str, effects: &Effects) -> ToolOutput {
+    ToolOutput {
+        verdict: effects.verdict,
+        ..ToolOutput::read(format!("{done}. {}", effects.say()))
+    }
+}
+
+/// Returns the failure for an input that was begun and broke off.
+fn unknown(why: impl std::fmt::Display) -> Failure {
+    Failure::Broke(format!(
+        "{} (nobody knows whether the input took effect: look for that before you repeat it)",
+        lost(why)
+    ))
+}

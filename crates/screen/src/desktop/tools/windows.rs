@@ -1,0 +1,182 @@
+//! Starts applications, and switches and closes windows, which are the tabs of a desktop.
+
+use std::path::Path;
+
+use gyrus_contract::{
+    ActionVerdict, Aim, Aimed, CloseTabCall, ElementId, OpenApplicationCall, Starts, SwitchTabCall,
+    ToolOutput,
+};
+
+use super::{DesktopAction, Doing, acts::closes, told, unknown, whole_desktop};
+use crate::{
+    desktop::{
+        applications::{self, Application},
+        effects::Standing,
+        look,
+        measure::DesktopSpot,
+        session::Session,
+    },
+    input::{Missed, Target},
+    tools::action::Failure,
+};
+
+impl DesktopAction for OpenApplicationCall {
+    const READS: Option<&'static str> = Some("file");
+
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        refuse_own_display(session)?;
+        let application = applications::find(&self.application).map_err(Failure::Refused)?;
+        Ok(starts(session, &application))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let application = applications::find(&self.application).map_err(Failure::Refused)?;
+        if *doing.judged_aim()? != starts(doing.session, &application) {
+            return Err(Failure::Refused(format!(
+                "refused: “{}” names another program now",
+                self.application
+            )));
+        }
+        let file = match (&self.file, doing.call.paths.get("file")) {
+            (None, _) => None,
+            (Some(_), Some(path)) => Some(path.real.as_path()),
+            (Some(_), None) => {
+                let why = "refused: the file was not measured and judged";
+                return Err(Failure::Refused(why.to_owned()));
+            }
+        };
+        if let Some(missing) = file.filter(|file| !file.exists()) {
+            return Err(Failure::Refused(format!(
+                "refused: there is no file {}",
+                missing.display()
+            )));
+        }
+        let reading = look::read(doing.session).await?;
+        let standing = Standing::of(doing.session, reading, None)?;
+        let words = application.words_with(file);
+        doing.session.start(&words, &application.name).await?;
+        let effects = doing.session.effects(&standing).await?;
+        Ok(told(&format!("Started {}", application.name), &effects))
+    }
+}
+
+fn refuse_own_display(session: &Session) -> Result<(), Failure> {
+    if session.nested.is_none() {
+        return Err(Failure::Refused(
+            "refused: programs are started on a desktop of gyrus's own only; use the desktop's own \
+             menu"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns what starting an application touches.
+fn starts(session: &Session, application: &Application) -> Aim {
+    let program = Path::new(&application.words[0]);
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let desktop = whole_desktop(session, Vec::new());
+    Aim {
+        origin: format!("{}/{name}", desktop.origin).to_lowercase(),
+        element: Some(Aimed {
+            id: ElementId {
+                document: 1,
+                number: 0,
+            },
+            role: "application".to_owned(),
+            name: application.name.clone(),
+            states: [].into(),
+        }),
+        starts: vec![Starts::Launches {
+            program: application.words[0].clone(),
+        }],
+        ..desktop
+    }
+}
+
+impl Doing<'_> {
+    /// Finds the judged window again.
+    async fn judged_window(
+        &mut self,
+        number: Option<u32>,
+        starts: fn(&DesktopSpot) -> Vec<Starts>,
+    ) -> Result<(DesktopSpot, Standing), Failure> {
+        let target = window_of(self.session, number).await?;
+        self.judged(target, starts).await
+    }
+}
+
+/// Returns the window of a number; the active one without a number.
+async fn window_of(session: &mut Session, number: Option<u32>) -> Result<Target, Failure> {
+    let reading = look::read(session).await?;
+    let document = match number {
+        Some(number) => session.numbers.window(number).map(|_| number),
+        None => {
+            let active = reading.windows.iter().find(|window| window.is_active);
+            active.map(|window| session.numbers.document(window.id))
+        }
+    };
+    let document = document.ok_or_else(|| match number {
+        Some(number) => {
+            Failure::Refused(format!("refused: there is no window {number}; look again"))
+        }
+        None => Missed::Nothing.into(),
+    })?;
+    Ok(Target::Element(ElementId {
+        document,
+        number: 1,
+    }))
+}
+
+fn looking(_: &DesktopSpot) -> Vec<Starts> {
+    vec![Starts::Looking]
+}
+
+fn closing(spot: &DesktopSpot) -> Vec<Starts> {
+    vec![closes(&spot.window.title)]
+}
+
+impl DesktopAction for SwitchTabCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let target = window_of(session, Some(self.tab)).await?;
+        let spot = session.locate(target).await?;
+        Ok(spot.aim(looking(&spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (spot, standing) = doing.judged_window(Some(self.tab), looking).await?;
+        doing
+            .session
+            .display
+            .activate(spot.window.id)
+            .map_err(unknown)?;
+        let mut effects = doing.session.effects(&standing).await?;
+        if effects.verdict == ActionVerdict::CannotTell {
+            effects.verdict = ActionVerdict::Changed;
+            effects.words.push("other windows are in front".to_owned());
+        }
+        let done = format!("Switched to window {} “{}”", self.tab, spot.element.name);
+        Ok(told(&done, &effects))
+    }
+}
+
+impl DesktopAction for CloseTabCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        let target = window_of(session, self.tab).await?;
+        let spot = session.locate(target).await?;
+        Ok(spot.aim(closing(&spot)))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        let (spot, standing) = doing.judged_window(self.tab, closing).await?;
+        doing
+            .session
+            .display
+            .close(spot.window.id)
+            .map_err(unknown)?;
+        let _ = doing.session.display.until_read(spot.window.id).await;
+        let effects = doing.session.effects(&standing).await?;
+        let done = format!("Asked the window “{}” to close", spot.element.name);
+        Ok(told(&done, &effects))
+    }
+}
