@@ -42,8 +42,8 @@ use session::{Session, unavailable};
 pub use status_dot::{DotEvent, DotState, StatusDot};
 pub use tools::desktop_tools;
 
-/// Maximum time for the elements of a new window. A program without any has no more.
-const FIRST_ELEMENTS: Duration = Duration::from_secs(3);
+/// Maximum time for the elements of a new window.
+const FIRST_ELEMENTS: Duration = Duration::from_secs(10);
 
 /// The place of a desktop.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -60,7 +60,7 @@ const ANNOUNCED_FOR: Duration = Duration::from_secs(2);
 /// there too.
 const RAISE_EVERY: Duration = Duration::from_millis(200);
 
-/// What the runs of a person do, in one word.
+/// State of a person's runs, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotState {
     /// No run is at work.
@@ -103,7 +103,7 @@ impl DotState {
     }
 }
 
-/// What a person did.
+/// Act of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotEvent {
     /// They pressed the key that stops everything, at this moment.
