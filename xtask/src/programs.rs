@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 10] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
@@ -17,6 +17,7 @@ const NEEDED: [(&str, &str); 9] = [
     ("ps", "procps"),
     ("setsid", "util-linux"),
     ("Xvfb", "xvfb"),
+    ("xdotool", "xdotool"),
 ];
 
 /// Installs what is missing if this process may, else says how to.

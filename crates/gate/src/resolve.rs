@@ -37,7 +37,7 @@ pub(crate) fn call(
     let mut paths = BTreeMap::new();
     for touch in &spec.touches {
         match touch {
-            Touch::Starts(argument)
+            Touch::Starts(argument) | Touch::Reads(argument)
                 if !arguments.contains_key(argument) && !required(spec, argument) => {}
             Touch::Starts(argument)
             | Touch::Connects(argument)

@@ -28,6 +28,8 @@ pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// The terminal; one that is `dumb` gets no colours.
 pub(crate) const TERM: &str = "TERM";
+/// The X display that the person works at.
+pub(crate) const DISPLAY: &str = "DISPLAY";
 /// The person's name, as approvals record it.
 pub(crate) const USER: &str = "USER";
 
@@ -48,6 +50,7 @@ pub(crate) struct Environment {
     pub(crate) token: Option<String>,
     pub(crate) crash_after: Option<String>,
     pub(crate) clock_ahead_ms: i64,
+    pub(crate) display: Option<String>,
     pub(crate) user: Option<String>,
     /// A command line that lets the person change the file named after it.
     pub(crate) editor: Option<String>,
@@ -76,6 +79,7 @@ impl Environment {
             xdg_config_home: absolute(XDG_CONFIG_HOME),
             model: text(GYRUS_MODEL),
             token: text(GYRUS_TOKEN),
+            display: text(DISPLAY),
             crash_after: text(GYRUS_CRASH_AFTER),
             clock_ahead_ms: if cfg!(debug_assertions) {
                 let ahead = text(GYRUS_CLOCK_AHEAD_MS);

@@ -103,7 +103,7 @@ struct Shared {
 
 impl Heads {
     /// Begins to follow the runs of a store, as they were found.
-    pub(crate) fn follow(store: &Store, found: FoundRuns) -> Self {
+    pub fn follow(store: &Store, found: FoundRuns) -> Self {
         let shared = Arc::new(Shared {
             store: store.clone(),
             heads: Mutex::default(),
@@ -123,7 +123,7 @@ impl Heads {
     }
 
     /// Returns a receiver of the version, which grows with every change.
-    pub(crate) fn changes(&self) -> channel::Receiver<u64> {
+    pub fn changes(&self) -> channel::Receiver<u64> {
         self.shared.version.subscribe()
     }
 
@@ -136,7 +136,7 @@ impl Heads {
     }
 
     /// Returns the position of a run, if it is followed.
-    pub(crate) fn of(&self, run: RunId) -> Option<Head> {
+    pub fn of(&self, run: RunId) -> Option<Head> {
         self.shared
             .heads()
             .by_run
@@ -157,7 +157,7 @@ impl Heads {
     }
 
     /// Returns the runs that are not over.
-    pub(crate) fn live(&self) -> Vec<RunId> {
+    pub fn live(&self) -> Vec<RunId> {
         let heads = self.shared.heads();
         let live = heads
             .by_run

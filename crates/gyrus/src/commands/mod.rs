@@ -16,6 +16,7 @@ mod approvals;
 mod runs;
 mod policy;
 mod look;
+mod dot;
 mod browser;
 pub(crate) mod show;
 mod listing;
@@ -83,6 +84,7 @@ commands! {
     Trust(trust::Trust),
     Policy(policy::Policy),
     Look(look::Look),
+    Dot(dot::Dot),
     Browser(browser::Browser),
     Runs(runs::Runs),
     Show(show::Show),

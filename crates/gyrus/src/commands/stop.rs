@@ -41,16 +41,20 @@ impl Stop {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.run {
             Some(run) => order(gyrus, &run, MessageBody::Stop),
-            None => everything(gyrus, self.reason),
+            None => everything(gyrus, "emergency stop", self.reason),
         }
     }
 }
 
 /// The latch first: whatever happens to this process then, nothing new is done.
-fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
+pub(crate) fn everything(
+    gyrus: &Gyrus,
+    surface: &str,
+    reason: Option<String>,
+) -> Result<Code, Failure> {
     inside_run::refuse("stop all runs")?;
     let home = gyrus.home()?;
-    let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
+    let by = terminal::person(gyrus.environment.user.as_deref(), surface);
     // A folder that cannot be made is one that the latch cannot be written to.
     let _ = home.create_state();
     let told = Told::now(by, reason);

@@ -1,10 +1,10 @@
 //! Runs that use programs on a desktop of their own: `gyrus run --screen x11`.
 
-use std::{fs, os::unix::fs::symlink, process::Command};
+use std::{fs, process::Command};
 
 use gyrus_kernel::Entry;
 
-use crate::support::{Said, World, said, works};
+use crate::support::{Said, World, works};
 
 /// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
 /// in what it is shown.
@@ -132,22 +132,13 @@ fn closing_what_was_not_saved_is_asked_about() {
 }
 
 #[test]
-fn a_missing_part_is_named_before_a_run_begins() {
+fn what_cannot_be_is_said_before_a_run_begins() {
     let world = World::new(WRITES);
-    let bin = world.path("bin");
-    fs::create_dir(&bin).unwrap();
-    symlink("/bin/sh", bin.join("sh")).unwrap();
-    let arguments = ["run", "write", "--screen", "x11", "--workdir", "."];
-    let mut command = world.command(&arguments);
-    let said = said(command.env("PATH", &bin).output().unwrap());
-    assert_eq!(said.code, Some(2), "{said:?}");
-    let words = if cfg!(feature = "desktop") {
-        "apt-get install xvfb openbox at-spi2-core dbus"
-    } else {
-        "cargo build --release --features desktop"
-    };
-    assert!(said.err.contains(words), "{said:?}");
-    assert!(world.runs().is_empty());
+    if !cfg!(feature = "desktop") {
+        let said = run(&world, "write the letter in mousepad");
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains("--features desktop"), "{said:?}");
+    }
     for wrong in [
         &["--screen", "x11", "--url", "http://127.0.0.1:1/"][..],
         &["--screen", "x11", "--visible"],
@@ -157,4 +148,46 @@ fn a_missing_part_is_named_before_a_run_begins() {
         let said = world.gyrus(&[&["run", "write", "--workdir", "."], wrong].concat());
         assert_eq!(said.code, Some(2), "{wrong:?}: {said:?}");
     }
+    assert!(world.runs().is_empty());
+}
+
+/// Writes, and after a crash finds the desktop empty and gives up with what it was told.
+const IS_CUT_OFF: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad"}]}'''
+[[reply]]
+text = '''{"note": "write", "actions": [{"do": "type_text", "text": "unsaved"}]}'''
+[[reply]]
+text = '''{"note": "wait", "actions": [{"do": "wait", "seconds": 10}]}'''
+"#;
+
+const AFTERWARDS: &str = r#"
+[[reply]]
+find = { told = '(The desktop was started anew)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "gone", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "{{told}}."}]}'''
+"#;
+
+#[test]
+fn a_resumed_run_begins_with_a_new_desktop_and_says_so() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(IS_CUT_OFF);
+    let mut arguments = vec!["run", "try mousepad", "--screen", "x11", "--workdir", "."];
+    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
+    let mut child = world.command(&arguments).spawn().unwrap();
+    world.wait_for(|entry| {
+        matches!(entry, Entry::ToolResulted(result) if format!("{:?}", result.text).contains("Typed"))
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The third reply may have come before the end, or not.
+    let (before, _) = IS_CUT_OFF.rsplit_once("[[reply]]").unwrap();
+    let script = format!("{before}{AFTERWARDS}{AFTERWARDS}");
+    fs::write(world.path("script.toml"), script).unwrap();
+    let ended = world.gyrus(&["resume", "last"]).exits(0);
+    assert!(
+        ended.out.contains("The desktop was started anew."),
+        "{ended:?}"
+    );
 }

@@ -75,6 +75,8 @@ mod page;
 #[cfg(feature = "desktop")]
 mod desktop;
 mod desktop_runs;
+#[cfg(feature = "desktop")]
+mod status_dot;
 mod disks;
 mod documented;
 mod following;

@@ -21,7 +21,7 @@ const MAX_ITEMS: usize = 4_000;
 const MAX_VALUE: i32 = 2_000;
 
 /// Time that a program has for an answer. One that hangs is named and left out.
-const ANSWER: std::time::Duration = std::time::Duration::from_millis(800);
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The service that knows all programs.
 const REGISTRY: &str = "org.a11y.atspi.Registry";

@@ -3,7 +3,7 @@
 use std::{
     os::unix::net::UnixStream,
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -42,6 +42,8 @@ pub(super) struct Display {
     answered: AtomicU32,
     /// The atom of a ping, and of its answer.
     ping: u32,
+    /// Set once this connection has its hands on the display.
+    pub(super) hands: OnceLock<()>,
 }
 
 /// The reason why waiting ended.
@@ -54,11 +56,17 @@ pub(super) enum Settled {
 }
 
 impl Display {
-    /// Connects to the display of this name, with the person's own authority.
+    /// Connects to the display of this name, with the person's own authority, and follows what
+    /// changes on it.
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
+        Self::connect_only(name)?.following()
+    }
+
+    /// Connects to the display of this name, with the person's own authority.
+    pub(super) fn connect_only(name: &str) -> Result<Self, DisplayError> {
         let (connection, screen) = RustConnection::connect(Some(name))
             .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
-        Self::prepare(connection, screen)
+        Self::new(connection, screen)
     }
 
     /// Connects to the server that listens at a socket, with this cookie.
@@ -79,10 +87,10 @@ impl Display {
             cookie.to_vec(),
         );
         let connection = connection.map_err(|error| words(&error))?;
-        Self::prepare(connection, 0)
+        Self::new(connection, 0)?.following()
     }
 
-    fn prepare(connection: RustConnection, screen: usize) -> Result<Self, DisplayError> {
+    fn new(connection: RustConnection, screen: usize) -> Result<Self, DisplayError> {
         let screen = connection.setup().roots[screen].clone();
         let mut display = Self {
             connection,
@@ -91,10 +99,15 @@ impl Display {
             pinged: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             ping: 0,
+            hands: OnceLock::new(),
         };
         display.ping = display.atom("_NET_WM_PING")?;
-        display.follow().map_err(|error| error.to_string())?;
         Ok(display)
+    }
+
+    fn following(self) -> Result<Self, DisplayError> {
+        self.follow().map_err(|error| error.to_string())?;
+        Ok(self)
     }
 
     /// Asks the server to tell of everything that changes on the screen.
@@ -193,11 +206,7 @@ impl Display {
     fn drain(&self) -> Result<bool, DisplayError> {
         let now = Instant::now();
         let mut changed = false;
-        while let Some(event) = self
-            .connection
-            .poll_for_event()
-            .map_err(|error| error.to_string())?
-        {
+        while let Some(event) = self.next_event()? {
             changed |= !matches!(event, Event::Error(_));
             if let Event::ClientMessage(message) = event
                 && message.format == 32
@@ -215,6 +224,12 @@ impl Display {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = now;
         Ok(changed)
+    }
+
+    /// Returns the next event that is there.
+    pub(super) fn next_event(&self) -> Result<Option<Event>, DisplayError> {
+        let event = self.connection.poll_for_event();
+        event.map_err(|error| error.to_string())
     }
 
     /// Waits until the server sends something, at most so long.

@@ -11,7 +11,10 @@ use x11rb::protocol::xproto::{
     self, ConnectionExt as _, EventMask, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, Window,
 };
 
-use super::display::{Display, DisplayError};
+use super::{
+    display::{Display, DisplayError},
+    status_dot::ESCAPE,
+};
 use crate::input::Chord;
 
 /// Maximum number of keys that are sent before the program must have read them.
@@ -31,7 +34,7 @@ const CAPS_LOCK: u32 = 0xffe5;
 const NAMED: [(&str, u32); 21] = [
     ("Enter", 0xff0d),
     ("Tab", 0xff09),
-    ("Escape", 0xff1b),
+    ("Escape", ESCAPE),
     ("Backspace", 0xff08),
     ("Delete", 0xffff),
     ("Insert", 0xff63),
@@ -311,6 +314,9 @@ impl Display {
             }
             (None, None) => return Err(format!("no key is free for {}", chord.name())),
         };
+        if symbol == ESCAPE {
+            self.announce_escape()?;
+        }
         self.tap(code, &held)?;
         self.sync()?;
         self.until_read(window).await

@@ -1,6 +1,9 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::{
     Bounds, Element, ElementId, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab,
@@ -18,6 +21,10 @@ use super::{
 
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
+
+/// Time after which a program that is not on the accessibility bus is taken for one without
+/// elements.
+const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
 
 /// Elements of one window, found on the accessibility bus.
 struct Tree<'a> {
@@ -143,13 +150,19 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
     let Ok(accessible) = &session.accessible else {
         return;
     };
+    let began = Instant::now();
     let telling = async {
         while let Ok(windows) = session.display.windows()
             && let Some(window) = windows.last()
             && let Ok((programs, _)) = accessible.programs().await
-            && tree_of(window, &programs)
-                .is_none_or(|tree| !tree.children.contains_key(tree.root.path.as_str()))
         {
+            let tree = tree_of(window, &programs);
+            let has_told =
+                tree.is_some_and(|tree| tree.children.contains_key(tree.root.path.as_str()));
+            let is_there = programs.iter().any(|one| one.process == window.process);
+            if has_told || (!is_there && began.elapsed() > WITHOUT_ELEMENTS) {
+                return;
+            }
             // Whoever draws is likely to have told more.
             if session.display.settle().await.is_err() {
                 return;
@@ -171,6 +184,9 @@ fn picture(
         ) {
             pixels.cover(bounds);
         }
+    }
+    for bounds in session.display.own_windows().map_err(lost)? {
+        pixels.cover(bounds);
     }
     let bytes = pixels.encode().map_err(lost)?;
     let picture = Picture {

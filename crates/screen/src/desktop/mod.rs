@@ -5,15 +5,19 @@
 //! process and place into the same [`View`] that a page gives. By default the desktop is a nested
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
-//! Reading order: `display` (the X server), `capture` (pixels), `windows`, `accessible` (the
+//! Reading order: `display` (the X server), `capture` (pixels), `windows`, `own_windows`
+//! (those of gyrus), `accessible` (the
 //! accessibility bus), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
-//! its own), `session` (an open desktop), `look` (joining all of it).
+//! its own), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
+//! a person sees of the runs, and the key that stops them).
 
 mod display;
 mod capture;
 mod pointer;
 mod keyboard;
 mod windows;
+mod own_windows;
+mod status_dot;
 mod accessible;
 mod roles;
 mod numbers;
@@ -35,10 +39,11 @@ use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
 use numbers::ElementNumbers;
 use session::{Session, unavailable};
+pub use status_dot::{DotEvent, DotState, StatusDot};
 pub use tools::desktop_tools;
 
-/// Maximum time for the elements of a new window. A program without any has no more.
-const FIRST_ELEMENTS: Duration = Duration::from_secs(3);
+/// Maximum time for the elements of a new window.
+const FIRST_ELEMENTS: Duration = Duration::from_secs(10);
 
 /// The place of a desktop.
 #[derive(Debug, Clone, PartialEq, Eq)]

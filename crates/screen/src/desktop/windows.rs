@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use std::time::Duration;
+
 use gyrus_contract::Bounds;
 use x11rb::{
     connection::Connection as _,
@@ -15,6 +17,9 @@ use super::display::{Display, DisplayError};
 
 /// Maximum number of windows that are listed.
 const MAX_WINDOWS: usize = 64;
+
+/// Time in which a window manager does what it is asked, or a program asks back.
+const OBEY: Duration = Duration::from_secs(3);
 
 /// Maximum length of a title, in bytes.
 const MAX_TITLE: usize = 400;
@@ -104,6 +109,21 @@ impl Display {
     /// Has the window manager close a window, which its program may ask about.
     pub(super) fn close(&self, window: Window) -> Result<(), DisplayError> {
         self.ask_manager("_NET_CLOSE_WINDOW", window, [0, BY_PERSON, 0, 0, 0])
+    }
+
+    /// Waits until this is so of the windows, at most [`OBEY`]: a window manager obeys in its own
+    /// time, and need not.
+    pub(super) async fn until_windows(
+        &self,
+        are: impl Fn(&[DesktopWindow]) -> bool,
+    ) -> Result<(), DisplayError> {
+        let obeyed = async {
+            while !are(&self.windows()?) {
+                self.next_change().await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(OBEY, obeyed).await.unwrap_or(Ok(()))
     }
 
     fn ask_manager(&self, what: &str, window: Window, data: [u32; 5]) -> Result<(), DisplayError> {

@@ -15,6 +15,7 @@ use crate::{
         look,
         measure::DesktopSpot,
         session::Session,
+        windows::DesktopWindow,
     },
     input::{Missed, Target},
     tools::action::Failure,
@@ -150,6 +151,12 @@ impl DesktopAction for SwitchTabCall {
             .display
             .activate(spot.window.id)
             .map_err(unknown)?;
+        let is_in_front = |windows: &[DesktopWindow]| {
+            let wanted = |window: &DesktopWindow| window.id == spot.window.id && window.is_active;
+            windows.iter().any(wanted)
+        };
+        let display = &doing.session.display;
+        display.until_windows(is_in_front).await.map_err(unknown)?;
         let mut effects = doing.session.effects(&standing).await?;
         if effects.verdict == ActionVerdict::CannotTell {
             effects.verdict = ActionVerdict::Changed;
@@ -169,12 +176,16 @@ impl DesktopAction for CloseTabCall {
 
     async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
         let (spot, standing) = doing.judged_window(self.tab, closing).await?;
-        doing
-            .session
-            .display
-            .close(spot.window.id)
-            .map_err(unknown)?;
-        let _ = doing.session.display.until_read(spot.window.id).await;
+        let display = &doing.session.display;
+        let before = display.windows().map_err(unknown)?;
+        display.close(spot.window.id).map_err(unknown)?;
+        // Its program may ask in a window of its own whether to save.
+        let is_answered = |windows: &[DesktopWindow]| {
+            let is_new = |window: &DesktopWindow| before.iter().all(|old| old.id != window.id);
+            let is_there = windows.iter().any(|window| window.id == spot.window.id);
+            !is_there || windows.iter().any(is_new)
+        };
+        display.until_windows(is_answered).await.map_err(unknown)?;
         let effects = doing.session.effects(&standing).await?;
         let done = format!("Asked the window “{}” to close", spot.element.name);
         Ok(told(&done, &effects))
