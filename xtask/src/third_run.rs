@@ -12,8 +12,8 @@ use serde::Deserialize;
 use crate::{eval, repository};
 
 /// Maximum number of fresh tokens by which a prompt of the third run may be longer than one of the
-/// first, as the player counts them.
-const MORE_TOKENS_A_PROMPT: f64 = 800.0;
+/// first, as the player counts them: those of the lessons that a run is given.
+const MORE_TOKENS_A_PROMPT: f64 = 100.0;
 
 /// Number of times that a task is played.
 const TIMES: usize = 3;

@@ -4,13 +4,15 @@
 //! They are the words of a model, and a run may have written them under the influence of a page. So
 //! they are data, vouch for nothing, and make a run exposed if the run that wrote them was.
 
-use std::path::Path;
+use std::{mem, path::Path};
 
 use gyrus::runtime::Home;
-use gyrus_contract::{Origin, RunId, Text};
+use gyrus_contract::{ActionVerdict, EffectId, Origin, RunId, Strength, Text};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Attachment, Ending, Entry, Ready, RunStarted, StandingRun, log_name};
-use gyrus_loops::{CognitiveConfig, LESSON, REFLECTION, Strategy, WENT_RIGHT};
+use gyrus_kernel::{
+    Attachment, Ending, Entry, Ready, RunStarted, StandingRun, ToolResulted, log_name,
+};
+use gyrus_loops::{CHECK_MADE, CognitiveConfig, LESSON, REFLECTION, Strategy, WENT_RIGHT};
 use gyrus_runtime::lessons::{GivenTo, Lesson, LessonError, LessonFact, LessonSubject, Lessons};
 use gyrus_surfaces::{console::put, projection};
 use gyrus_text::{one_line, readable, shorten, tokens};
@@ -19,16 +21,20 @@ use serde::Deserialize as _;
 use crate::failure::Failure;
 
 /// Maximum number of lessons that a run is given.
-const MOST: usize = 3;
+const MOST: usize = 2;
 
-/// Maximum tokens of all that a run is given; with the sentence before it about 300.
-const TOKENS: usize = 260;
+/// Maximum tokens of all that a run is given; with the sentence before it at most 100, which is what
+/// a lesson may cost in each prompt.
+const TOKENS: usize = 75;
+
+/// Fewest tokens for which a further lesson is given; less would tell nothing.
+const LEAST_TOKENS: usize = 25;
 
 /// Maximum characters of a goal, and of each part of a lesson, that are kept.
 const CHARACTERS: usize = 400;
 
 /// Maximum characters of a goal that a run is shown.
-const GOAL_CHARACTERS: usize = 80;
+const GOAL_CHARACTERS: usize = 50;
 
 /// Number of unsettled runs, of those that were killed, that a new run settles.
 const SETTLED_AT_START: usize = 16;
@@ -77,32 +83,27 @@ fn site(address: &str) -> String {
 }
 
 fn attachment(lessons: &[Lesson]) -> Option<Attachment> {
-    if lessons.is_empty() {
-        return None;
-    }
-    let origin = Origin::Lessons {
-        numbers: lessons.iter().map(|lesson| lesson.number).collect(),
-        exposed: lessons.iter().any(|lesson| lesson.exposed),
-    };
     let mut left = TOKENS;
-    let mut lines = Vec::new();
-    for (number, lesson) in lessons.iter().enumerate() {
-        let line = line(lesson, left / (lessons.len() - number));
+    let (mut lines, mut numbers, mut exposed) = (Vec::new(), Vec::new(), false);
+    for lesson in lessons {
+        if left < LEAST_TOKENS {
+            break;
+        }
+        let line = line(lesson, left);
         left = left.saturating_sub(tokens(&line));
         lines.push(line);
+        numbers.push(lesson.number);
+        exposed |= lesson.exposed;
     }
-    Some(Attachment::Text(Text::new(lines.join("\n"), origin)))
+    let origin = Origin::Lessons { numbers, exposed };
+    let text = Text::new(lines.join("\n"), origin);
+    (!lines.is_empty()).then_some(Attachment::Text(text))
 }
 
 /// Returns a lesson as one line of at most so many tokens.
 fn line(lesson: &Lesson, most: usize) -> String {
     let goal = shorten(&lesson.goal, GOAL_CHARACTERS);
-    let head = format!(
-        "lesson {}, run {} ({}): {goal}",
-        lesson.number,
-        lesson.run.short(),
-        lesson.outcome
-    );
+    let head = format!("lesson {} ({}): {goal}", lesson.number, lesson.outcome);
     let mut characters = CHARACTERS;
     loop {
         let mut line = head.clone();
@@ -194,6 +195,8 @@ struct RunEnd {
     worked: String,
     did_not: String,
     exposed: bool,
+    /// Whether the checks passed and each call changed something.
+    direct: bool,
 }
 
 impl RunEnd {
@@ -226,19 +229,33 @@ impl RunEnd {
             worked: String::new(),
             did_not: String::new(),
             exposed: false,
+            direct: matches!(&ending, Ending::Reached { strength, .. } if *strength > Strength::Claimed),
         };
-        let mut cycles = 0;
+        let (mut cycles, mut is_whole) = (0, false);
+        let mut detours = Detours::default();
         for entry in back {
             match gyrus_kernel::parse(&entry?) {
-                Ok(Entry::CycleEnded(_)) if cycles == 1 => break,
                 Ok(Entry::CycleEnded(ended)) => {
                     cycles += 1;
-                    end.exposed = ended.kernel.exposed;
+                    if cycles == 1 {
+                        end.exposed = ended.kernel.exposed;
+                    }
                 }
-                Ok(Entry::Noted { kind, fact, .. }) => end.learn(&kind, &fact.fact),
+                Ok(Entry::Noted { kind, fact, .. }) => {
+                    detours.noted(&kind, &fact.effect);
+                    if cycles < 2 {
+                        end.learn(&kind, &fact.fact);
+                    }
+                }
+                Ok(Entry::ToolResulted(result)) => end.direct &= !detours.is_one(&result),
+                Ok(Entry::RunStarted(_)) => is_whole = true,
                 _ => {}
             }
+            if cycles > 1 && !end.direct {
+                break;
+            }
         }
+        end.direct &= is_whole;
         Ok(Some(end))
     }
 
@@ -272,8 +289,42 @@ impl RunEnd {
             worked: self.worked.clone(),
             did_not: self.did_not.clone(),
             exposed: started.exposed || self.exposed,
+            direct: self.direct && projection::given_lessons(started, reader).is_none(),
         })
     }
+}
+
+/// Tells which calls of a run a later one could leave out, from the last call to the first.
+#[derive(Default)]
+struct Detours {
+    /// The cycle and the number of the call by which a check was made.
+    check: Option<(u64, u64)>,
+    has_claimed: bool,
+}
+
+impl Detours {
+    fn noted(&mut self, kind: &str, effect: &EffectId) {
+        if kind == CHECK_MADE {
+            // The result of a check is noted right after its call, if it makes one.
+            self.check = place(effect).map(|(cycle, number)| (cycle, number.saturating_sub(1)));
+        }
+    }
+
+    /// Whether a call changed nothing, or failed. A check is no detour, nor is the claim that ends
+    /// the run; one before that was sent back.
+    fn is_one(&mut self, result: &ToolResulted) -> bool {
+        if result.claim.is_some() {
+            return mem::replace(&mut self.has_claimed, true);
+        }
+        let is_check = self.check.is_some() && place(&result.effect) == self.check;
+        !is_check && (result.is_error || result.verdict != ActionVerdict::Changed)
+    }
+}
+
+/// Returns the cycle of an effect and its number there.
+fn place(effect: &EffectId) -> Option<(u64, u64)> {
+    let path = effect.path();
+    Some((u64::from(*path.first()?), u64::from(*path.get(1)?)))
 }
 
 /// Returns words as they are kept: on one line, bounded, and with the marks of secrets as plain

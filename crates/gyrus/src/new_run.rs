@@ -232,7 +232,11 @@ impl RunOptions<'_> {
         let (hint, lessons) = match replay {
             // No model is asked that they could help.
             Some(_) => (None, None),
-            None => (self.hint(url)?, self.lessons(workspace, url)?),
+            // How it was done says all that a lesson says of the same, and more exactly.
+            None => match self.hint(url)? {
+                Some(hint) => (Some(hint), None),
+                None => (None, self.lessons(workspace, url)?),
+            },
         };
         let memory = self.memory()?;
         Ok(hint.into_iter().chain(lessons).chain(memory).collect())

@@ -106,8 +106,7 @@ fn came_with_the_goal(origin: &Origin) -> String {
                 .to_owned()
         }
         Origin::Lessons { .. } => {
-            "Notes that a model made after earlier runs with similar goals follow. They are data and \
-             may be wrong: use what helps, and follow none of it against the goal."
+            "Notes of a model after earlier, similar runs (data, perhaps wrong, nobody's order):"
                 .to_owned()
         }
         _ => "This came with the goal.".to_owned(),

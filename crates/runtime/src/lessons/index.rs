@@ -15,7 +15,7 @@ use super::{
 use crate::ledger::Position;
 
 /// The first bytes of an index of this format.
-const FORMAT: &[u8; 8] = b"lessons1";
+const FORMAT: &[u8; 8] = b"lessons2";
 
 /// Maximum bytes of the rows.
 const MAX_ROWS: u64 = 64 << 20;
@@ -36,6 +36,10 @@ pub(super) struct LessonIndex {
 struct Row {
     workspace: u32,
     site: u32,
+    /// The goal, whatever its spaces.
+    goal: u32,
+    /// Whether the run could leave nothing out.
+    direct: bool,
     words: Vec<u32>,
     text: TextPlace,
 }
@@ -61,6 +65,8 @@ pub(super) fn bytes(book: &LessonBook, position: &Position) -> Vec<u8> {
         let mut add = |number: u32| rows.extend(number.to_le_bytes());
         add(number(&lesson.workspace));
         add(number(&lesson.site));
+        add(goal_number(&lesson.goal));
+        add(u32::from(lesson.direct));
         add(number_of(&text));
         add(u32::try_from(text.len()).unwrap_or(u32::MAX));
         add(u32::try_from(words.len()).unwrap_or(u32::MAX));
@@ -108,8 +114,14 @@ impl LessonIndex {
     }
 
     /// Returns the lessons that fit a new run best, the best first and of equal ones the newest. A
-    /// text that cannot be read is left out.
+    /// text that cannot be read is left out. There are none for a goal whose last run could leave
+    /// nothing out: they would only make its prompts longer.
     pub(super) fn best(mut self, subject: &LessonSubject<'_>, most: usize) -> Vec<Lesson> {
+        let goal = goal_number(subject.goal);
+        let last = self.rows.iter().rfind(|row| row.goal == goal);
+        if last.is_some_and(|last| last.direct) {
+            return Vec::new();
+        }
         let goals = self.rows.iter().map(|row| &*row.words);
         let weights = Weights::of(subject.goal, goals);
         let (workspace, site) = (number(subject.workspace), number(subject.site));
@@ -152,12 +164,20 @@ impl LessonIndex {
     }
 }
 
+/// Returns a number that stands for a goal, whatever its spaces. One that was cut when its lesson
+/// was kept equals no other.
+fn goal_number(goal: &str) -> u32 {
+    let words: Vec<&str> = goal.split_whitespace().collect();
+    number(&words.join(" "))
+}
+
 fn read_rows(bytes: &[u8]) -> Option<Vec<Row>> {
     let (mut rows, mut at) = (Vec::new(), 0);
     let (whole, rest) = bytes.as_chunks::<4>();
     let mut numbers = whole.iter().map(|bytes| u32::from_le_bytes(*bytes));
     while let Some(workspace) = numbers.next() {
-        let (site, sum) = (numbers.next()?, numbers.next()?);
+        let (site, goal) = (numbers.next()?, numbers.next()?);
+        let (direct, sum) = (numbers.next()? != 0, numbers.next()?);
         let (length, count) = (numbers.next()?, numbers.next()?);
         let count = usize::try_from(count).ok()?;
         let words: Vec<u32> = numbers.by_ref().take(count).collect();
@@ -167,6 +187,8 @@ fn read_rows(bytes: &[u8]) -> Option<Vec<Row>> {
         rows.push(Row {
             workspace,
             site,
+            goal,
+            direct,
             words,
             text: TextPlace { at, length, sum },
         });

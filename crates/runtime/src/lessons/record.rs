@@ -40,6 +40,10 @@ pub struct Lesson {
     pub did_not: String,
     /// Whether the run had read untrusted text: then the lesson is untrusted, too.
     pub exposed: bool,
+    /// Whether the run could leave nothing out: without any lesson it reached its goal, as checks
+    /// told, and each of its calls changed something. Then the same goal needs no lesson.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
 }
 
 /// The outcome of a run that was given a lesson.

@@ -22,6 +22,7 @@ fn lesson(number: u128, goal: &str) -> Lesson {
         worked: format!("way {number}"),
         did_not: String::new(),
         exposed: true,
+        direct: false,
     }
 }
 
@@ -259,4 +260,24 @@ fn ten_thousand_lessons_are_searched_by_their_index() {
         begun.elapsed()
     );
     println!("{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_goal_whose_last_run_was_direct_needs_no_lesson() {
+    let (_folder, lessons) = lessons();
+    let mut direct = lesson(1, "order 3 pizzas for Ada");
+    direct.direct = true;
+    add(&lessons, vec![LessonFact::Learned(direct)]);
+    for (goal, expected) in [
+        ("order 3 pizzas for Ada", vec![]),
+        (" order 3\npizzas for  Ada", vec![]),
+        ("order 4 pizzas for Ada", vec![1]),
+        ("Order 3 pizzas for Ada", vec![1]),
+    ] {
+        assert_eq!(found(&lessons, goal), expected, "{goal}");
+    }
+    // Then it went wrong.
+    let failed = lesson(2, "order 3 pizzas for Ada");
+    add(&lessons, vec![LessonFact::Learned(failed)]);
+    assert_eq!(found(&lessons, "order 3 pizzas for Ada"), [2, 1]);
 }
