@@ -1,12 +1,15 @@
 //! Installs real applications below `target/apps` and measures how complete our view of them is.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, ensure};
 
 use crate::{programs::run_in, repository};
 
-const PYTHON: [&str; 7] = [
+const PYTHON: [&str; 8] = [
     "django==5.2.*",
     "jupyterlab==4.*",
     "datasette==0.65.*",
@@ -14,6 +17,7 @@ const PYTHON: [&str; 7] = [
     "gradio==6.*",
     "wagtail==8.*",
     "nicegui==3.*",
+    "Trac==1.6.*",
 ];
 
 const JAVASCRIPT: [&str; 19] = [
@@ -41,9 +45,8 @@ const JAVASCRIPT: [&str; 19] = [
 /// Applications that must be bundled before a browser can read them.
 const BUNDLED: [&str; 2] = ["excalidraw", "mui"];
 
-/// Installs what is missing, then measures the applications whose names hold one of `arguments`, or
-/// does tasks on them if the first argument is `tasks`.
-pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+/// Installs what is missing, and returns the folder.
+pub(crate) fn installed() -> anyhow::Result<PathBuf> {
     let root = repository::root()?;
     let installed = root.join("target/apps");
     // The last thing that an installation makes.
@@ -54,6 +57,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         std::fs::write(&stamp, packages)
             .with_context(|| format!("cannot write {}", stamp.display()))?;
     }
+    Ok(installed)
+}
+
+/// Measures the applications whose names hold one of `arguments`, or does tasks on them if the
+/// first argument is `tasks`.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let installed = installed()?;
     let example = [
         "run",
         "--quiet",

@@ -44,8 +44,8 @@ const COMMANDS: [Command; 13] = [
     },
     Command {
         name: "replays",
-        takes: "[--count N] [--first N] [--only TASK] [--kills always]",
-        about: "replay learned procedures on changed pages, judged by what happened there; in release",
+        takes: "[--apps] [--count N] [--first N] [--only NAME] [--kills always]",
+        about: "replay learned procedures on changed pages or real applications, judged by what happened there; in release",
         run: replays::run,
     },
     Command {

@@ -71,6 +71,110 @@ pub(crate) fn is(relative: &str, form: &Template, values: &SlotValues) -> bool {
     })
 }
 
+/// Characters between the segments of an address.
+const BETWEEN: [char; 6] = ['/', '?', '&', '=', '#', ':'];
+
+/// Whether a segment of an address is an id that an application gave: digits, or a UUID.
+fn is_id(segment: &str) -> bool {
+    let is_uuid = segment.len() == 36
+        && segment.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+        && segment.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+    is_uuid || (!segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Writes ids as slots: those of `ids`, counted from `first`, before the fragment. Others are added
+/// to `ids` if `add` says so of their place, which is whether it is in the fragment.
+pub(crate) fn with_ids(
+    form: &Template,
+    ids: &mut Vec<String>,
+    first: usize,
+    add: impl Fn(Place) -> bool,
+) -> Template {
+    let mut parts = Vec::new();
+    let mut place = Place::Path;
+    let count = form.0.len();
+    for (at, part) in form.0.iter().enumerate() {
+        let TemplatePart::Words(words) = part else {
+            parts.push(part.clone());
+            continue;
+        };
+        let host = if at == 0 {
+            origin_of(words).map_or(0, str::len)
+        } else {
+            0
+        };
+        let mut plain = words[..host].to_owned();
+        for piece in words[host..].split_inclusive(BETWEEN) {
+            let segment = piece.trim_end_matches(BETWEEN);
+            // Beside the value of a command it is a part of a word.
+            let is_cut =
+                (plain.is_empty() && at > 0) || (segment.len() == piece.len() && at + 1 < count);
+            let known = ids.iter().position(|id| id == segment);
+            let number = match known.filter(|_| place == Place::Path) {
+                _ if is_cut || !is_id(segment) => None,
+                Some(known) => Some(known),
+                None => add(place).then(|| {
+                    ids.push(segment.to_owned());
+                    ids.len() - 1
+                }),
+            };
+            match number {
+                Some(number) => {
+                    if !plain.is_empty() {
+                        parts.push(TemplatePart::Words(std::mem::take(&mut plain)));
+                    }
+                    parts.push(TemplatePart::Slot(first + number));
+                    plain.push_str(&piece[segment.len()..]);
+                }
+                None => plain.push_str(piece),
+            }
+            if piece.ends_with('#') {
+                place = Place::Fragment;
+            }
+        }
+        if !plain.is_empty() {
+            parts.push(TemplatePart::Words(plain));
+        }
+    }
+    Template(parts)
+}
+
+/// A part of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The path and the query.
+    Path,
+    /// The rest, after `#`.
+    Fragment,
+}
+
+/// Returns the ids that stand in a relative address for the slots of a template that have no value
+/// yet, in their order; `None` if the address is another one.
+pub(crate) fn ids_in(relative: &str, form: &Template, values: &SlotValues) -> Option<Vec<String>> {
+    (0..4).find_map(|way| {
+        let mut rest = relative;
+        let mut ids: Vec<String> = Vec::new();
+        for part in &form.0 {
+            let known = match part {
+                TemplatePart::Words(words) => Some(words.clone()),
+                TemplatePart::Slot(number) => match number.checked_sub(values.0.len()) {
+                    None => Some(written(&values.0[*number])[way].clone()),
+                    Some(new) => ids.get(new).cloned(),
+                },
+            };
+            if let Some(known) = known {
+                rest = rest.strip_prefix(known.as_str())?;
+            } else {
+                let length = rest.find(BETWEEN).unwrap_or(rest.len());
+                let id = Some(&rest[..length]).filter(|id| is_id(id))?;
+                ids.push(id.to_owned());
+                rest = &rest[length..];
+            }
+        }
+        rest.is_empty().then_some(ids)
+    })
+}
+
 /// Whether a template has a slot.
 pub(crate) fn has_slot(form: &Template) -> bool {
     form.0
@@ -83,4 +187,51 @@ pub(crate) fn has_other_digits(form: &Template) -> bool {
     template::one_spaced(&form.fixed_words())
         .chars()
         .any(char::is_numeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(address: &str, known: &[&str]) -> (Template, Vec<String>) {
+        let mut ids: Vec<_> = known.iter().map(|id| (*id).to_owned()).collect();
+        let form = with_ids(&Template::fixed(address), &mut ids, 1, |_| true);
+        (form, ids)
+    }
+
+    #[test]
+    fn ids_are_whole_segments_and_never_the_port() {
+        let check = |address: &str, expected: &str| {
+            assert_eq!(form(address, &[]).0.to_string(), expected);
+        };
+        check("group/3/change/", "group/{2}/change/");
+        check(
+            "http://127.0.0.1:8080/ticket/7#comment:1",
+            "http://127.0.0.1:8080/ticket/{2}#comment:{3}",
+        );
+        check("edit?id=12&tab=2", "edit?id={2}&tab={3}");
+        check("v2/a7/12b/1.5/2031-06-24", "v2/a7/12b/1.5/2031-06-24");
+        check("x/01a200bc-d480-72b8-b5c0-99583749d19e", "x/{2}");
+        check(
+            "x/01a200bc-d480-72b8-b5c0-99583749d19",
+            "x/01a200bc-d480-72b8-b5c0-99583749d19",
+        );
+    }
+
+    #[test]
+    fn an_id_that_was_found_is_the_same_everywhere() {
+        let (link, ids) = form("group/3/change/3", &[]);
+        assert_eq!(ids, ["3"]);
+        let values = SlotValues(vec!["Readers".to_owned()]);
+        let check = |address: &str, expected: Option<&[&str]>| {
+            let expected = expected.map(|ids| ids.iter().map(ToString::to_string).collect());
+            assert_eq!(ids_in(address, &link, &values), expected, "{address}");
+        };
+        check("group/41/change/41", Some(&["41"]));
+        check("group/41/change/42", None);
+        check("group/41/delete/41", None);
+        check("group/add/change/add", None);
+        check("group//change/", None);
+        check("group/41/change/41/more", None);
+    }
 }

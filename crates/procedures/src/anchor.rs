@@ -82,7 +82,10 @@ impl Anchor {
             learned.used.contains(&slot)
         });
         let has_slot = address::has_slot(&name);
-        if words::plain(&own_name).is_empty() && !has_slot {
+        // A field without a name is told by what it holds, if it is the only one.
+        let holds = element.value.as_deref().unwrap_or_default().trim();
+        let is_told = page::is_field(element) && own_name.is_empty() && !holds.is_empty();
+        if words::plain(&own_name).is_empty() && !has_slot && !is_told {
             return None;
         }
         let group = page.group(index);

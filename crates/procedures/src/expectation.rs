@@ -22,6 +22,12 @@ pub enum Expectation {
         /// The form.
         is: Template,
     },
+    /// The same, where slots without a value stand for ids that the application gave to what the last
+    /// step made.
+    NewAddress {
+        /// The form.
+        is: Template,
+    },
     /// The page shows this text as the whole name of an element.
     Shows {
         /// The text.
@@ -113,6 +119,13 @@ impl Expectation {
                     format!("the page is `{}`", sight.view.address),
                 )
             }
+            Self::NewAddress { is } => {
+                let found = address::relative(&sight.view.address, sight.start);
+                hold(
+                    address::ids_in(&found, is, sight.values).is_some(),
+                    format!("the page is `{}`", sight.view.address),
+                )
+            }
             Self::Shows { text } => hold(sight.shows(text), "the page does not show it".to_owned()),
             Self::ShowsAny { texts } => hold(
                 texts.iter().any(|text| sight.shows(text)),
@@ -148,7 +161,9 @@ impl Expectation {
     /// Describes the condition.
     pub fn in_words(&self, values: &SlotValues) -> String {
         match self {
-            Self::Address { is } => format!("the address `{}`", is.filled(values)),
+            Self::Address { is } | Self::NewAddress { is } => {
+                format!("the address `{}`", is.filled(values))
+            }
             Self::Shows { text } => format!("the text “{}”", text.filled(values)),
             Self::ShowsAny { texts } => {
                 let texts = texts

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 use crate::{
     NotLearned, Slot, SlotShape, Template, TemplatePart, shape,
     template::{one_spaced, places},
+    words,
 };
 
 /// A value that a run used.
@@ -104,6 +105,18 @@ impl FoundSlots {
     }
 }
 
+impl FoundSlots {
+    /// Whether a label says nothing but words of the command outside of its slots, in their order:
+    /// *Add group* for *Add the group "…"*.
+    pub(crate) fn says(&self, label: &str) -> bool {
+        let plain = |text: &str| words::plain(text);
+        let fixed = plain(&self.command.fixed_words());
+        let mut fixed = fixed.split(' ');
+        let label = plain(label);
+        !label.is_empty() && label.split(' ').all(|word| fixed.any(|said| said == word))
+    }
+}
+
 /// Whether a part of a text stands between quotation marks.
 fn is_quoted(text: &str, span: &Range<usize>) -> bool {
     let before = text[..span.start].chars().next_back();
@@ -131,4 +144,26 @@ fn free_name(label: &str, shape: SlotShape, names: &mut BTreeSet<String>) -> Str
         number += 1;
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_of_the_commands_own_words_is_no_value() {
+        let used = UsedValue {
+            value: "Readers".to_owned(),
+            label: "Name".to_owned(),
+        };
+        let found = FoundSlots::of("Add the group \"Readers\" to the shop.", &[used]);
+        let check =
+            |label: &str, expected: bool| assert_eq!(found.says(label), expected, "{label}");
+        check("Add group", true);
+        check("ADD GROUP…", true);
+        check("Group add", false);
+        check("Add group Readers", false);
+        check("Add user", false);
+        check("", false);
+    }
 }

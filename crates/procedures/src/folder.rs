@@ -98,6 +98,7 @@ fn made(
         arguments: step.call.arguments.clone(),
         texts,
         targets: Vec::new(),
+        finds: None,
         before: Vec::new(),
         after: Vec::new(),
         commits: step.commits,

@@ -1,9 +1,10 @@
 //! The data of a procedure.
 
+use gyrus_contract::ElementId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Anchor, Expectation, Slot, Template};
+use crate::{Anchor, Expectation, Slot, Template, address};
 
 /// A way to do one kind of task, learned from one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,11 @@ pub struct ProcedureStep {
     /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
     /// `to`) with its anchor.
     pub targets: Vec<(String, Anchor)>,
+    /// The address of the link that the action clicks, relative to the start. Slots after those of the
+    /// command are ids that the application gave: they are found here, where a value of the command
+    /// chose the link, and must stand in every address that has them afterwards.
+    #[serde(default)]
+    pub finds: Option<Template>,
     /// Conditions on the page before the action.
     pub before: Vec<Expectation>,
     /// Conditions that must hold after it.
@@ -71,6 +77,23 @@ pub struct ProcedureStep {
 }
 
 impl ProcedureStep {
+    /// Returns the ids in the address of the link that the action clicks.
+    ///
+    /// # Errors
+    /// The link leads to an address of another form.
+    pub fn found(&self, sight: &crate::Sight<'_>, on: ElementId) -> Result<Vec<String>, String> {
+        let Some(form) = &self.finds else {
+            return Ok(Vec::new());
+        };
+        let mut elements = sight.view.elements.iter();
+        let link = elements.find(|element| element.id == on);
+        let to = link
+            .and_then(|link| link.address.as_deref())
+            .unwrap_or_default();
+        let found = address::ids_in(&address::relative(to, sight.start), form, sight.values);
+        found.ok_or_else(|| format!("expected a link of the form `{form}`, but it leads to `{to}`"))
+    }
+
     /// Describes the action in a few words for people and models: `type_text into textbox “Name”`.
     pub fn in_words(&self, values: &crate::SlotValues) -> String {
         let mut words = self.tool.replace('_', " ");

@@ -184,7 +184,7 @@ fn script(c: char) -> Option<Script> {
         0x0370..=0x03FF | 0x1F00..=0x1FFF => Script::Greek,
         0x0400..=0x052F => Script::Cyrillic,
         // Chinese and Japanese are written with several blocks.
-        0x3040..=0x30FF | 0x3400..=0x9FFF => Script::Other(0x3000),
+        0x3005..=0x3007 | 0x3040..=0x30FF | 0x3400..=0x9FFF => Script::Other(0x3000),
         other => Script::Other(other >> 8),
     })
 }

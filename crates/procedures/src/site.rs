@@ -49,6 +49,7 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
         found: &found,
         used: BTreeSet::new(),
         filled: Vec::new(),
+        ids: Vec::new(),
         at: None,
     };
     let mut steps = Vec::new();
@@ -266,6 +267,8 @@ struct Builder<'a> {
     /// The slots that were used so far.
     used: BTreeSet<usize>,
     filled: Vec<FilledField>,
+    /// Ids in the addresses of links that a value of the command chose.
+    ids: Vec<String>,
     /// The address of the last page.
     at: Option<String>,
 }
@@ -284,13 +287,39 @@ impl Builder<'_> {
         Anchor::of(page, at, known)
     }
 
+    /// Returns an address with the values of the command.
+    fn relative(&self, address: &str) -> Template {
+        let relative = address::relative(address, self.start);
+        address::template_of(&relative, &self.found.slots, |slot| {
+            self.used.contains(&slot)
+        })
+    }
+
     fn address(&self, view: &View) -> Expectation {
-        let relative = address::relative(&view.address, self.start);
+        let form = self.relative(&view.address);
+        let mut ids = self.ids.clone();
         Expectation::Address {
-            is: address::template_of(&relative, &self.found.slots, |slot| {
-                self.used.contains(&slot)
-            }),
+            is: address::with_ids(&form, &mut ids, self.found.slots.len(), |_| false),
         }
+    }
+
+    /// Returns the address after the last step, if it has made something that got an id.
+    fn new_address(&self, view: &View) -> Option<Expectation> {
+        let form = self.relative(&view.address);
+        let mut ids = self.ids.clone();
+        let is = address::with_ids(&form, &mut ids, self.found.slots.len(), |_| true);
+        (ids.len() > self.ids.len()).then_some(Expectation::NewAddress { is })
+    }
+
+    /// Finds the ids in the address of a link that a value of the command chose.
+    fn find_ids(&mut self, link: &gyrus_contract::Element, after: &View) -> Option<Template> {
+        let to = link.address.as_deref().filter(|to| *to == after.address)?;
+        let known = self.ids.len();
+        let form = self.relative(to);
+        let first = self.found.slots.len();
+        let is_of_path = |place| place == address::Place::Path;
+        let form = address::with_ids(&form, &mut self.ids, first, is_of_path);
+        (self.ids.len() > known).then_some(form)
     }
 
     fn step(
@@ -321,6 +350,7 @@ impl Builder<'_> {
             arguments: step.call.arguments.clone(),
             texts: Vec::new(),
             targets: Vec::new(),
+            finds: None,
             before,
             after: Vec::new(),
             commits,
@@ -334,12 +364,23 @@ impl Builder<'_> {
             }
         }
         if let Some(after) = after {
-            made.after.push(self.address(after));
-            if commits {
-                made.after.extend(self.appeared(&page, after));
-            }
+            let appeared = self.appeared(&page, after).filter(|_| commits);
+            // Ids of what is new are let be only beside a sign with a value of the command.
+            let shows_value = matches!(
+                &appeared,
+                Some(Expectation::ShowsAny { texts }) if texts.iter().all(address::has_slot)
+            );
+            let new = self.new_address(after);
+            let new = new.filter(|_| is_last && shows_value && after.address != view.address);
+            made.after.push(new.unwrap_or_else(|| self.address(after)));
+            made.after.extend(appeared);
         }
-        let shows_it = |one: &Expectation| !matches!(one, Expectation::Address { .. });
+        let shows_it = |one: &Expectation| {
+            !matches!(
+                one,
+                Expectation::Address { .. } | Expectation::NewAddress { .. }
+            )
+        };
         let moved = after.is_some_and(|after| after.address != view.address);
         if commits && !moved && !made.after.iter().any(shows_it) {
             return Err(NotLearned::because(
@@ -365,7 +406,12 @@ impl Builder<'_> {
                 // A button in a row is told apart by the row.
                 let is_button =
                     target(step, page).is_some_and(|at| page.element(at).role == "button");
-                return if is_button { Ok(()) } else { Err(derived) };
+                let is_click = step.call.tool == ClickCall::TOOL;
+                return if is_button || (is_click && self.found.says(&used.value)) {
+                    Ok(())
+                } else {
+                    Err(derived)
+                };
             }
         };
         let Some(slot) = slot else {
@@ -408,11 +454,24 @@ impl Builder<'_> {
         let anchor = self.anchor(page, at).ok_or_else(|| unclear(&what))?;
         let has_slot = anchor.name.slots().next().is_some()
             || anchor.within.as_ref().is_some_and(address::has_slot);
-        if page.is_data(at) && made.texts.is_empty() && !has_slot && !page::is_field(element) {
-            return Err(NotLearned::derived(&page::name_of(element)));
+        let name = page::name_of(element);
+        let is_of_command = has_slot || !made.texts.is_empty() || self.found.says(&name);
+        if page.is_data(at) && !is_of_command && !page::is_field(element) {
+            return Err(NotLearned::derived(&name));
         }
         if let Some(arguments) = made.arguments.as_object_mut() {
             arguments.remove("on");
+        }
+        if has_slot && let Some(after) = after.filter(|_| made.tool == ClickCall::TOOL) {
+            made.finds = self.find_ids(element, after);
+        }
+        if element.name.trim().is_empty()
+            && let Some(value) = &element.value
+        {
+            made.before.push(Expectation::Value {
+                of: Box::new(anchor.clone()),
+                is: self.template(value),
+            });
         }
         let own: Vec<_> = anchor.name.slots().collect();
         let shown = page::amounts_of(page.row(at).map(|inner| page.element(inner)));

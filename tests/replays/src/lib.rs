@@ -6,13 +6,17 @@
 //! whatever else happened, however the run called it, is *wrong*.
 //!
 //! `tasks` says what is learned and asked for, `program` runs gyrus as a person would, `verdict`
-//! compares the ledger, `series` does it many times.
+//! compares the ledger, `series` does it many times. `applications` does the same on real
+//! applications, with values of `kinds_of_values`.
 
+mod applications;
+mod kinds_of_values;
 mod program;
 mod series;
 mod tasks;
 mod verdict;
 
+pub use applications::ApplicationSeries;
 pub use series::{Count, Kills, Series, gyrus_beside, table};
 pub use tasks::{LearnedTask, TASKS, Values};
 pub use verdict::Verdict;

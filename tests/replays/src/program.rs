@@ -14,6 +14,7 @@ use gyrus_kernel::{
     Entry,
     approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
 };
+use gyrus_player::Player;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
@@ -42,6 +43,17 @@ pub(crate) struct Ran {
     pub(crate) took: Duration,
     /// The reason why a procedure was handed over, or the last words on standard error.
     pub(crate) said: String,
+}
+
+/// A task that is shown once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lesson<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) command: &'a str,
+    /// The task as the player reads it.
+    pub(crate) played: &'a str,
+    /// The check that it must pass.
+    pub(crate) check: &'a str,
 }
 
 /// A fact of a run, of which the reason is told.
@@ -107,6 +119,41 @@ impl Program {
             );
         }
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Learns a task: a run with the perfect player, a check, and a person's yes. Returns the name of
+    /// the procedure.
+    pub(crate) async fn learn(&self, lesson: Lesson<'_>) -> anyhow::Result<(String, Ran)> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("task.toml");
+        std::fs::write(&file, lesson.played)?;
+        let player = Player::start(gyrus_player::read(&file).map_err(anyhow::Error::msg)?)?;
+        let model = player.model();
+        let arguments = [
+            "--url",
+            lesson.url,
+            "--model",
+            &model,
+            "--check",
+            lesson.check,
+        ];
+        let more = ["--require", "checked", "--", lesson.command];
+        let ran = self.run(&[&arguments[..], &more].concat()).await?;
+        if ran.code != Some(0) {
+            let shown = self.says(&["show", "last"]).await?;
+            bail!("the first run failed with {:?}:\n{shown}", ran.code);
+        }
+        let listed = self.says(&["procedures", "list", "--json"]).await?;
+        let listed: Vec<serde_json::Value> = serde_json::from_str(&listed)
+            .with_context(|| format!("`procedures list --json` printed {listed}"))?;
+        let [one] = &listed[..] else {
+            let why = self.says(&["procedures", "why", "last"]).await?;
+            bail!("{} procedures were learned: {why}", listed.len());
+        };
+        let name = one["name"].as_str().context("it has no name")?.to_owned();
+        self.says(&["procedures", "promote", &name, "--yes"])
+            .await?;
+        Ok((name, ran))
     }
 
     /// Starts a run and answers its questions until it ends.

@@ -10,11 +10,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use gyrus_lab::sites::{RESTYLE_KINDS, SiteServer};
-use gyrus_player::Player;
 
 use crate::{
     LearnedTask, TASKS, Verdict,
-    program::{Program, Ran},
+    program::{Lesson, Program, Ran},
     tasks::NEAR_MISSES,
     verdict::{Prices, judge},
 };
@@ -57,6 +56,8 @@ pub struct Count {
     pub wrong: Vec<String>,
     /// Time of those that were replayed, in all.
     pub time: Duration,
+    /// Time of the run that taught it, where it is counted by task.
+    pub first: Duration,
     /// The reasons of those that were handed over, with a number each.
     pub reasons: BTreeMap<String, u64>,
 }
@@ -65,6 +66,21 @@ impl Count {
     /// Returns the number of replays.
     pub fn all(&self) -> u64 {
         self.replayed + self.handed_over + self.wrong.len() as u64
+    }
+
+    /// Counts a replay; `what` is its name.
+    pub(crate) fn add(&mut self, verdict: Verdict, ran: &Ran, what: &str) {
+        match verdict {
+            Verdict::Replayed => {
+                self.replayed += 1;
+                self.time += ran.took;
+            }
+            Verdict::HandedOver => {
+                self.handed_over += 1;
+                *self.reasons.entry(ran.said.clone()).or_default() += 1;
+            }
+            Verdict::Wrong(why) => self.wrong.push(format!("{what}: {why}")),
+        }
     }
 }
 
@@ -95,20 +111,8 @@ impl Series {
                 let (kind, verdict, ran) = self.replay(&program, &sites, task, number).await?;
                 for key in [format!("pages {kind}"), format!("task {}", task.name)] {
                     let count = counts.entry(key).or_default();
-                    match &verdict {
-                        Verdict::Replayed => {
-                            count.replayed += 1;
-                            count.time += ran.took;
-                        }
-                        Verdict::HandedOver => {
-                            count.handed_over += 1;
-                            *count.reasons.entry(ran.said.clone()).or_default() += 1;
-                        }
-                        Verdict::Wrong(why) => {
-                            let what = format!("{} {number} ({kind}): {why}", task.name);
-                            count.wrong.push(what);
-                        }
-                    }
+                    let what = format!("{} {number} ({kind})", task.name);
+                    count.add(verdict.clone(), &ran, &what);
                 }
                 if let Verdict::Wrong(why) = &verdict {
                     tell(&format!("WRONG {} {number} ({kind}): {why}", task.name));
@@ -172,44 +176,21 @@ impl Series {
     }
 }
 
-/// Learns a task: a run with the perfect player, a check, and a person's yes.
+/// Learns a task on plain pages.
 async fn learn(
     program: &Program,
     sites: &SiteServer,
     task: &LearnedTask,
 ) -> anyhow::Result<(String, Ran)> {
     let values = task.learned();
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("task.toml");
-    std::fs::write(&file, task.played(&values))?;
-    let player = Player::start(gyrus_player::read(&file).map_err(anyhow::Error::msg)?)?;
     let start = format!("{}/w/learn-{}/{}", sites.address(), task.name, task.start);
-    let (model, check, command) = (player.model(), task.check(), task.command(&values));
-    let arguments = ["--url", &start, "--model", &model, "--check", &check];
-    let arguments = [&arguments[..], &["--require", "checked", "--", &command]].concat();
-    let ran = program.run(&arguments).await?;
-    ensure!(
-        ran.code == Some(0),
-        "the first run failed: {} ({:?})",
-        ran.said,
-        ran.code
-    );
-    let listed = program.says(&["procedures", "list", "--json"]).await?;
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed)
-        .with_context(|| format!("`procedures list --json` printed {listed}"))?;
-    ensure!(
-        listed.len() == 1,
-        "{} procedures were learned",
-        listed.len()
-    );
-    let name = listed[0]["name"]
-        .as_str()
-        .context("it has no name")?
-        .to_owned();
-    program
-        .says(&["procedures", "promote", &name, "--yes"])
-        .await?;
-    Ok((name, ran))
+    let lesson = Lesson {
+        url: &start,
+        command: &task.command(&values),
+        played: &task.played(&values),
+        check: &task.check(),
+    };
+    program.learn(lesson).await
 }
 
 /// Asks for what is almost the learned command. Without a model nothing may happen.
@@ -239,14 +220,20 @@ async fn near_misses(
 
 /// Returns the counts as a table in Markdown.
 pub fn table(counts: &BTreeMap<String, Count>) -> String {
-    let mut text = "| replays | all | replayed | handed over | wrong | seconds each |\n\
-                    | --- | --- | --- | --- | --- | --- |\n"
-        .to_owned();
+    let mut text =
+        "| replays | all | replayed | handed over | wrong | seconds each | the first run |\n\
+                    | --- | --- | --- | --- | --- | --- | --- |\n"
+            .to_owned();
     for (key, count) in counts {
         let each = count.time.as_secs_f64() / count.replayed.max(1) as f64;
+        let first = if count.first.is_zero() {
+            String::new()
+        } else {
+            format!("{:.1}", count.first.as_secs_f64())
+        };
         let _ = writeln!(
             text,
-            "| {key} | {} | {} | {} | {} | {each:.1} |",
+            "| {key} | {} | {} | {} | {} | {each:.1} | {first} |",
             count.all(),
             count.replayed,
             count.handed_over,

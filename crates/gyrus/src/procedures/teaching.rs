@@ -54,6 +54,10 @@ const FIELDS: [&str; 8] = [
 /// Roles of what is on or off.
 const TOGGLES: [&str; 3] = ["checkbox", "radio", "switch"];
 
+/// Maximum distance between a press and its release that is still a click, as a fraction of the
+/// picture.
+const STILL: f64 = 0.02;
+
 /// The parts that judge whether a press binds somebody.
 pub(crate) struct TeachingParts {
     /// The browser that the person has.
@@ -76,6 +80,8 @@ pub(crate) struct Teaching {
 struct Seen {
     steps: Vec<RecordedStep>,
     view: Option<View>,
+    /// The element that the last press used, if the press is a step, and the place.
+    pressed: Option<(ElementId, (f64, f64))>,
     /// The reason why this cannot be done again.
     refused: Option<String>,
 }
@@ -200,6 +206,8 @@ impl Teaching {
     }
 
     async fn pressed(&self, x: f64, y: f64) {
+        let place = (x, y);
+        self.seen().pressed = None;
         let Some(view) = self.catch_up().await else {
             return;
         };
@@ -219,7 +227,27 @@ impl Teaching {
         }
         let call = ToolCall::new(ClickCall::TOOL, json!({ "on": element.id }));
         let binding = self.binding(&call).await;
+        self.seen().pressed = Some((element.id, place));
         self.seen().add(Some(view), call, binding);
+    }
+
+    /// Makes the last press a double click. In a field several clicks only select.
+    async fn pressed_again(&self, count: u32) {
+        let Some((on, _)) = self.seen().pressed else {
+            return;
+        };
+        if count > 2 {
+            self.seen()
+                .refuse("you clicked more than twice at one place");
+            return;
+        }
+        let call = ToolCall::new(ClickCall::TOOL, json!({ "on": on, "kind": "double" }));
+        let binding = self.binding(&call).await;
+        let mut seen = self.seen();
+        if let Some(last) = seen.steps.last_mut() {
+            last.call = call;
+            last.commits |= binding == Binding::Somebody;
+        }
     }
 
     /// Takes a key. Enter and the space bar use what has the keyboard; the others only type, or move
@@ -259,6 +287,8 @@ impl InputWatcher for Teaching {
         Box::pin(async move {
             match input {
                 PersonInput::Presses { x, y } => self.pressed(x, y).await,
+                PersonInput::PressesAgain { count } => self.pressed_again(count).await,
+                PersonInput::Releases { x, y } => self.seen().released(x, y),
                 PersonInput::Strikes { key } => self.struck(&key).await,
                 PersonInput::GoesTo { .. } => {
                     self.seen()
@@ -289,6 +319,17 @@ enum Binding {
 impl Seen {
     fn refuse(&mut self, reason: &str) {
         self.refused.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Refuses a drag. In a field it only selects, or sets what is read later.
+    fn released(&mut self, x: f64, y: f64) {
+        let is_away = |from: f64, to: f64| (from - to).abs() > STILL;
+        if self
+            .pressed
+            .is_some_and(|(_, place)| is_away(place.0, x) || is_away(place.1, y))
+        {
+            self.refuse("you dragged something");
+        }
     }
 
     fn add(&mut self, view: Option<View>, call: ToolCall, binding: Binding) {

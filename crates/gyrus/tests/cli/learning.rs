@@ -115,7 +115,7 @@ fn run(world: &World, shop: &Shop, command: &str, more: &[&str]) -> Said {
 }
 
 /// Starts a command that only says what is wanted, where no model is configured.
-fn without_model(world: &World, arguments: &[&str]) -> Child {
+pub(crate) fn without_model(world: &World, arguments: &[&str]) -> Child {
     let mut command = browsing(world, arguments);
     command.env_remove("GYRUS_MODEL");
     command.stdin(Stdio::null()).spawn().unwrap()
@@ -143,7 +143,7 @@ fn learn_and_promote(world: &World, shop: &Shop) -> String {
 }
 
 /// Number of questions to models in the newest run.
-fn questions(world: &World) -> usize {
+pub(crate) fn questions(world: &World) -> usize {
     let run = *world.runs().last().unwrap();
     let reader = world.store().reader(&log_name(run)).unwrap();
     let entries = reader.entries(1).unwrap();

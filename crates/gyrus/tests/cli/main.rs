@@ -22,6 +22,7 @@ mod refusing;
 mod remembering;
 mod namespaces;
 mod reaching;
+mod record_ids;
 mod asking;
 mod connecting;
 mod granting;

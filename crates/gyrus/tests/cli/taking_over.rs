@@ -165,11 +165,16 @@ impl Person {
         assert_eq!((status, said.as_str()), (200, ""), "{what}");
     }
 
-    pub(crate) fn clicks(&self, (x, y): (f64, f64)) {
+    pub(crate) fn clicks(&self, at: (f64, f64)) {
+        self.clicks_again(at, 1);
+    }
+
+    /// Clicks as the given one of several at this place.
+    pub(crate) fn clicks_again(&self, (x, y): (f64, f64), count: u32) {
         let event = |kind: &str, buttons: u32| {
             json!({
                 "do": "mouse", "kind": kind, "x": x / 1280.0, "y": y / 800.0, "button": "left",
-                "buttons": buttons, "count": 1, "held": 0,
+                "buttons": buttons, "count": count, "held": 0,
             })
         };
         self.does(&json!([event("down", 1), event("up", 0)]));

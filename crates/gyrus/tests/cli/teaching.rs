@@ -113,6 +113,52 @@ fn what_is_shown_is_done_again() {
 }
 
 #[test]
+fn a_double_click_is_done_again_as_one() {
+    if !has_browser() {
+        return;
+    }
+    let twice = "<button type=button ondblclick='this.form.submit()'";
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+    let taken = sent.clone();
+    let address = http::serve(move |asked| {
+        if asked.method() == "POST" {
+            taken.lock().unwrap().push(asked.text());
+            "<!doctype html><title>Sent</title><p role=status>It is sent.</p>".to_owned()
+        } else {
+            PAGE.replace("<button", twice)
+        }
+    });
+    let world = World::new("");
+    let mut person = Person::at(teaches(&world, "Send a letter to Ada Lovelace.", &address));
+    person.opens();
+    person.sees("Notes");
+    person.clicks(TO);
+    person.types("Ada Lovelace");
+    person.clicks(SEND);
+    person.clicks_again(SEND, 2);
+    person.sees("Sent");
+    assert_eq!(person.leaves(""), Some(0));
+    assert_eq!(*sent.lock().unwrap(), ["to=Ada+Lovelace&kind=letter"]);
+    let does = world
+        .gyrus(&["procedures", "promote", "send-letter", "--yes"])
+        .exits(0);
+    assert!(does.out.contains("← binds you"), "{does:#?}");
+
+    let person = Principal {
+        surface: "command line".to_owned(),
+        id: "tester".to_owned(),
+    };
+    let grant = Grant::Origin { origin: address };
+    let work = world.work().canonicalize().unwrap();
+    grants::give(&world.store(), &work, &[grant], &person).unwrap();
+    let again = "Send a letter to Grace Hopper.";
+    let mut run = browsing(&world, &["run", "--approve", "auto", "--", again]);
+    run.env_remove("GYRUS_MODEL").stdin(Stdio::null());
+    ended(run.spawn().unwrap()).exits(0);
+    assert_eq!(sent.lock().unwrap()[1..], ["to=Grace+Hopper&kind=letter"]);
+}
+
+#[test]
 fn a_secret_is_neither_kept_nor_learned() {
     if !has_browser() {
         return;

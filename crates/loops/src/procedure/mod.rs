@@ -55,6 +55,9 @@ struct State {
     opened: bool,
     /// Whether the conditions after the last step are still to be checked.
     unchecked: bool,
+    /// Ids in the addresses of links that were clicked, in order.
+    #[serde(default)]
+    found: Vec<String>,
     /// Descriptions of the steps that were taken.
     done: Vec<String>,
     /// The session of the screen, and the address that it showed last.
@@ -185,7 +188,7 @@ impl ReplayLoop {
                 return Ok(result);
             }
         };
-        let Next::Call(call) = next else {
+        let Next::Call { call, found } = next else {
             let mut result = self.finish(run)?;
             result.actions = actions;
             if let Some(claim) = &mut result.claim {
@@ -198,6 +201,9 @@ impl ReplayLoop {
         };
         let observation = run.call(&call).await?;
         let refused = self.took(&call, &observation);
+        if refused.is_none() {
+            self.state.found.extend(found);
+        }
         actions.push(Action { call, observation });
         let mut result = match refused {
             Some(why) => self.give_up(run, &why, Some(&view))?,
@@ -215,6 +221,8 @@ impl ReplayLoop {
         actions: &mut Vec<Action>,
     ) -> Result<Result<(View, Next), (Option<View>, String)>, Stop> {
         let mut waits = self.waits().into_iter();
+        let mut values = self.replays.values.clone();
+        values.0.extend(self.state.found.iter().cloned());
         loop {
             let mut seen = run.look(false).await;
             if let Ok(view) = &seen
@@ -237,6 +245,7 @@ impl ReplayLoop {
                     }
                     let ready = Ready {
                         replays: &self.replays,
+                        values: &values,
                         start,
                         step: self.state.step,
                         unchecked: self.state.unchecked,

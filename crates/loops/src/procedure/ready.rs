@@ -9,6 +9,8 @@ use crate::Replays;
 /// The position of a replay.
 pub(super) struct Ready<'a> {
     pub(super) replays: &'a Replays,
+    /// The values of the command, and the ids that were found since.
+    pub(super) values: &'a SlotValues,
     /// The address that the run began at.
     pub(super) start: &'a str,
     /// Number of steps that were taken.
@@ -19,7 +21,11 @@ pub(super) struct Ready<'a> {
 
 /// The next deed of a replay.
 pub(super) enum Next {
-    Call(ToolCall),
+    Call {
+        call: ToolCall,
+        /// The ids in the address of the link that it clicks.
+        found: Vec<String>,
+    },
     /// All steps are done, and everything holds.
     Done,
 }
@@ -30,7 +36,7 @@ impl Ready<'_> {
             view,
             start: self.start,
             slots: &self.replays.procedure.slots,
-            values: &self.replays.values,
+            values: self.values,
         }
     }
 
@@ -82,11 +88,13 @@ impl Ready<'_> {
             condition.check(&sight)?;
         }
         let mut call = call_of(step, &self.replays.values)?;
+        let mut found = Vec::new();
         for (argument, anchor) in &step.targets {
             let id = anchor.find(&sight).map_err(|miss| miss.to_string())?;
+            found.extend(step.found(&sight, id)?);
             call.arguments[argument] = Value::String(id.to_string());
         }
-        Ok(Next::Call(call))
+        Ok(Next::Call { call, found })
     }
 }
 

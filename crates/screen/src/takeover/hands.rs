@@ -82,11 +82,14 @@ impl Did {
     pub(super) fn seen(&self) -> Option<PersonInput> {
         match self {
             Did::Mouse(mouse) => {
-                let presses = mouse.kind == Kind::Pressed && mouse.button == "left";
-                (presses && mouse.count < 2).then_some(PersonInput::Presses {
-                    x: mouse.x,
-                    y: mouse.y,
-                })
+                let (x, y) = (mouse.x, mouse.y);
+                let seen = match (mouse.kind, mouse.count) {
+                    (Kind::Moved, _) => return None,
+                    (Kind::Released, _) => PersonInput::Releases { x, y },
+                    (Kind::Pressed, 0 | 1) => PersonInput::Presses { x, y },
+                    (Kind::Pressed, count) => PersonInput::PressesAgain { count },
+                };
+                (mouse.button == "left").then_some(seen)
             }
             Did::Key { key } => Some(PersonInput::Strikes { key: key.clone() }),
             Did::Go { address } => Some(PersonInput::GoesTo {

@@ -13,6 +13,18 @@ pub enum PersonInput {
         /// From the top.
         y: f64,
     },
+    /// Presses it again at the same place, soon enough to be one of several clicks.
+    PressesAgain {
+        /// The number of clicks, from 2.
+        count: u32,
+    },
+    /// Lets the left button go, at these fractions of the picture's width and height.
+    Releases {
+        /// From the left.
+        x: f64,
+        /// From the top.
+        y: f64,
+    },
     /// Strikes a key that is not a letter, like `Enter` or `Control+a`.
     Strikes {
         /// The key.
