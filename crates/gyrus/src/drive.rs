@@ -17,7 +17,9 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    lessons, memory, procedures, state_folder,
+    learning::Learning,
+    procedures::{self, Added},
+    state_folder,
     takeover::{self, Behind, Door},
     telemetry,
 };
@@ -82,7 +84,7 @@ impl Drive<'_> {
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
         let run = ready.id();
-        let (gyrus, loop_config) = (self.gyrus, ready.started().loop_config.clone());
+        let gyrus = self.gyrus;
         let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
@@ -94,21 +96,18 @@ impl Drive<'_> {
         });
         let _interrupting = interrupt_on_signal(ready.controls())?;
         let correlation = self.correlation.as_deref();
-        let export = telemetry::start(
-            &self.gyrus.config()?.telemetry,
-            &self.store,
-            run,
-            correlation,
-        );
+        let config = gyrus.config()?;
+        let export = telemetry::start(&config.telemetry, &self.store, run, correlation);
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &reader, &painter));
         }
-        let lessons = (!ephemeral).then(|| lessons::of_home(&home, &store));
-        if let Some(lessons) = &lessons {
-            lessons::begin(lessons, &ready, &reader);
-        }
+        let learning = if ephemeral {
+            None
+        } else {
+            Learning::begin(&home, run)
+        };
         let _door = self.door(&ready);
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
@@ -122,18 +121,12 @@ impl Drive<'_> {
         if done.ending.is_final() {
             sandbox_folders::remove(&home, &family(&store, run).unwrap_or_default());
         }
-        if let Some(lessons) = &lessons {
-            lessons::settle_run(lessons, &store, run);
-        }
         // It has long ended, unless the run was short; it has a time limit of its own.
         let _ = sweeping.await;
-        if let (false, Ok(config)) = (ephemeral, gyrus.config()) {
-            memory::note_end(&home, &store, &config, &done);
-        }
-        let is_final = done.ending.is_final() || procedures::is_replay(&loop_config);
+        let added = learning.and_then(|learning| learning.finish(&home, &store, &config));
         let code = ended(&store, done, json, ephemeral, &painter)?;
-        if is_final && !ephemeral {
-            learn(gyrus, &store, run, json);
+        if let Some(added) = added {
+            tell_of(gyrus, &store, &added, json);
         }
         telemetry::finish(export).await;
         // What could not be shown is not a failure of the run, but whoever relies on it must know.
@@ -216,19 +209,9 @@ impl Drive<'_> {
     }
 }
 
-/// Learns from a run that is over, and asks about it at a terminal. Whatever goes wrong here is not
-/// the run's failure.
-fn learn(gyrus: &Gyrus, store: &Store, run: RunId, json: bool) {
-    let added = match procedures::after_run(store, run) {
-        Ok(Ok(added)) => added,
-        Ok(Err(_)) => return,
-        Err(failure) => {
-            let _ = put(&format!(
-                "nothing could be learned from the run: {failure}\n"
-            ));
-            return;
-        }
-    };
+/// Tells of a procedure that a run added, and asks about it at a terminal. Whatever goes wrong here
+/// is not the run's failure.
+fn tell_of(gyrus: &Gyrus, store: &Store, added: &Added, json: bool) {
     if added.is_promoted {
         let _ = put(&format!(
             "`{}` was repaired: see what changed with gyrus procedures diff {0}\n",
@@ -237,7 +220,7 @@ fn learn(gyrus: &Gyrus, store: &Store, run: RunId, json: bool) {
     }
     if terminal::can_ask() && !json {
         let person = terminal::person(gyrus.environment.user.as_deref(), "console");
-        if let Err(failure) = procedures::ask(store, &added, &person) {
+        if let Err(failure) = procedures::ask(store, added, &person) {
             let _ = put(&format!("{failure}\n"));
         }
     }

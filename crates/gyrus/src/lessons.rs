@@ -9,10 +9,8 @@ use std::{mem, path::Path};
 use gyrus::runtime::Home;
 use gyrus_contract::{ActionVerdict, EffectId, Origin, RunId, Strength, Text};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{
-    Attachment, Ending, Entry, Ready, RunStarted, StandingRun, ToolResulted, log_name,
-};
-use gyrus_loops::{CHECK_MADE, CognitiveConfig, LESSON, REFLECTION, Strategy, WENT_RIGHT};
+use gyrus_kernel::{Attachment, Ending, Entry, RunStarted, StandingRun, ToolResulted, log_name};
+use gyrus_loops::{CHECK_MADE, CognitiveConfig, LESSON, REFLECTION, WENT_RIGHT};
 use gyrus_runtime::lessons::{GivenTo, Lesson, LessonError, LessonFact, LessonSubject, Lessons};
 use gyrus_surfaces::{console::put, projection};
 use gyrus_text::{one_line, readable, shorten, tokens};
@@ -36,9 +34,6 @@ const CHARACTERS: usize = 400;
 /// Maximum characters of a goal that a run is shown.
 const GOAL_CHARACTERS: usize = 50;
 
-/// Number of unsettled runs, of those that were killed, that a new run settles.
-const SETTLED_AT_START: usize = 16;
-
 /// Number of entries from the end of a journal among which its lesson is looked for.
 const LAST_ENTRIES: usize = 2_000;
 
@@ -60,9 +55,6 @@ pub(crate) fn of_run(
     }
     let store = home.store()?;
     let lessons = of_home(home, &store);
-    for unsettled in lessons.unsettled().into_iter().take(SETTLED_AT_START) {
-        settle_run(&lessons, &store, unsettled);
-    }
     let subject = LessonSubject {
         goal: &goal.text,
         workspace: &workspace.to_string_lossy(),
@@ -119,43 +111,10 @@ fn line(lesson: &Lesson, most: usize) -> String {
     }
 }
 
-/// Marks a run that may teach something, or that was given lessons, so that its end is settled even
-/// if this process is killed.
-pub(crate) fn begin(lessons: &Lessons, ready: &Ready, reader: &Reader) {
-    let (run, started) = (ready.id(), ready.started());
-    let is_given = || projection::given_lessons(started, reader).is_some();
-    if !run.is_root() || !(teaches(started) || is_given()) {
-        return;
-    }
-    if let Err(error) = lessons.begin(run) {
-        tell("what this run teaches may be lost", error);
-    }
-}
-
-/// Whether a run may end with a lesson.
-fn teaches(started: &RunStarted) -> bool {
-    let config = CognitiveConfig::deserialize(&*started.loop_config);
-    config.is_ok_and(|config| {
-        let has_its_own = matches!(config.strategy(), Strategy::Engineer | Strategy::Changeset);
-        config.reflects() || has_its_own
-    })
-}
-
-/// Settles a run if it has ended: counts it for or against the lessons that it was given, and keeps
-/// what it taught. A run that is still to go on is left for later.
-pub(crate) fn settle_run(lessons: &Lessons, store: &Store, run: RunId) {
-    let settled = settle(lessons, store, run);
-    if let Err(failure) = settled {
-        tell("what a run taught is settled later", failure.message);
-    }
-}
-
-fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(), Failure> {
-    let name = log_name(run);
-    if !store.exists(&name) {
-        return Ok(lessons.settled(run)?);
-    }
-    let reader = store.reader(&name)?;
+/// Counts a run for or against the lessons that it was given, and keeps what it taught, if it has
+/// ended or is parked. Doing it again changes nothing.
+pub(crate) fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(), Failure> {
+    let reader = store.reader(&log_name(run))?;
     let Some(end) = RunEnd::read(&reader)? else {
         return Ok(());
     };
@@ -181,8 +140,7 @@ fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(), Failure> {
             facts.push(LessonFact::Learned(lesson));
         }
         Ok::<_, Failure>(facts)
-    })?;
-    Ok(lessons.settled(run)?)
+    })
 }
 
 /// The outcome of a run that has ended, or has parked, and its lesson.

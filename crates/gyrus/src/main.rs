@@ -17,6 +17,7 @@ mod serve;
 mod skill_places;
 mod skill_trust;
 mod skills;
+mod learning;
 mod lessons;
 mod discover;
 mod new_run;

@@ -1,9 +1,9 @@
 //! The memory around a run: what it is given of it at its start, and what is noted at its end.
 
 use gyrus::runtime::Home;
-use gyrus_contract::{MemoryExtent, Origin, Strength, Text};
+use gyrus_contract::{MemoryExtent, Origin, RunId, Strength, Text};
 use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, Ending, Finished, StandingRun, log_name};
+use gyrus_kernel::{Attachment, Ending, StandingRun, log_name};
 use gyrus_memory::MAX_CONTEXT_TOKENS;
 use gyrus_surfaces::{console::put, projection};
 
@@ -50,14 +50,19 @@ pub(crate) fn of_run(
     Ok(attached.into())
 }
 
-/// Notes a run that a person started, once it is over. What cannot be noted is told of.
-pub(crate) fn note_end(home: &Home, store: &Store, config: &Config, done: &Finished) {
-    let Some(vault) = &home.vault else { return };
-    let is_wanted = config.memory.note_runs != Some(false) && vault.exists();
-    if !is_wanted || !done.ending.is_final() || !done.run.is_root() {
-        return;
-    }
-    let ending = match &done.ending {
+/// Notes how a run that a person started ended, and when. Doing it again changes nothing.
+pub(crate) fn note_end(
+    home: &Home,
+    store: &Store,
+    config: &Config,
+    (run, ending, at_ms): (RunId, &Ending, i64),
+) -> Result<(), Failure> {
+    let is_wanted = config.memory.note_runs != Some(false);
+    let vault = home.vault.as_ref().filter(|vault| vault.exists());
+    let Some(vault) = vault.filter(|_| is_wanted) else {
+        return Ok(());
+    };
+    let ending = match ending {
         Ending::Reached {
             strength: Strength::Claimed,
             ..
@@ -70,19 +75,15 @@ pub(crate) fn note_end(home: &Home, store: &Store, config: &Config, done: &Finis
         | Ending::Stuck { .. }
         | Ending::ModelUnreachable { .. }
         | Ending::Stopped { .. }
-        | Ending::Interrupted => return,
+        | Ending::Interrupted => return Ok(()),
     };
-    let Some(goal) = goal(store, done).filter(|goal| goal.origin == Origin::Person) else {
-        return;
+    // As the journal has it, without secrets.
+    let started = StandingRun::read(store, run)?.started;
+    let goal = projection::stored(&started.goal, &store.reader(&log_name(run))?).ok();
+    let Some(goal) = goal.filter(|goal| goal.origin == Origin::Person) else {
+        return Ok(());
     };
-    if let Err(error) = vault.note_run(done.run, &goal.text, ending, now_ms()) {
-        let _ = put(&format!("the memory does not name this run: {error}\n"));
-    }
-}
-
-/// Returns the goal as the journal has it, without secrets.
-fn goal(store: &Store, done: &Finished) -> Option<Text> {
-    let started = StandingRun::read(store, done.run).ok()?.started;
-    let reader = store.reader(&log_name(done.run)).ok()?;
-    projection::stored(&started.goal, &reader).ok()
+    vault
+        .note_run(run, &goal.text, ending, at_ms)
+        .map_err(|error| Failure::failed("the memory does not name the run").because(&error))
 }

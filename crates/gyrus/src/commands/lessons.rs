@@ -44,9 +44,6 @@ impl LessonsCommand {
     pub(super) fn execute(self, home: &Home) -> Result<Code, Failure> {
         let store = home.store()?;
         let lessons = lessons::of_home(home, &store);
-        for run in lessons.unsettled() {
-            lessons::settle_run(&lessons, &store, run);
-        }
         match self.decide {
             None => list(&lessons.all()?, self.json),
             Some(Decide::Retire { number }) => {

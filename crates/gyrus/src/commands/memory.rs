@@ -17,7 +17,7 @@ use gyrus_text::{one_line, readable};
 use serde_json::json;
 
 use super::lessons::LessonsCommand;
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run, time::now_ms};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, learning, time::now_ms};
 
 /// The note that facts go to, where none is named.
 const FACTS: &str = "Memory/facts.md";
@@ -109,7 +109,7 @@ impl Memory {
             return Err(Failure::usage(error).hint("name a folder: GYRUS_VAULT=/path gyrus …"));
         };
         // What is wrong in the file may be the folder's name.
-        gyrus.config()?;
+        let config = gyrus.config()?;
         match self.command {
             MemoryCommand::Add { text, note } => {
                 home.create_state()?;
@@ -136,7 +136,10 @@ impl Memory {
                 writeln!(output::standard(), "{}", vault.folder().display())?;
                 Ok(Code::Reached)
             }
-            MemoryCommand::Lessons(command) => command.execute(&home),
+            MemoryCommand::Lessons(command) => {
+                learning::catch_up(&home, &config)?;
+                command.execute(&home)
+            }
         }
     }
 }

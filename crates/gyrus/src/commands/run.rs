@@ -16,6 +16,7 @@ use crate::{
     failure::Failure,
     flags::{ContextFlags, OutputFlags, RunFlags},
     kernels::{self, RunContext},
+    learning,
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
@@ -115,12 +116,11 @@ impl Run {
         // It is to leave nothing behind, and learns from nothing.
         self.flags.no_lessons |= self.ephemeral;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
-        let goal = self.goal()?;
-        let mut context = attachments::read(&self.context, self.goal == "-")?;
-        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.context) {
-            let named = format!("{name}:\n{}", text.text);
-            context.push(Attachment::Text(Text::new(named, text.origin.clone())));
+        if !self.ephemeral {
+            learning::catch_up(&home, &config)?;
         }
+        let goal = self.goal()?;
+        let mut context = self.context()?;
         let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
         let continues = if self.continues {
             Some(new_run::last_in(&home.store()?, &workspace)?)
@@ -248,6 +248,16 @@ impl Run {
         let code = drive.drive_and_leave(ready).await;
         connected.leave().await;
         code
+    }
+
+    /// Returns what came with the goal.
+    fn context(&self) -> Result<Vec<Attachment>, Failure> {
+        let mut context = attachments::read(&self.context, self.goal == "-")?;
+        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.context) {
+            let named = format!("{name}:\n{}", text.text);
+            context.push(Attachment::Text(Text::new(named, text.origin.clone())));
+        }
+        Ok(context)
     }
 
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.

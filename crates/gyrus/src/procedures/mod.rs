@@ -18,7 +18,7 @@ mod teaching;
 
 pub(crate) use self::{
     hints::hint,
-    keeping::{after_run, keep},
+    keeping::{Added, after_run, keep},
     ledger::{change, kept, named},
     matching::{CommandPlace, Replay, for_command, refusing_flag},
     promoting::{ask, promote},

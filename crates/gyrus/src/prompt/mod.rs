@@ -29,6 +29,7 @@ use crate::{
     failure::Failure,
     flags::{OutputFlags, RunFlags},
     kernels::{self, RunContext},
+    learning,
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
@@ -70,6 +71,7 @@ struct Prompt<'a> {
 /// Reads goals until there are no more.
 pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
+    learning::catch_up(&home, &config)?;
     let store = home.store()?;
     flags.screen.confirm()?;
     let screen = flags

@@ -34,7 +34,7 @@ use tokio::{
 
 pub(crate) use self::connect::elsewhere;
 use self::{around::Around, client::Server, hooks::HookFailures, workers::Processes};
-use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, learning};
 
 /// The port if none is given.
 const PORT: u16 = 7717;
@@ -115,6 +115,7 @@ impl Serve {
         let home = gyrus.home()?;
         home.create_state()?;
         let store = home.store()?;
+        learning::catch_up(&home, &gyrus.config()?)?;
         let hooks = hooks::configured(gyrus)?;
         let gateway = Gateway::open(&store).map_err(taken)?;
         let tokens = self.tokens(&store).await?;

@@ -16,6 +16,7 @@ mod terminal;
 mod provider;
 
 mod lessons;
+mod catching_up;
 mod third_run;
 mod reflecting;
 mod refusing;

@@ -139,11 +139,7 @@ impl World {
 
     /// Starts gyrus and lets it run.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running {
-            child: Some(command.spawn().unwrap()),
-        }
+        Running::of(&mut self.command(arguments))
     }
 
     /// Runs gyrus where rustc and cargo are on the path.
@@ -301,6 +297,14 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// Starts a command, whose words are kept.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self {
+            child: Some(command.spawn().unwrap()),
+        }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(self.child.as_ref().unwrap());
         rustix::process::kill_process(pid, signal).unwrap();

@@ -19,7 +19,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::RunId;
 use gyrus_journal::{Error as JournalError, Store};
 
 pub use self::{
@@ -38,9 +37,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between two tries to have a turn.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-
-/// Maximum number of unsettled runs that are listed at once.
-const MAX_UNSETTLED: usize = 1_000;
 
 /// The error of the lessons.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +67,7 @@ pub enum LessonError {
 #[derive(Debug, Clone)]
 pub struct Lessons {
     store: Store,
-    /// The folder of the index, the lock, and the marks of unsettled runs.
+    /// The folder of the index and the lock.
     folder: PathBuf,
 }
 
@@ -141,45 +137,6 @@ impl Lessons {
             self.write_index(ledger.state(), &position)?;
         }
         Ok(())
-    }
-
-    /// Marks a run whose end is to be settled.
-    ///
-    /// # Errors
-    /// The mark cannot be made.
-    pub fn begin(&self, run: RunId) -> Result<(), LessonError> {
-        let folder = self.folder_of_marks();
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
-        let mark = folder.join(run.to_string());
-        File::create(&mark).map_err(at(&mark)).map(drop)
-    }
-
-    /// Removes the mark of a run.
-    ///
-    /// # Errors
-    /// The mark cannot be removed.
-    pub fn settled(&self, run: RunId) -> Result<(), LessonError> {
-        let mark = self.folder_of_marks().join(run.to_string());
-        match fs::remove_file(&mark) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&mark)(error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    /// Returns the runs that are marked, the newest first.
-    pub fn unsettled(&self) -> Vec<RunId> {
-        let entries = fs::read_dir(self.folder_of_marks());
-        let names = entries.into_iter().flatten().take(MAX_UNSETTLED);
-        let mut runs: Vec<RunId> = names
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .collect();
-        runs.sort_unstable();
-        runs.reverse();
-        runs
-    }
-
-    fn folder_of_marks(&self) -> PathBuf {
-        self.folder.join("unsettled")
     }
 
     fn index_path(&self) -> PathBuf {

@@ -196,17 +196,6 @@ fn lessons_that_processes_add_at_once_are_all_kept() {
     nothing.unwrap();
 }
 
-#[test]
-fn marks_last_until_they_are_settled() {
-    let (_folder, lessons) = lessons();
-    lessons.begin(run(1)).unwrap();
-    lessons.begin(run(2)).unwrap();
-    assert_eq!(lessons.unsettled(), [run(2), run(1)]);
-    lessons.settled(run(2)).unwrap();
-    lessons.settled(run(2)).unwrap();
-    assert_eq!(lessons.unsettled(), [run(1)]);
-}
-
 /// Everyday goals, none of which is about the same as another.
 const GOALS: &str = include_str!("../../../skills/src/common_goals.txt");
 
