@@ -7,10 +7,11 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 10] = [
+const NEEDED: [(&str, &str); 11] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
+    ("galculator", "galculator"),
     ("git", "git"),
     ("mousepad", "mousepad at-spi2-core"),
     ("openbox", "openbox"),

@@ -239,11 +239,11 @@ async fn main() -> Result<(), Failed> {
         desktop,
         site: Folder(tempfile::tempdir()?),
     };
-    let done = async { Ok::<_, Failed>((desk.write().await?, desk.click(clicks).await?)) };
+    let done = async { Ok::<_, Failed>((desk.click(clicks).await?, desk.write().await?)) };
     let done = done.await;
     desk.desktop.leave().await;
     match done? {
-        (true, 0) => Ok(()),
+        (0, true) => Ok(()),
         _ => Err("something did not arrive".into()),
     }
 }

@@ -185,7 +185,7 @@ impl Entry {
             id: id.to_owned(),
             name: get("Name").to_owned(),
             generic: get("GenericName").to_owned(),
-            keywords: get("Keywords").replace(';', " "),
+            keywords: [get("Keywords"), get("Categories"), get("Comment")].join(" "),
             line: words(get("Exec")),
             needs_terminal: is("Terminal"),
         })

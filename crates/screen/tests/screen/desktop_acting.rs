@@ -297,3 +297,31 @@ async fn what_was_not_judged_is_not_touched() {
     }
     desk.leave().await;
 }
+
+/// Number of clicks of the sample; `examples/desktop_series.rs` does more.
+const SAMPLE: usize = 20;
+
+#[tokio::test]
+async fn clicks_at_random_elements_land() {
+    if is_missing() || !has(&["galculator"]) {
+        return;
+    }
+    let desk = Desk::new();
+    let calculator = json!({"application": "scientific calculations"});
+    desk.done("open_application", calculator).await;
+    let mut random = fastrand::Rng::with_seed(19);
+    for _ in 0..SAMPLE / 10 {
+        desk.done("press_key", json!({"key": "Escape"})).await;
+        let digits: String = (0..10).map(|_| random.digit(10)).collect();
+        let digits = digits.replace('0', "7");
+        for digit in digits.chars() {
+            let is_meant = |one: &Element| one.role == "button" && one.name == digit.to_string();
+            let button = desk.find(is_meant).await.id;
+            let clicked = desk.done("click", json!({"on": button})).await;
+            assert_eq!(clicked.verdict, ActionVerdict::Changed, "{}", clicked.text);
+        }
+        let shown = desk.text().await.value.unwrap_or_default();
+        assert_eq!(shown.replace([',', ' '], ""), digits);
+    }
+    desk.leave().await;
+}
