@@ -1,5 +1,6 @@
 use std::time::Instant;
 
+use gyrus_contract::RunId;
 use tempfile::TempDir;
 
 use super::*;
