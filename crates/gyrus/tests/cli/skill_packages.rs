@@ -582,3 +582,98 @@ fn very_many_skills_take_a_bounded_time() {
     assert!(since.elapsed().as_secs() < 60, "{:?}", since.elapsed());
     assert_eq!(followed(&world), []);
 }
+
+/// Kills an installation as soon as this is so; it may also have ended before.
+fn install_until(world: &World, from: &str, is_so: &dyn Fn() -> bool) {
+    let from = world.path(from);
+    let mut child = world
+        .command(&["skills", "install", from.to_str().unwrap(), "--yes"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !is_so() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_installation_that_is_killed_leaves_one_version_whole() {
+    let world = with_package(FINISHES, WARBLE);
+    // Enough files that a kill meets them half-written.
+    let package = |version: &str| {
+        let text = WARBLE.replace("kindly", version);
+        write(&world.path("incoming/warble/SKILL.md"), &text);
+        for number in 0..60 {
+            let file = format!("incoming/warble/references/{number}.md");
+            write(&world.path(&file), &format!("{version}\n"));
+        }
+    };
+    let installed = world.path("home/plugins/warble");
+    let folder = world.path("home/plugins");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect()
+    };
+    let incoming = || names().iter().any(|name| name.starts_with(".incoming-"));
+    // Every file of it says the same version.
+    let version = || {
+        let skill = installed.join("skills/warble");
+        let text = fs::read_to_string(skill.join("SKILL.md")).unwrap();
+        let version = text.lines().last().unwrap().replace("Say it ", "");
+        let version = version.trim_end_matches('.').to_owned();
+        for number in 0..60 {
+            let file = fs::read_to_string(skill.join(format!("references/{number}.md")));
+            assert_eq!(file.unwrap(), format!("{version}\n"));
+        }
+        version
+    };
+    package("first");
+    install_until(&world, "incoming/warble", &incoming);
+    if !installed.exists() {
+        assert_eq!(loads(&world, "post a warble"), 0);
+    }
+    install(&world, "incoming/warble", &["--yes"]).exits(0);
+    assert_eq!(version(), "first");
+    let previous = world.path("home/plugins/.previous-warble");
+    let is_there = |path: &Path, version: &str| {
+        let text = fs::read_to_string(path.join("skills/warble/SKILL.md"));
+        text.is_ok_and(|text| text.contains(version))
+    };
+    let mut standing = "first".to_owned();
+    for (number, moment) in ["writing", "written", "aside", "exchanged"]
+        .iter()
+        .enumerate()
+    {
+        let next = format!("version {number}");
+        package(&next);
+        let is_written = || {
+            names()
+                .iter()
+                .filter(|name| name.starts_with(".incoming-"))
+                .any(|name| {
+                    folder
+                        .join(name)
+                        .join("package/skills/warble/references/9.md")
+                        .exists()
+                })
+        };
+        install_until(&world, "incoming/warble", &|| match *moment {
+            "writing" => incoming(),
+            "written" => is_written(),
+            "aside" => is_there(&previous, &next),
+            _ => is_there(&installed, &next),
+        });
+        let now = version();
+        assert!(now == standing || now == next, "{moment}: {now}");
+        // Both versions are trusted: the one was, the other is by this installation.
+        assert_eq!(loads(&world, "post a warble"), 1, "{moment}");
+        install(&world, "incoming/warble", &["--yes"]).exits(0);
+        assert_eq!(version(), next, "{moment}");
+        assert!(!incoming(), "{moment}: {:?}", names());
+        standing = next;
+    }
+}

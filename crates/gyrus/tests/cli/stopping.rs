@@ -182,7 +182,9 @@ fn several_runs_end_at_once_and_ephemeral_ones_too() {
     let others = [(); 2].map(|()| world.start(&world.run_arguments(&[])));
     world.wait_for_file("ledger.txt", "begun\nbegun\nbegun\n");
     let said = world.gyrus(&["stop", "--all"]).exits(0);
-    assert_eq!(said.err.matches("  ended ").count(), 3, "{said:?}");
+    // The ephemeral run may have stopped by itself, and be gone, before it was looked for.
+    let ended = said.err.matches("  ended ").count();
+    assert!((2..=3).contains(&ended), "{said:?}");
     for running in others.into_iter().chain([running]) {
         running.end().exits(4).says("stopped by tester");
     }

@@ -1,7 +1,8 @@
 //! `gyrus skills install` and `gyrus skills remove`.
 //!
 //! A package is read once; what was shown is what is hashed and written. It is written aside and
-//! comes to its place by one rename, after the person's word about it is on disk.
+//! comes to its place by one rename, after the person's word about it is on disk. Of two versions
+//! that one rename exchanges the places, so whenever this is killed, one of them stands there whole.
 
 use std::{
     fs, io,
@@ -29,6 +30,9 @@ const MAX_DIFF: usize = 60_000;
 /// Prefix of the folder with the version of a package that another one replaced.
 const PREVIOUS: &str = ".previous-";
 
+/// Prefix of the folders in which packages are written. One that is left was cut off half-way.
+const INCOMING: &str = ".incoming-";
+
 pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Failure> {
     inside_run::refuse("install skills")?;
     let here = Here::of(gyrus)?;
@@ -55,6 +59,7 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
     question::confirm(&format!("{what} as `{name}`, as shown"), yes)?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let store = here.home.store()?;
+    let _alone = alone(&here.home)?;
     // Before the files: without them it means nothing, and they mean nothing without it.
     grants::give(
         &store,
@@ -103,6 +108,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
     }
     question::confirm(&format!("remove `{name}` and what you granted it"), yes)?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let _alone = alone(&here.home)?;
     skill_trust::unpin(&here.home, name, &[], &person)?;
     let previous = installed.previous();
     clear(&previous)?;
@@ -276,10 +282,7 @@ impl Installed {
             Failure::failed(format!("{} cannot be written", self.folder.display())).because(error)
         };
         let parent = self.folder.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(parent).map_err(|error| failed(&error))?;
-        let aside = tempfile::Builder::new()
-            .prefix(".incoming-")
-            .tempdir_in(parent);
+        let aside = tempfile::Builder::new().prefix(INCOMING).tempdir_in(parent);
         let aside = aside.map_err(|error| failed(&error))?;
         let made = aside.path().join("package");
         let all = made.join("skills");
@@ -288,18 +291,42 @@ impl Installed {
             let written = one.files.write_into(&all.join(&one.skill.name));
             written.map_err(|error| failed(&error))?;
         }
-        let rename = |flags| renameat_with(CWD, &made, CWD, &self.folder, flags);
-        match rename(RenameFlags::NOREPLACE) {
+        let rename = |from: &Path, flags| renameat_with(CWD, from, CWD, &self.folder, flags);
+        match rename(&made, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(false),
             Err(error) if error == rustix::io::Errno::EXIST => {}
             Err(error) => return Err(failed(&io::Error::from(error))),
         }
-        rename(RenameFlags::EXCHANGE).map_err(|error| failed(&io::Error::from(error)))?;
         let previous = self.previous();
         clear(&previous)?;
         fs::rename(&made, &previous).map_err(|error| failed(&error))?;
+        let exchanged = rename(&previous, RenameFlags::EXCHANGE);
+        exchanged.map_err(|error| failed(&io::Error::from(error)))?;
         Ok(true)
     }
+}
+
+/// Waits until no other process installs or removes skills, keeps others out for as long as the
+/// result lives, and removes what an installation left that was cut off.
+fn alone(home: &Home) -> Result<fs::File, Failure> {
+    let folder = skill_places::installed_folder(home);
+    let failed = |error: io::Error| {
+        Failure::failed(format!("{} cannot be changed", folder.display())).because(&error)
+    };
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let held = fs::File::open(&folder).map_err(failed)?;
+    held.lock().map_err(failed)?;
+    for entry in fs::read_dir(&folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(INCOMING.as_bytes())
+        {
+            clear(&entry.path())?;
+        }
+    }
+    Ok(held)
 }
 
 /// Removes an older version.
