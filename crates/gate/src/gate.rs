@@ -342,6 +342,7 @@ impl Gate for PolicyGate {
         let mut weights: Vec<_> = spec
             .touches
             .iter()
+            .filter(|touch| !resolve::reads_nothing(touch, call, spec))
             .flat_map(|touch| scales.touch(touch))
             .collect();
         let ungranted = weights.iter().map(|weight| weight.risk).max();

@@ -171,6 +171,14 @@ fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
 }
 
 /// Whether a call cannot do without this argument.
+/// Whether a touch reads the file of an argument that need not be there, and is not.
+pub(crate) fn reads_nothing(touch: &Touch, call: &ResolvedCall, spec: &ToolSpec) -> bool {
+    matches!(touch, Touch::Reads(argument)
+        if !call.paths.contains_key(argument)
+            && call.arguments.get(argument).is_none()
+            && !required(spec, argument))
+}
+
 fn required(spec: &ToolSpec, argument: &str) -> bool {
     let required = spec.parameters["required"].as_array();
     // A schema that says nothing of it is taken strictly.

@@ -39,11 +39,6 @@ impl Scales<'_> {
                 return Vec::new();
             }
             Touch::Starts(_) => return self.command(),
-            Touch::Reads(argument)
-                if !call.paths.contains_key(argument) && call.arguments.get(argument).is_none() =>
-            {
-                return Vec::new();
-            }
             Touch::RunsAsUser { arguments, .. } => {
                 let command = call.command.as_ref();
                 return as_user::weigh(self.own_paths, command, &call.arguments, arguments);
