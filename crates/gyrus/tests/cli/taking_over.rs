@@ -6,6 +6,7 @@ use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     process::{ChildStdout, Command, Stdio},
+    sync::mpsc,
     thread,
 };
 
@@ -360,20 +361,26 @@ fn the_page_says_why_the_run_asked() {
     run.ends();
 }
 
-/// A site that the browser itself must log in at, as Ada with the secret.
-fn protected() -> String {
+/// A site that the browser itself must log in at, as Ada with the secret; each wrong login is told.
+fn protected() -> (String, mpsc::Receiver<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let wanted = BASE64_STANDARD.encode(format!("Ada:{SECRET}"));
+    let (refused, refusals) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, wanted) = (stream.unwrap(), wanted.clone());
+            let refused = refused.clone();
             thread::spawn(move || {
                 let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
-                let is_let_in = lines
-                    .by_ref()
-                    .take_while(|line| !line.is_empty())
-                    .fold(false, |found, line| found | line.contains(&wanted));
+                let head: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+                let is_let_in = head.iter().any(|line| line.contains(&wanted));
+                let is_tried = head
+                    .iter()
+                    .any(|line| line.to_ascii_lowercase().starts_with("authorization:"));
+                if is_tried && !is_let_in {
+                    let _ = refused.send(());
+                }
                 let (status, body) = if is_let_in {
                     (
                         "200 OK",
@@ -394,7 +401,7 @@ fn protected() -> String {
             });
         }
     });
-    origin
+    (origin, refusals)
 }
 
 #[test]
@@ -405,7 +412,8 @@ fn a_person_logs_in_where_the_site_asks_the_browser_for_it() {
     let asks = ASKS
         .replace("Who are you", "wants a user name")
         .replace("(I logged in)", "(Welcome) Ada");
-    let (world, site) = (World::new(&asks), protected());
+    let world = World::new(&asks);
+    let (site, refusals) = protected();
     let mut arguments = vec!["run", "see who I am", "--url", &site, "--on-ask", "wait"];
     arguments.extend(["--require", "claimed", "--profile", "vault"]);
     let run = Held::new(&mut browsing(&world, &arguments));
@@ -418,6 +426,8 @@ fn a_person_logs_in_where_the_site_asks_the_browser_for_it() {
     };
     person.sees_words("wants a user name");
     logs_in(&person, "wrong");
+    // The question before the answer is still shown for a moment; this is the next one.
+    refusals.recv_timeout(TIMEOUT).unwrap();
     person.sees_words("wants a user name");
     logs_in(&person, SECRET);
     person.sees("\"title\":\"In\"");
@@ -450,7 +460,7 @@ when = "No entry"
 find = { token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": false, "answer": "It needs a login."}]}'''
 "#;
-    let (world, site) = (World::new(script), protected());
+    let (world, (site, _refusals)) = (World::new(script), protected());
     let arguments = ["run", "look", "--url", &site, "--on-ask", "deny"];
     let ended = said(browsing(&world, &arguments).output().unwrap());
     ended.says("It needs a login.");
