@@ -74,7 +74,7 @@ fn a_dot_shows_what_runs_do_and_a_key_stops_them() {
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
     display.shows("acting");
-    // Where no run has its hands on the display, Escape belongs to the person's programs.
+    // Where no run uses the display, Escape belongs to the person's programs.
     display.tool(&["key", "Escape"]);
     display.tool(&["key", "ctrl+alt+Escape"]);
     running

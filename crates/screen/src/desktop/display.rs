@@ -42,8 +42,8 @@ pub(super) struct Display {
     answered: AtomicU32,
     /// The atom of a ping, and of its answer.
     ping: u32,
-    /// Set once this connection has its hands on the display.
-    pub(super) hands: OnceLock<()>,
+    /// Set once this connection uses the display.
+    pub(super) in_use: OnceLock<()>,
 }
 
 /// The reason why waiting ended.
@@ -99,7 +99,7 @@ impl Display {
             pinged: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             ping: 0,
-            hands: OnceLock::new(),
+            in_use: OnceLock::new(),
         };
         display.ping = display.atom("_NET_WM_PING")?;
         Ok(display)

@@ -26,7 +26,7 @@ pub(super) enum Button {
 impl Display {
     /// Sends an event of a device.
     pub(super) fn fake(&self, kind: u8, detail: u8, (x, y): Point) -> Result<(), DisplayError> {
-        self.take_hands()?;
+        self.mark_in_use()?;
         let within = |at: i32| i16::try_from(at.clamp(0, i32::from(i16::MAX))).unwrap_or(i16::MAX);
         self.connection
             .xtest_fake_input(kind, detail, 0, self.screen.root, within(x), within(y), 0)

@@ -1,6 +1,6 @@
 //! A dot on a person's display that shows what runs do, always on top, and the key that stops them.
 //!
-//! Escape stops everything while a run has its hands on this display; Control, Alt and Escape
+//! Escape stops everything while a run uses this display; Control, Alt and Escape
 //! together stop it at any time. An Escape that a run itself sends does not: the server tells the
 //! device of a key. A key of a real keyboard is a person's. Keys of the test device (XTEST) may come
 //! from a run, or from a person who looks in from afar, whose server for remote desktops uses the
@@ -46,8 +46,8 @@ const MARGIN: i16 = 10;
 /// The symbol of the Escape key.
 pub(super) const ESCAPE: u32 = 0xff1b;
 
-/// The selection whose owner has its hands on the display.
-const HANDS: &str = "_GYRUS_HANDS";
+/// The selection whose owner uses the display.
+const IN_USE: &str = "_GYRUS_IN_USE";
 
 /// The property of the root window that changes before a run sends an Escape.
 const ESCAPES_SENT: &str = "_GYRUS_ESCAPES_SENT";
@@ -124,7 +124,7 @@ struct Listener {
     display: Arc<Display>,
     window: Window,
     escapes_sent: Atom,
-    hands: Atom,
+    in_use: Atom,
     /// The codes of the Escape key.
     escape: Vec<u32>,
     /// The times at which runs announced an Escape that has not come yet.
@@ -187,7 +187,7 @@ impl StatusDot {
         )?;
         let own = display.atom(OWN_WINDOW)?;
         connection.change_property32(PropMode::REPLACE, window, own, AtomEnum::CARDINAL, &[1])?;
-        let (escapes_sent, hands) = (display.atom(ESCAPES_SENT)?, display.atom(HANDS)?);
+        let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
         connection.map_window(window)?.check()?;
         let escape = display.codes_of(ESCAPE)?;
         let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
@@ -195,7 +195,7 @@ impl StatusDot {
             display: Arc::clone(&display),
             window,
             escapes_sent,
-            hands,
+            in_use,
             escape,
             announced: Vec::new(),
             raised: None,
@@ -306,7 +306,7 @@ impl Listener {
     /// Whether an Escape of a person is meant for the runs.
     fn is_meant(&self) -> Result<bool, DisplayError> {
         let connection = &self.display.connection;
-        let owner = connection.get_selection_owner(self.hands).map_err(words)?;
+        let owner = connection.get_selection_owner(self.in_use).map_err(words)?;
         let held = connection
             .query_pointer(self.display.screen.root)
             .map_err(words)?;
@@ -357,9 +357,9 @@ fn disc(diameter: u16) -> Vec<Rectangle> {
 }
 
 impl Display {
-    /// Says that this connection has its hands on the display, until it ends.
-    pub(super) fn take_hands(&self) -> Result<(), DisplayError> {
-        if self.hands.get().is_some() {
+    /// Says that this connection uses the display, until it ends.
+    pub(super) fn mark_in_use(&self) -> Result<(), DisplayError> {
+        if self.in_use.get().is_some() {
             return Ok(());
         }
         let (connection, root) = (&self.connection, self.screen.root);
@@ -380,13 +380,13 @@ impl Display {
                 &unseen,
             )
             .map_err(words)?;
-        let hands = self.atom(HANDS)?;
+        let in_use = self.atom(IN_USE)?;
         connection
-            .set_selection_owner(window, hands, x11rb::CURRENT_TIME)
+            .set_selection_owner(window, in_use, x11rb::CURRENT_TIME)
             .map_err(words)?
             .check()
             .map_err(words)?;
-        let _ = self.hands.set(());
+        let _ = self.in_use.set(());
         Ok(())
     }
 
@@ -511,7 +511,7 @@ mod tests {
         let mut dot = StatusDot::open(&server.1).unwrap();
         let run = Display::connect_only(&server.1).unwrap();
         let person = Display::connect_only(&server.1).unwrap();
-        // Where no run has its hands, Escape belongs to the programs; the click comes after it.
+        // Where no run uses the display, Escape belongs to the programs; the click comes after it.
         press(&person, ESCAPE_KEY, None);
         let click = |display: &Display| {
             for kind in [
@@ -531,7 +531,7 @@ mod tests {
         click(&person);
         assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
 
-        run.take_hands().unwrap();
+        run.mark_in_use().unwrap();
         // A run sends an Escape; a person who looks in from afar uses the same device after it.
         run.announce_escape().unwrap();
         press(&run, ESCAPE_KEY, None);
