@@ -68,6 +68,45 @@ fn a_program_on_a_desktop_of_its_own_is_used_without_asking() {
 }
 
 #[test]
+fn programs_in_the_sandbox_are_started_without_asking_unless_they_run_commands() {
+    let starts = |program: &str| Starts::Launches {
+        program: format!("/usr/bin/{program}"),
+    };
+    check("sandbox/mousepad", "", "", starts("mousepad"), Comes::Plain);
+    check("sandbox/xterm", "", "", starts("xterm"), Comes::Once);
+    check("sandbox/python3", "", "", starts("python3"), Comes::Once);
+    check(
+        "sandbox/XTerm",
+        "window",
+        "xterm",
+        Starts::Types,
+        Comes::Once,
+    );
+    check(
+        "sandbox/Mousepad",
+        "textbox",
+        "",
+        Starts::Types,
+        Comes::Plain,
+    );
+    check(
+        "sandbox/Mousepad",
+        "button",
+        "Delete",
+        Starts::Acts,
+        Comes::Critical,
+    );
+    let named = Under {
+        goal: "List the files in xterm.",
+        ..Under::default()
+    };
+    for starts in [Starts::Types, starts("xterm")] {
+        let aim = aim("sandbox/xterm", "window", "", starts);
+        assert_eq!(named.comes(&call(Some(aim))), Comes::Plain);
+    }
+}
+
+#[test]
 fn on_the_persons_display_only_what_they_named_is_used_without_asking() {
     check("0/Mousepad", "textbox", "", Starts::Types, Comes::Once);
     check("0/Mousepad", "menu", "File", Starts::Looking, Comes::Free);

@@ -4,12 +4,18 @@
 //! A program hands out all its elements at once (`Cache.GetItems`); only places and values are
 //! asked for one by one, many at a time.
 
+use std::{path::Path, sync::Arc};
+
 use futures_util::{StreamExt as _, stream};
 use gyrus_contract::Bounds;
 use serde::{Serialize, de::DeserializeOwned};
 use zbus::{Connection, DynamicType, OwnedObjectPath, Type, connection::Builder};
 
-use super::roles::{self, States};
+use super::{
+    enclosure::Enclosure,
+    nested::Nested,
+    roles::{self, States},
+};
 
 /// Number of questions to programs at a time.
 const AT_ONCE: usize = 32;
@@ -28,15 +34,6 @@ const REGISTRY: &str = "org.a11y.atspi.Registry";
 
 /// Error of the bus, in words.
 type BusError = String;
-
-/// The session bus that leads to the accessibility bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Bus {
-    /// The person's own.
-    OfPerson,
-    /// That of a nested desktop, at this address.
-    At(String),
-}
 
 /// A connection to the accessibility bus.
 pub(super) struct Accessible {
@@ -92,14 +89,16 @@ type CacheItem = (
 );
 
 impl Accessible {
-    /// Connects to the accessibility bus that a session bus names.
-    pub(super) async fn connect(bus: Bus) -> Result<Self, BusError> {
-        let session = match &bus {
-            Bus::OfPerson => Builder::session(),
-            Bus::At(address) => Builder::address(address.as_str()),
+    /// Connects to the accessibility bus of a nested desktop, or of the person.
+    pub(super) async fn connect(nested: Option<&Nested>) -> Result<Self, BusError> {
+        let own = nested.map(Nested::bus_address).unwrap_or_default();
+        let missing = |error: zbus::Error| format!("there is no session bus: {error}");
+        let session = match nested {
+            None => Builder::session(),
+            Some(nested) => bus_at(nested.enclosure(), &own).map_err(missing)?,
         };
         let session = session.method_timeout(ANSWER * 5).build().await;
-        let session = session.map_err(|error| format!("there is no session bus: {error}"))?;
+        let session = session.map_err(missing)?;
         let asked = session
             .call_method(
                 Some("org.a11y.Bus"),
@@ -114,11 +113,13 @@ impl Accessible {
             .body()
             .deserialize()
             .map_err(|error| error.to_string())?;
-        let connection = Builder::address(address.as_str())
-            .method_timeout(ANSWER)
-            .build()
-            .await
-            .map_err(|error| format!("the accessibility bus does not answer: {error}"))?;
+        let silent = |error: zbus::Error| format!("the accessibility bus does not answer: {error}");
+        let bus = match nested {
+            None => Builder::address(address.as_str()),
+            Some(nested) => bus_at(nested.enclosure(), &address).map_err(silent)?,
+        };
+        let bus = bus.method_timeout(ANSWER).build().await;
+        let connection = bus.map_err(silent)?;
         let accessible = Self { connection };
         // Programs keep no cache of their elements until somebody wants to hear of them.
         for event in ["object:state-changed", "object:children-changed", "window:"] {
@@ -272,4 +273,23 @@ fn item(entry: CacheItem) -> Item {
         has_place: has("org.a11y.atspi.Component"),
         has_text: has("org.a11y.atspi.Text") && !roles::is_secret(role),
     }
+}
+
+/// Begins a connection to the bus that programs in an enclosure have at this address. A confined one
+/// names a file of its own, and nothing else.
+fn bus_at<'a>(enclosure: &Enclosure, address: &'a str) -> Result<Builder<'a>, zbus::Error> {
+    if !enclosure.is_confined() {
+        return Ok(Builder::address(address));
+    }
+    let path = address.strip_prefix("unix:path=");
+    let path = path
+        .and_then(|rest| rest.split(',').next())
+        .ok_or_else(|| {
+            let shown = gyrus_text::shorten(address, 60);
+            zbus::Error::Failure(format!("`{shown}` is not in its sandbox"))
+        })?;
+    let failed = |error: std::io::Error| zbus::Error::InputOutput(Arc::new(error));
+    let socket = enclosure.socket(Path::new(path)).map_err(failed)?;
+    let stream = std::os::unix::net::UnixStream::connect(&socket.path).map_err(failed)?;
+    Ok(Builder::unix_stream(stream))
 }

@@ -19,7 +19,8 @@ const CALLED: Duration = Duration::from_secs(2);
 pub(super) struct Session {
     /// The id that is in every view.
     pub(super) id: String,
-    /// The place in addresses: `nested`, or the name of the person's display.
+    /// The place in addresses: `sandbox` for a nested one that is confined, `nested` for another one,
+    /// or the name of the person's display.
     pub(super) place: String,
     pub(super) display: Display,
     /// The accessibility bus, or the reason in words why there is none.
