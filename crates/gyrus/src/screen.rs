@@ -124,8 +124,8 @@ const WIDTH: u16 = 1280;
 #[cfg(feature = "desktop")]
 const HEIGHT: u16 = 800;
 
-/// Returns what makes the place of a desktop: in a sandbox where that holds, so that its programs
-/// change nothing but the folder and reach no network.
+/// Returns what makes the place of a desktop: in a sandbox where that holds and has a `/tmp` of its
+/// own for the display's socket, so that programs change nothing but the folder and reach no network.
 #[cfg(feature = "desktop")]
 fn enclosure(
     home: &Home,
@@ -140,7 +140,7 @@ fn enclosure(
         return open;
     }
     std::sync::Arc::new(move || {
-        if gyrus::runtime::sandbox::holds(&home).is_err() {
+        if !gyrus::runtime::sandbox::has_own_folders(&home) {
             return open();
         }
         // The path of a socket in it must be short.

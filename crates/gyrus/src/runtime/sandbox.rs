@@ -128,6 +128,12 @@ pub fn holds(home: &Home) -> Result<(), String> {
     suffices(&proof(home)?)
 }
 
+/// Whether the sandbox holds on this machine, and what is in it sees folders and processes of its
+/// own, which only namespaces give.
+pub fn has_own_folders(home: &Home) -> bool {
+    proof(home).is_ok_and(|proof| suffices(&proof).is_ok() && proof.holds(Promise::Sight))
+}
+
 /// Checks that a sandbox that was tried keeps what commands need.
 ///
 /// # Errors

@@ -4,7 +4,10 @@ use std::{fs, net::TcpListener, process::Command};
 
 use gyrus_kernel::Entry;
 
-use crate::support::{Said, World, works};
+use crate::{
+    refusing::refuse,
+    support::{Said, World, said, works},
+};
 
 /// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
 /// in what it is shown.
@@ -33,11 +36,15 @@ fn has(programs: &[&str]) -> bool {
     missing.is_none() && cfg!(feature = "desktop")
 }
 
-/// Runs a goal on a desktop, with nobody to ask.
-fn run(world: &World, goal: &str) -> Said {
+fn run_arguments(goal: &str) -> Vec<&str> {
     let mut arguments = vec!["run", goal, "--screen", "x11", "--workdir", "."];
     arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
-    world.gyrus(&arguments)
+    arguments
+}
+
+/// Runs a goal on a desktop, with nobody to ask.
+fn run(world: &World, goal: &str) -> Said {
+    world.gyrus(&run_arguments(goal))
 }
 
 /// Everything that the calls of the last run said to the model.
@@ -71,6 +78,9 @@ fn a_letter_is_written_in_an_editor() {
     let left = Command::new("pgrep").args(["-f", letter]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
     world.replays();
+    // What the editor saved is taken back as what a command wrote is.
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(world.file("letter.txt"), "a draft\n");
 }
 
 /// Opens a program and uses it, whatever the answers are.
@@ -150,6 +160,20 @@ text = '''{{"note": "done", "actions": [{{"do": "finish", "token": "{{{{token}}}
     assert!(variables.contains("HOME=/tmp/home\n"), "{variables}");
 }
 
+#[test]
+fn without_namespaces_programs_have_the_persons_rights_and_are_asked_about() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(&uses("mousepad", "a"));
+    let mut command = world.command(&run_arguments("write a letter"));
+    refuse(&mut command, &world.path(""));
+    let ended = said(command.output().unwrap());
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let results = results(&world);
+    assert!(results.contains("with your own rights"), "{results}");
+}
+
 /// Writes and closes the window without saving.
 const DROPS: &str = r#"
 [[reply]]
@@ -216,9 +240,10 @@ fn a_resumed_run_begins_with_a_new_desktop_and_says_so() {
         return;
     }
     let world = World::new(IS_CUT_OFF);
-    let mut arguments = vec!["run", "try mousepad", "--screen", "x11", "--workdir", "."];
-    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
-    let mut child = world.command(&arguments).spawn().unwrap();
+    let mut child = world
+        .command(&run_arguments("try mousepad"))
+        .spawn()
+        .unwrap();
     world.wait_for(|entry| {
         matches!(entry, Entry::ToolResulted(result) if format!("{:?}", result.text).contains("Typed"))
     });
