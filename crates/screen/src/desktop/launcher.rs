@@ -55,7 +55,7 @@ pub(super) struct ProgramEnd {
 
 /// Program to be started.
 pub(super) struct Request<'a> {
-    /// What it is, for messages.
+    /// The kind of program, for messages.
     pub(super) what: &'static str,
     /// Its absolute path and its arguments.
     pub(super) words: &'a [String],
