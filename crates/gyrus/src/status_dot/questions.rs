@@ -1,4 +1,4 @@
-//! What runs ask, as notifications that can be answered there.
+//! The questions of runs, as notifications that can be answered there.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub struct ChosenNotification {
 pub struct Notifications {
     connection: Connection,
     signals: Fuse<MessageStream>,
-    /// What the service can do.
+    /// The abilities of the service, in its own words.
     abilities: BTreeSet<String>,
 }
 
