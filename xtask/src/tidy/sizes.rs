@@ -16,13 +16,13 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_450),
-    ("gate", 16_500),
+    ("contract", 5_470),
+    ("gate", 16_540),
     ("gyrus", 22_900),
     ("journal", 7_520),
     ("kernel", 19_289),
     ("lab", 4_740),
-    ("loops", 11_120),
+    ("loops", 11_180),
     ("mcp", 1_812),
     ("memory", 2_800),
     ("models", 10_070),
@@ -30,7 +30,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("procedures", 3_350),
     ("process", 2_854),
     ("runtime", 10_760),
-    ("screen", 15_100),
+    ("screen", 17_300),
     ("search", 1_500),
     ("server", 12_743),
     ("skills", 2_600),

@@ -5,20 +5,25 @@
 //! process and place into the same [`View`] that a page gives. By default the desktop is a nested
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
-//! Reading order: `display` (the X server), `capture` (pixels), `windows`, `own_windows`
+//! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
+//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows`
 //! (those of gyrus), `accessible` (the
-//! accessibility bus), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
+//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
 //! its own), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
 //! a person sees of the runs, and the key that stops them).
 
+mod stream;
 mod display;
+mod exclusive;
 mod capture;
 mod pointer;
 mod keyboard;
+mod clipboard;
 mod windows;
 mod own_windows;
 mod status_dot;
 mod accessible;
+mod cells;
 mod roles;
 mod numbers;
 mod nested;
@@ -125,7 +130,7 @@ impl Desktop {
                 (Some(nested), display, bus)
             }
         };
-        let accessible = accessible::Accessible::connect(bus).await;
+        let accessible = accessible::Accessible::connect(&bus).await;
         Ok(Session {
             id: uuid::Uuid::new_v4().to_string(),
             place: match &self.place {
@@ -133,10 +138,14 @@ impl Desktop {
                 DesktopPlace::Nested { .. } => "nested".to_owned(),
             },
             display,
+            bus,
             accessible,
+            reconnected: None,
+            has_new_bus: false,
             numbers: ElementNumbers::default(),
             nested,
             pressed: None,
+            offered: None,
         })
     }
 }

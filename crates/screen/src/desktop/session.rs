@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 use gyrus_contract::ScreenError;
 
 use super::{
-    accessible::Accessible, display::Display, nested::Nested, numbers::ElementNumbers,
-    pointer::Point, windows::DesktopWindow,
+    accessible::{Accessible, Bus},
+    clipboard::Offer,
+    display::Display,
+    nested::Nested,
+    numbers::ElementNumbers,
+    pointer::Point,
+    windows::DesktopWindow,
 };
 
 /// Maximum time for a program's first window.
@@ -22,16 +27,41 @@ pub(super) struct Session {
     /// The place in addresses: `nested`, or the name of the person's display.
     pub(super) place: String,
     pub(super) display: Display,
+    /// The session bus that leads to the accessibility bus.
+    pub(super) bus: Bus,
     /// The accessibility bus, or the reason in words why there is none.
     pub(super) accessible: Result<Accessible, String>,
+    /// The time of the last attempt to connect to the accessibility bus again.
+    pub(super) reconnected: Option<Instant>,
+    /// Whether the accessibility bus is another one than that at the beginning.
+    pub(super) has_new_bus: bool,
     pub(super) numbers: ElementNumbers,
     /// Kept for as long as the desktop is used.
     pub(super) nested: Option<Nested>,
     /// The last press of a button, with its place: two in a short time are a double click.
     pub(super) pressed: Option<(Instant, Point)>,
+    /// The text on the clipboard, if it is ours.
+    pub(super) offered: Option<Offer>,
 }
 
+/// Time between two attempts to connect to the accessibility bus again.
+const RECONNECT: Duration = Duration::from_secs(30);
+
 impl Session {
+    /// Connects to the accessibility bus again, which gave this reason for not answering. A bus that
+    /// ended is started anew by the session bus.
+    pub(super) async fn reconnect(&mut self, why: String) {
+        self.accessible = Err(why);
+        if self.reconnected.is_some_and(|at| at.elapsed() < RECONNECT) {
+            return;
+        }
+        self.reconnected = Some(Instant::now());
+        if let Ok(accessible) = Accessible::connect(&self.bus).await {
+            self.accessible = Ok(accessible);
+            self.has_new_bus = true;
+        }
+    }
+
     /// Returns the address of a window: the desktop and the program; that of the desktop alone if
     /// there is none.
     pub(super) fn address(&self, window: Option<&DesktopWindow>) -> String {
