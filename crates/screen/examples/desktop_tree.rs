@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use gyrus_contract::{
     Bounds, Captured, CommandOutcome, CommandSpec, Element, Exit, KeeperError, Look, Screen as _,
 };
-use gyrus_screen::{Desktop, DesktopPlace, RunCommand};
+use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zbus::{Connection, DynamicType, OwnedObjectPath, OwnedVariant, Type, connection::Builder};
 
@@ -190,8 +190,9 @@ async fn main() -> Result<(), Failed> {
     let place = DesktopPlace::Nested {
         width: 1280,
         height: 800,
+        enclosure: Enclosure::opener(run()),
     };
-    let desktop = Desktop::new(place, run());
+    let desktop = Desktop::new(place);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("tree").to_string_lossy().into_owned();
     let own = env::current_exe()?.to_string_lossy().into_owned();

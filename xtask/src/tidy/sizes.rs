@@ -16,11 +16,11 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_470),
-    ("gate", 16_540),
-    ("gyrus", 22_900),
-    ("journal", 7_520),
-    ("kernel", 19_289),
+    ("contract", 5_480),
+    ("gate", 16_600),
+    ("gyrus", 23_100),
+    ("journal", 7_525),
+    ("kernel", 19_295),
     ("lab", 4_740),
     ("loops", 11_180),
     ("mcp", 1_812),
@@ -28,9 +28,9 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("models", 10_070),
     ("net", 700),
     ("procedures", 3_350),
-    ("process", 2_854),
+    ("process", 2_865),
     ("runtime", 10_760),
-    ("screen", 17_300),
+    ("screen", 17_700),
     ("search", 1_500),
     ("server", 12_743),
     ("skills", 2_600),

@@ -7,7 +7,8 @@
 use std::{
     collections::BTreeSet,
     io::ErrorKind,
-    sync::{Mutex, PoisonError},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,7 +20,11 @@ use zbus::{
     Connection, DynamicType, OwnedObjectPath, OwnedVariant as Value, Type, connection::Builder,
 };
 
-use super::roles::{self, States};
+use super::{
+    enclosure::Enclosure,
+    nested::Nested,
+    roles::{self, States},
+};
 
 /// Number of questions to programs at a time.
 pub(super) const AT_ONCE: usize = 32;
@@ -60,15 +65,6 @@ const NO_ANSWER: &str = "it does not answer";
 
 /// Error of the bus, in words.
 type BusError = String;
-
-/// The session bus that leads to the accessibility bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Bus {
-    /// The person's own.
-    OfPerson,
-    /// That of a nested desktop, at this address.
-    At(String),
-}
 
 /// A connection to the accessibility bus.
 pub(super) struct Accessible {
@@ -141,9 +137,9 @@ type CacheItem = (
 );
 
 impl Accessible {
-    /// Connects to the accessibility bus that a session bus names.
-    pub(super) async fn connect(bus: &Bus) -> Result<Self, BusError> {
-        let connected = timeout(CONNECT, Self::connect_at(bus)).await;
+    /// Connects to the accessibility bus of a nested desktop, or of the person.
+    pub(super) async fn connect(nested: Option<&Nested>) -> Result<Self, BusError> {
+        let connected = timeout(CONNECT, Self::connect_patiently(nested)).await;
         connected.unwrap_or_else(|_| {
             let seconds = CONNECT.as_secs();
             Err(format!(
@@ -152,13 +148,15 @@ impl Accessible {
         })
     }
 
-    async fn connect_at(bus: &Bus) -> Result<Self, BusError> {
-        let session = match bus {
-            Bus::OfPerson => Builder::session(),
-            Bus::At(address) => Builder::address(address.as_str()),
+    async fn connect_patiently(nested: Option<&Nested>) -> Result<Self, BusError> {
+        let own = nested.map(Nested::bus_address).unwrap_or_default();
+        let missing = |error: zbus::Error| format!("there is no session bus: {error}");
+        let session = match nested {
+            None => Builder::session(),
+            Some(nested) => bus_at(nested.enclosure(), &own).map_err(missing)?,
         };
         let session = session.method_timeout(CONNECT).build().await;
-        let session = session.map_err(|error| format!("there is no session bus: {error}"))?;
+        let session = session.map_err(missing)?;
         let asked = session
             .call_method(
                 Some("org.a11y.Bus"),
@@ -173,11 +171,13 @@ impl Accessible {
             .body()
             .deserialize()
             .map_err(|error| error.to_string())?;
-        let connection = Builder::address(address.as_str())
-            .method_timeout(ANSWER)
-            .build()
-            .await
-            .map_err(|error| format!("the accessibility bus does not answer: {error}"))?;
+        let silent = |error: zbus::Error| format!("the accessibility bus does not answer: {error}");
+        let bus = match nested {
+            None => Builder::address(address.as_str()),
+            Some(nested) => bus_at(nested.enclosure(), &address).map_err(silent)?,
+        };
+        let bus = bus.method_timeout(ANSWER).build().await;
+        let connection = bus.map_err(silent)?;
         let accessible = Self {
             connection,
             silent: Mutex::default(),
@@ -432,4 +432,23 @@ fn item(entry: CacheItem) -> Item {
 pub(super) fn states(words: &[u32]) -> States {
     let words = words.iter().take(2).enumerate();
     States(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
+}
+
+/// Begins a connection to the bus that programs in an enclosure have at this address. A confined one
+/// names a file of its own, and nothing else.
+fn bus_at<'a>(enclosure: &Enclosure, address: &'a str) -> Result<Builder<'a>, zbus::Error> {
+    if !enclosure.is_confined() {
+        return Ok(Builder::address(address));
+    }
+    let path = address.strip_prefix("unix:path=");
+    let path = path
+        .and_then(|rest| rest.split(',').next())
+        .ok_or_else(|| {
+            let shown = gyrus_text::shorten(address, 60);
+            zbus::Error::Failure(format!("`{shown}` is not in its sandbox"))
+        })?;
+    let failed = |error: std::io::Error| zbus::Error::InputOutput(Arc::new(error));
+    let socket = enclosure.socket(Path::new(path)).map_err(failed)?;
+    let stream = std::os::unix::net::UnixStream::connect(&socket.path).map_err(failed)?;
+    Ok(Builder::unix_stream(stream))
 }

@@ -62,9 +62,8 @@ struct Client {
 }
 
 impl Client {
-    /// Opens another connection to the display of this one.
-    fn beside(display: &Display) -> Result<Self, DisplayError> {
-        let display = display.again()?;
+    /// Makes a window of a connection.
+    fn on(display: Display) -> Result<Self, DisplayError> {
         let (connection, root) = (&display.connection, display.screen.root);
         let window = connection.generate_id().map_err(words)?;
         let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
@@ -129,12 +128,12 @@ impl Client {
     }
 }
 
-/// Reads the text on the clipboard of a display; empty if there is none.
+/// Reads the text on the clipboard, by a connection of its own; empty if there is none.
 ///
 /// # Errors
 /// In words: what is there is no text, or the program that holds it does not answer.
-pub(super) async fn read(display: &Display) -> Result<ClipboardText, DisplayError> {
-    let client = Client::beside(display)?;
+pub(super) async fn read(display: Display) -> Result<ClipboardText, DisplayError> {
+    let client = Client::on(display)?;
     let read = timeout(WHOLE, client.read()).await;
     read.unwrap_or_else(|_| Err("the program that holds it takes too long".to_owned()))
 }
@@ -228,12 +227,12 @@ impl Drop for Offer {
     }
 }
 
-/// Puts a text on the clipboard of a display.
+/// Puts a text on the clipboard, by a connection of its own.
 ///
 /// # Errors
 /// In words: the server does not give us the clipboard.
-pub(super) async fn offer(display: &Display, text: String) -> Result<Offer, DisplayError> {
-    let client = Client::beside(display)?;
+pub(super) async fn offer(display: Display, text: String) -> Result<Offer, DisplayError> {
+    let client = Client::on(display)?;
     let since = client.time().await?;
     client
         .display

@@ -2,7 +2,7 @@
 
 use std::{
     os::unix::net::UnixStream,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -38,19 +38,10 @@ pub(super) type DisplayError = String;
 /// Reason in words why an input was not sent: it would not have reached what was judged.
 pub(super) type Elsewhere = String;
 
-/// The way to an X server.
-#[derive(Debug, Clone)]
-enum Way {
-    /// The name of the display, with the person's own authority.
-    Name(String),
-    /// The socket at which it listens, its name, and the cookie.
-    Socket(PathBuf, String, Vec<u8>),
-}
-
 /// A connection to an X server.
 pub(super) struct Display {
-    /// The way by which it came about.
-    way: Way,
+    /// The name of the display.
+    name: String,
     pub(super) connection: RustConnection<TimedStream>,
     pub(super) screen: Screen,
     /// The time up to which all events have been read.
@@ -108,22 +99,17 @@ impl Display {
             let connection =
                 RustConnection::connect_to_stream_with_auth_info(stream, screen, kind, cookie);
             let connection = connection.map_err(|error| words(&error))?;
-            return Self::new(connection, screen, Way::Name(name.to_owned()));
+            return Self::new(connection, screen, name);
         }
         Err(reason)
     }
 
-    /// Connects to the server that listens at a socket, with this cookie, and follows what changes
-    /// on it.
+    /// Connects to the server that listens at a socket, with this cookie.
     pub(super) fn connect_with_cookie(
         socket: &Path,
         name: &str,
         cookie: &[u8],
     ) -> Result<Self, DisplayError> {
-        Self::by_socket(socket, name, cookie)?.following()
-    }
-
-    fn by_socket(socket: &Path, name: &str, cookie: &[u8]) -> Result<Self, DisplayError> {
         let words = |error: &dyn std::fmt::Display| {
             format!("the nested display `{name}` cannot be opened: {error}")
         };
@@ -136,26 +122,23 @@ impl Display {
             cookie.to_vec(),
         );
         let connection = connection.map_err(|error| words(&error))?;
-        let way = Way::Socket(socket.to_owned(), name.to_owned(), cookie.to_vec());
-        Self::new(connection, 0, way)
+        Self::new(connection, 0, name)
     }
 
-    /// Connects to the same display once more.
+    /// Connects to the same display once more, with the person's own authority, to hear only of what
+    /// is asked for.
     pub(super) fn again(&self) -> Result<Self, DisplayError> {
-        match &self.way {
-            Way::Name(name) => Self::by_name(name, SERVER_ANSWER),
-            Way::Socket(socket, name, cookie) => Self::by_socket(socket, name, cookie),
-        }
+        Self::by_name(&self.name, SERVER_ANSWER)
     }
 
     fn new(
         connection: RustConnection<TimedStream>,
         screen: usize,
-        way: Way,
+        name: &str,
     ) -> Result<Self, DisplayError> {
         let screen = connection.setup().roots[screen].clone();
         let mut display = Self {
-            way,
+            name: name.to_owned(),
             connection,
             screen,
             read_until: Mutex::new(Instant::now()),
@@ -168,7 +151,8 @@ impl Display {
         Ok(display)
     }
 
-    fn following(self) -> Result<Self, DisplayError> {
+    /// Has it follow what changes on the display.
+    pub(super) fn following(self) -> Result<Self, DisplayError> {
         self.follow().map_err(|error| error.to_string())?;
         Ok(self)
     }

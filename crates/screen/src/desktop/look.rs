@@ -18,7 +18,7 @@ use super::{
     pointer::Point,
     roles,
     session::{Session, lost},
-    windows::DesktopWindow,
+    windows::{DesktopWindow, other_user},
 };
 
 /// Maximum number of characters of a name or a value.
@@ -143,6 +143,13 @@ pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> 
     let (width, height) = session.display.size().map_err(lost)?;
     // The uppermost first, as a person reads them.
     windows.reverse();
+    let nested = session.nested.as_ref();
+    // In a sandbox processes have other numbers, and all are the run's.
+    if nested.is_none_or(|nested| !nested.enclosure().is_confined()) {
+        for window in &mut windows {
+            window.other_user = other_user(window.process);
+        }
+    }
     let (elements, unread) = elements(session, &windows).await;
     let mut reading = Reading {
         windows,

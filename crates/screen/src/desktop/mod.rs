@@ -8,8 +8,9 @@
 //! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
 //! between), `capture` (pixels), `clipboard`, `windows`, `own_windows`
 //! (those of gyrus), `accessible` (the
-//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
-//! its own), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
+//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
+//! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
+//! `session` (an open desktop), `look` (joining all of it), `status_dot` (what
 //! a person sees of the runs, and the key that stops them).
 
 mod stream;
@@ -26,6 +27,8 @@ mod accessible;
 mod cells;
 mod roles;
 mod numbers;
+mod enclosure;
+mod launcher;
 mod nested;
 mod session;
 mod look;
@@ -39,7 +42,7 @@ use std::time::Duration;
 use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
 
-use crate::RunCommand;
+pub use enclosure::{Enclosure, MakeEnclosure};
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
 use numbers::ElementNumbers;
@@ -51,7 +54,7 @@ pub use tools::desktop_tools;
 const FIRST_ELEMENTS: Duration = Duration::from_secs(10);
 
 /// The place of a desktop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum DesktopPlace {
     /// The person's own display, as `DISPLAY` names it, and their session bus.
     Own {
@@ -64,22 +67,22 @@ pub enum DesktopPlace {
         width: u16,
         /// Height in pixels.
         height: u16,
+        /// Makes the place in which it and its programs run.
+        enclosure: MakeEnclosure,
     },
 }
 
 /// A desktop, opened when it is first looked at.
 pub struct Desktop {
     place: DesktopPlace,
-    run: RunCommand,
     open: Mutex<Option<Session>>,
 }
 
 impl Desktop {
-    /// Creates a desktop. `run` starts its programs, which end with this process.
-    pub fn new(place: DesktopPlace, run: RunCommand) -> Self {
+    /// Creates a desktop.
+    pub fn new(place: DesktopPlace) -> Self {
         Self {
             place,
-            run,
             open: Mutex::default(),
         }
     }
@@ -117,28 +120,34 @@ impl Desktop {
     }
 
     async fn open(&self) -> Result<Session, ScreenError> {
-        let (nested, display, bus) = match &self.place {
+        let (nested, display) = match &self.place {
             DesktopPlace::Own { display } => {
                 let shown = display::Display::connect(display).map_err(unavailable)?;
-                (None, shown, accessible::Bus::OfPerson)
+                (None, shown)
             }
-            DesktopPlace::Nested { width, height } => {
-                let nested = Nested::start_desktop(*width, *height, &self.run).await;
+            DesktopPlace::Nested {
+                width,
+                height,
+                enclosure,
+            } => {
+                let enclosure = enclosure().map_err(unavailable)?;
+                let nested = Nested::start_desktop(*width, *height, enclosure).await;
                 let nested = nested.map_err(unavailable)?;
                 let display = nested.connect().map_err(unavailable)?;
-                let bus = accessible::Bus::At(nested.bus_address());
-                (Some(nested), display, bus)
+                (Some(nested), display)
             }
         };
-        let accessible = accessible::Accessible::connect(&bus).await;
+        let accessible = accessible::Accessible::connect(nested.as_ref()).await;
         Ok(Session {
             id: uuid::Uuid::new_v4().to_string(),
-            place: match &self.place {
-                DesktopPlace::Own { display } => display.trim_start_matches(':').to_owned(),
-                DesktopPlace::Nested { .. } => "nested".to_owned(),
+            place: match (&self.place, &nested) {
+                (DesktopPlace::Own { display }, _) => display.trim_start_matches(':').to_owned(),
+                (DesktopPlace::Nested { .. }, Some(nested)) if nested.enclosure().is_confined() => {
+                    "sandbox".to_owned()
+                }
+                (DesktopPlace::Nested { .. }, _) => "nested".to_owned(),
             },
             display,
-            bus,
             accessible,
             reconnected: None,
             has_new_bus: false,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use gyrus_contract::ScreenError;
 
 use super::{
-    accessible::{Accessible, Bus},
+    accessible::Accessible,
     clipboard::Offer,
-    display::Display,
+    display::{Display, DisplayError},
     nested::Nested,
     numbers::ElementNumbers,
     pointer::Point,
@@ -24,11 +24,10 @@ const CALLED: Duration = Duration::from_secs(2);
 pub(super) struct Session {
     /// The id that is in every view.
     pub(super) id: String,
-    /// The place in addresses: `nested`, or the name of the person's display.
+    /// The place in addresses: `sandbox` for a nested one that is confined, `nested` for another one,
+    /// or the name of the person's display.
     pub(super) place: String,
     pub(super) display: Display,
-    /// The session bus that leads to the accessibility bus.
-    pub(super) bus: Bus,
     /// The accessibility bus, or the reason in words why there is none.
     pub(super) accessible: Result<Accessible, String>,
     /// The time of the last attempt to connect to the accessibility bus again.
@@ -56,9 +55,17 @@ impl Session {
             return;
         }
         self.reconnected = Some(Instant::now());
-        if let Ok(accessible) = Accessible::connect(&self.bus).await {
+        if let Ok(accessible) = Accessible::connect(self.nested.as_ref()).await {
             self.accessible = Ok(accessible);
             self.has_new_bus = true;
+        }
+    }
+
+    /// Connects to the display once more, to hear only of what is asked for.
+    pub(super) fn connect_again(&self) -> Result<Display, DisplayError> {
+        match &self.nested {
+            Some(nested) => nested.connect_only(),
+            None => self.display.again(),
         }
     }
 

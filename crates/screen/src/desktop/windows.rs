@@ -171,7 +171,7 @@ impl Display {
             title: self.title(id)?,
             class: self.class(id)?,
             process,
-            other_user: other_user(process),
+            other_user: None,
             bounds,
             is_active: false,
             is_shown: attributes.is_ok_and(|found| found.map_state == MapState::VIEWABLE),
@@ -236,7 +236,7 @@ impl Display {
 }
 
 /// Returns the number of the user of a process, if it is another one than ours and not unknown.
-fn other_user(process: u32) -> Option<u32> {
+pub(super) fn other_user(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     // The second number is the one by which the kernel judges.

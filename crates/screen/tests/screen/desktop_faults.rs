@@ -27,10 +27,17 @@ fn processes(part: &str) -> Vec<Pid> {
     };
     let numbers: Vec<_> = numbers.collect();
     // Programs are told apart by the home that they were given: some leave their parents.
-    let own = format!(" {} ", std::process::id());
+    let parent = |process: i32| {
+        let stat = read(process, "stat");
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1)?.parse::<i32>().ok()?;
+        (parent > 1).then_some(parent)
+    };
+    let own = std::process::id().cast_signed();
     let is_own_server = |process: &&i32| {
-        let is_server = read(**process, "cmdline").contains("-displayfd");
-        is_server && read(**process, "stat").contains(&own)
+        let mut line = std::iter::successors(Some(**process), |one| parent(*one));
+        let is_server = read(**process, "cmdline").contains("Xvfb\0-displayfd");
+        is_server && line.any(|one| one == own)
     };
     let server = numbers.iter().find(is_own_server).expect("a server");
     let environment = read(*server, "environ");
@@ -67,14 +74,14 @@ async fn a_desktop_that_lost_its_server_says_so_and_begins_again() {
     let desk = Desk::with_editor("text").await;
     let before = desk.look().await;
     let text = desk.text().await.id;
-    signal("-displayfd", Signal::KILL);
+    signal("Xvfb", Signal::KILL);
     let clicked = desk.act("click", json!({"on": text})).await;
     assert!(clicked.is_error, "{}", clicked.text);
     // What was lost is told once, and then there is another.
     let now = desk.look().await;
     assert_ne!(now.session, before.session);
     assert_eq!(now.elements, []);
-    signal("-displayfd", Signal::KILL);
+    signal("Xvfb", Signal::KILL);
     let lost = desk.desktop.look(LOOK).await;
     assert!(matches!(lost, Err(ScreenError::Lost { .. })), "{lost:?}");
     let opened = json!({"application": "mousepad"});
@@ -88,7 +95,7 @@ async fn a_server_that_hangs_is_given_up() {
         return;
     }
     let desk = Desk::with_editor("text").await;
-    signal("-displayfd", Signal::STOP);
+    signal("Xvfb", Signal::STOP);
     let began = Instant::now();
     let lost = desk.desktop.look(LOOK).await;
     assert!(matches!(lost, Err(ScreenError::Lost { .. })), "{lost:?}");

@@ -44,7 +44,7 @@ impl DesktopAction for DesktopClipboardCall {
             return Err(Failure::Refused(why.to_owned()));
         }
         let failed = |why| Failure::Broke(format!("the clipboard cannot be used: {why}"));
-        let display = &doing.session.display;
+        let display = doing.session.connect_again().map_err(failed)?;
         let Some(given) = &self.text else {
             let read = clipboard::read(display).await.map_err(failed)?;
             if read.text.is_empty() {

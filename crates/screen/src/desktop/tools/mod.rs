@@ -113,7 +113,7 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
     };
 
     fn touches(&self) -> Vec<Touch> {
-        let screen = (!A::ONLY_READS).then_some(Touch::Screen);
+        let screen = (!A::ONLY_READS).then_some(Touch::Desktop);
         let reads = A::READS.map(|argument| Touch::Reads(argument.to_owned()));
         screen.into_iter().chain(reads).collect()
     }
