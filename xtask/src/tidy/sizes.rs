@@ -16,13 +16,13 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("contract", 5_460),
-    ("gate", 16_560),
+    ("contract", 5_480),
+    ("gate", 16_600),
     ("gyrus", 23_520),
     ("journal", 7_525),
     ("kernel", 19_295),
     ("lab", 4_740),
-    ("loops", 11_120),
+    ("loops", 11_180),
     ("mcp", 1_812),
     ("memory", 2_800),
     ("models", 10_070),
@@ -30,7 +30,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("procedures", 3_350),
     ("process", 2_865),
     ("runtime", 10_760),
-    ("screen", 15_600),
+    ("screen", 17_900),
     ("search", 1_500),
     ("server", 12_743),
     ("skills", 2_600),

@@ -30,6 +30,9 @@ const SANDBOX: &str = "sandbox";
 /// The place of a desktop that nobody else works at, whose programs have the person's rights.
 const NESTED: &str = "nested";
 
+/// The role of the clipboard: what a person copied may be anything, also a password.
+const CLIPBOARD: &str = "clipboard";
+
 /// Minimum number of letters of a program's name that a goal can name it by.
 const MIN_NAME: usize = 3;
 
@@ -172,6 +175,10 @@ impl<'a> Window<'a> {
         if let Starts::Closes { unsaved } = starts {
             return vec![self.closes(*unsaved)];
         }
+        if self.role == CLIPBOARD {
+            let is_read = *starts == Starts::Looking;
+            return vec![self.uses(if is_read { "reads" } else { "replaces" })];
+        }
         if *starts == Starts::Looking {
             return vec![Weight::safe(format!("looks at {}", self.place))];
         }
@@ -186,13 +193,13 @@ impl<'a> Window<'a> {
             Starts::Types => vec![self.types()],
             Starts::Chooses => vec![self.uses("changes")],
             Starts::Acts => self.acts(),
+            Starts::Uploads { names } => self.gives(names),
             Starts::Looking
             | Starts::Launches { .. }
             | Starts::Closes { .. }
             | Starts::Follows { .. }
             | Starts::Opens { .. }
             | Starts::Submits
-            | Starts::Uploads { .. }
             | Starts::Answers { .. }
             | Starts::Sends { .. } => {
                 let what = format!("does what belongs to pages to {}", self.place);
@@ -283,6 +290,14 @@ impl<'a> Window<'a> {
             weights.push(Weight::critical(what("installs something")));
         }
         weights.extend(self.by_arguments());
+        weights
+    }
+
+    /// Weights of giving files to a program by a control that asks for one.
+    fn gives(&self, names: &[String]) -> Vec<Weight> {
+        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        let mut weights = self.acts();
+        weights.push(self.uses(&format!("gives the file {} to", names.join(", "))));
         weights
     }
 

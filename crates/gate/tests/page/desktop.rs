@@ -214,6 +214,36 @@ fn buttons_weigh_what_they_say() {
 }
 
 #[test]
+fn the_clipboard_is_the_persons_where_they_work() {
+    for (place, expected) in [
+        ("0", Comes::Once),
+        ("nested", Comes::Plain),
+        ("sandbox", Comes::Plain),
+    ] {
+        // Also reading it: they may have copied a password.
+        for starts in [Starts::Looking, Starts::Types] {
+            check(place, "clipboard", "the clipboard", starts, expected);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_given_by_a_control_that_is_judged_as_such() {
+    let gives = || Starts::Uploads {
+        names: vec!["report.pdf".to_owned()],
+    };
+    for (place, name, expected) in [
+        ("0/Mousepad", "Open…", Comes::Once),
+        ("nested/Mousepad", "Open…", Comes::Plain),
+        ("sandbox/Mousepad", "Open…", Comes::Plain),
+        ("sandbox/Mailer", "Send file", Comes::Once),
+        ("nested/polkit-agent", "Open…", Comes::Never),
+    ] {
+        check(place, "button", name, gives(), expected);
+    }
+}
+
+#[test]
 fn closing_what_was_not_saved_deletes_it() {
     let closes = |unsaved| Starts::Closes { unsaved };
     check(

@@ -5,21 +5,27 @@
 //! process and place into the same [`View`] that a page gives. By default the desktop is a nested
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
-//! Reading order: `display` (the X server), `capture` (pixels), `windows`, `own_windows`
+//! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
+//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows`
 //! (those of gyrus), `accessible` (the
-//! accessibility bus), `roles` (its words in those of ARIA), `numbers` (ids), `enclosure` (where a
-//! desktop of its own runs), `launcher` (its programs), `nested` (that desktop), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
+//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
+//! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
+//! `session` (an open desktop), `look` (joining all of it), `status_dot` (what
 //! a person sees of the runs, and the key that stops them), `notifications` (what they are told).
 
+mod stream;
 mod display;
+mod exclusive;
 mod capture;
 mod pointer;
 mod keyboard;
+mod clipboard;
 mod windows;
 mod own_windows;
 mod status_dot;
 mod notifications;
 mod accessible;
+mod cells;
 mod roles;
 mod numbers;
 mod enclosure;
@@ -145,9 +151,12 @@ impl Desktop {
             },
             display,
             accessible,
+            reconnected: None,
+            has_new_bus: false,
             numbers: ElementNumbers::default(),
             nested,
             pressed: None,
+            offered: None,
         })
     }
 }

@@ -175,8 +175,13 @@ impl Nested {
         }
     }
 
-    /// Connects to the display.
+    /// Connects to the display, and follows what changes on it.
     pub(super) fn connect(&self) -> Result<Display, String> {
+        self.connect_only()?.following()
+    }
+
+    /// Connects to the display, to hear only of what is asked for.
+    pub(super) fn connect_only(&self) -> Result<Display, String> {
         let inner = format!("/tmp/.X11-unix/X{}", self.number);
         let name = format!(":{}", self.number);
         let socket = self.enclosure.socket(Path::new(&inner));

@@ -16,7 +16,8 @@ impl States {
     }
 }
 
-pub(super) const SHOWING: u32 = 25;
+pub(super) const FOCUSED: u32 = 12;
+const SHOWING: u32 = 25;
 const VISIBLE: u32 = 30;
 
 /// Returns the ARIA role of a role; `None` for a part that only arranges others.
@@ -82,6 +83,31 @@ fn is_clicked(number: u32) -> bool {
     matches!(number, 26 | 32 | 33 | 41 | 56 | 60)
 }
 
+/// Whether the role is that of a box that shows a part of what is in it.
+pub(super) fn scrolls(number: u32) -> bool {
+    matches!(number, 49 | 68)
+}
+
+/// Whether the role is that of a table, a list or a tree, whose cells are asked for by themselves.
+pub(super) fn has_cells(number: u32) -> bool {
+    matches!(number, 31 | 55 | 65 | 66 | 98)
+}
+
+/// Whether the role is that of a cell or an item of a list.
+pub(super) fn is_cell(number: u32) -> bool {
+    matches!(number, 32 | 56 | 91)
+}
+
+/// Whether the role is that of a field with a list that opens.
+pub(super) fn is_combo_box(number: u32) -> bool {
+    number == 11
+}
+
+/// Whether an element with these states is drawn once it is scrolled to.
+pub(super) fn is_visible(states: States) -> bool {
+    states.has(VISIBLE)
+}
+
 /// Whether an element with these states is drawn.
 pub(super) fn is_shown(states: States) -> bool {
     states.has(SHOWING) && states.has(VISIBLE)
@@ -90,7 +116,7 @@ pub(super) fn is_shown(states: States) -> bool {
 /// Returns the states of an element.
 pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
     let named = [
-        (12, ElementState::Focused),
+        (FOCUSED, ElementState::Focused),
         (4, ElementState::Checked),
         (32, ElementState::Mixed),
         (23, ElementState::Selected),

@@ -559,14 +559,14 @@ mod tests {
             }
         };
         click(&person);
-        assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
+        assert_eq!(dot.next().await.unwrap(), DotEvent::Summoned);
 
         run.mark_in_use().unwrap();
         // A run sends an Escape; a person who looks in from afar uses the same device after it.
         run.announce_escape().unwrap();
         press(&run, ESCAPE_KEY, None);
         click(&person);
-        assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
+        assert_eq!(dot.next().await.unwrap(), DotEvent::Summoned);
         press(&person, ESCAPE_KEY, None);
         assert!(matches!(dot.next().await.unwrap(), DotEvent::Stop(_)));
         // A person's keyboard counts even while a run has announced one of its own.
