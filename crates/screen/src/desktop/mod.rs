@@ -11,7 +11,8 @@
 //! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
 //! `session` (an open desktop), `look` (joining all of it), `status_dot` (what
-//! a person sees of the runs, and the key that stops them), `notifications` (what they are told).
+//! a person sees of the runs, and the key that stops them), `notifications` (what they are told),
+//! `taken` (a desktop in a person's hands).
 
 mod stream;
 mod display;
@@ -36,6 +37,7 @@ mod look;
 mod measure;
 mod effects;
 mod applications;
+mod taken;
 mod tools;
 
 use std::time::Duration;

@@ -21,9 +21,9 @@ use axum::{
 use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{
-    PersonInput, cast,
+    PersonInput,
     desk::{Desk, GivenBack},
-    hands,
+    did::Did,
 };
 
 /// Maximum bytes of a request.
@@ -112,7 +112,7 @@ async fn open(State(desk): State<Arc<Desk>>, token: Bytes) -> Response {
 
 async fn live(State(desk): State<Arc<Desk>>) -> Response {
     let (out, chunks) = mpsc::channel(1);
-    tokio::spawn(cast::show(desk, out));
+    tokio::spawn(Arc::clone(&desk.screen).show(desk, out));
     let chunks = futures_util::stream::unfold(chunks, |mut chunks| async {
         let chunk = chunks.recv().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk), chunks))
@@ -122,7 +122,7 @@ async fn live(State(desk): State<Arc<Desk>>) -> Response {
 }
 
 async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
-    let Ok(all) = serde_json::from_slice::<Vec<hands::Did>>(&body) else {
+    let Ok(all) = serde_json::from_slice::<Vec<Did>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let _turn = desk.inputs.lock().await;
@@ -131,7 +131,7 @@ async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
         if let (Some(watcher), Some(input)) = (&desk.watcher, one.seen()) {
             watcher.before(input).await;
         }
-        if let Err(why) = hands::forward(&desk, one).await {
+        if let Err(why) = desk.screen.forward(&desk, one).await {
             said.push(why);
         }
     }
