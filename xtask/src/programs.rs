@@ -7,10 +7,11 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 13] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
+    ("dunst", "dunst"),
     ("galculator", "galculator"),
     ("git", "git"),
     ("mousepad", "mousepad at-spi2-core"),
@@ -19,6 +20,7 @@ const NEEDED: [(&str, &str); 11] = [
     ("setsid", "util-linux"),
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
+    ("xterm", "xterm"),
 ];
 
 /// Installs what is missing if this process may, else says how to.
