@@ -11,6 +11,7 @@ mod did;
 mod hand_over;
 mod hands;
 mod serve;
+mod taken_screen;
 mod watcher;
 mod wire;
 
@@ -35,24 +36,13 @@ pub(crate) use self::{
     desk::Desk,
     did::{Did, Mouse, MouseKind},
     hand_over::HandOver,
+    taken_screen::TakenScreen,
     wire::{PICTURE, WORDS, chunk},
 };
 pub use self::{
     desk::GivenBack,
     watcher::{InputWatcher, PersonInput},
 };
-
-/// A screen that a person has.
-pub(crate) trait TakenScreen: Send + Sync {
-    /// Returns the width and the height at the beginning, in the pixels of its inputs.
-    fn size(&self) -> (u32, u32);
-
-    /// Sends pictures and what is around them until the receiver is gone.
-    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()>;
-
-    /// Carries an input of the person out; the error says why it could not.
-    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>>;
-}
 
 /// The current page of a browser.
 struct TakenPage(Arc<Session>);
@@ -95,9 +85,13 @@ impl TakeoverPage {
     ) -> Result<(Self, oneshot::Receiver<GivenBack>), ScreenError> {
         let (listener, port) = listen().await.map_err(no_page)?;
         let token = random().map_err(no_page)?;
-        let (desk, given_back) = Desk::new(screen, (port, &token), reason, watcher);
+        let (desk, given_back) = Desk::new(screen.size(), (port, &token), reason, watcher);
+        let served = serve::Served {
+            desk: desk.clone(),
+            screen,
+        };
         let page = Self {
-            server: tokio::spawn(serve::serve(desk.clone(), listener)),
+            server: tokio::spawn(serve::serve(served, listener)),
             desk,
             port,
             address: format!("http://127.0.0.1:{port}/#{token}"),

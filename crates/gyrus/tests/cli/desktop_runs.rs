@@ -7,6 +7,7 @@ use std::{
 };
 
 use gyrus_kernel::Entry;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{
@@ -309,4 +310,50 @@ fn a_person_takes_a_desktop_over() {
         world.file("letter.txt").trim_end(),
         "Dear Ada, yours, Žofie"
     );
+}
+
+/// Returns the X servers that a process has started.
+fn servers_of(process: u32) -> Vec<Pid> {
+    let read = |process: i32, what: &str| {
+        let bytes = fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let parent = |process: i32| {
+        let stat = read(process, "stat");
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1)?.parse::<i32>().ok()?;
+        (parent > 1).then_some(parent)
+    };
+    let is_below = |one: i32| {
+        let mut line = std::iter::successors(Some(one), |one| parent(*one));
+        line.any(|one| one == process.cast_signed())
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let servers =
+        numbers.filter(|one| read(*one, "cmdline").contains("Xvfb\0-displayfd") && is_below(*one));
+    servers.filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+fn a_run_whose_display_ends_goes_on_with_another_and_says_so() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let script = format!("{IS_CUT_OFF}{AFTERWARDS}");
+    let world = World::new(&script.replace(r#""seconds": 10"#, r#""seconds": 2"#));
+    let mut running = world.command(&run_arguments("try mousepad"));
+    running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = running.spawn().unwrap();
+    world.wait_for(|entry| {
+        matches!(entry, Entry::ToolResulted(result) if format!("{:?}", result.text).contains("Typed"))
+    });
+    let servers = servers_of(child.id());
+    assert_eq!(servers.len(), 1);
+    kill_process(servers[0], Signal::KILL).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}{errors}{}", results(&world));
+    assert!(said.contains("The desktop was started anew."), "{said}");
 }

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// What is told in place of a picture of the person's own display.
+/// Words in place of a picture of the person's own display.
 const YOURS: &str =
     "This is the display that you work at. Do there what is needed, then give it back.";
 

@@ -18,7 +18,7 @@ use axum::{
 };
 use tokio::sync::oneshot;
 
-use super::{InputWatcher, TakenScreen};
+use super::InputWatcher;
 
 /// Header with the key of a request.
 const KEY: &str = "x-gyrus-key";
@@ -35,7 +35,6 @@ pub struct GivenBack {
 
 /// State of one page.
 pub(crate) struct Desk {
-    pub(super) screen: Arc<dyn TakenScreen>,
     /// The reason for which the run asked for a person, in the model's words.
     pub(crate) reason: Option<String>,
     /// Hears of every input.
@@ -54,18 +53,16 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Creates a desk for the holder of `token`, and the receiver of their giving back.
+    /// Creates a desk at a screen of this size for the holder of `token`, and the receiver of their giving back.
     pub(super) fn new(
-        screen: Arc<dyn TakenScreen>,
+        (width, height): (u32, u32),
         (port, token): (u16, &str),
         reason: Option<&str>,
         watcher: Option<Arc<dyn InputWatcher>>,
     ) -> (Arc<Self>, oneshot::Receiver<GivenBack>) {
         let (give_back, given_back) = oneshot::channel();
-        let (width, height) = screen.size();
         let shown = (f64::from(width), f64::from(height));
         let desk = Self {
-            screen,
             reason: reason.map(|reason| {
                 let reason = gyrus_text::shorten(reason.trim(), MAX_REASON);
                 gyrus_text::readable(&reason).into_owned()

@@ -1,5 +1,4 @@
-//! What goes to the person's page: each message is a length of four bytes, a byte that says what it
-//! is, and its bytes.
+//! Messages to the person's page: each is a length of four bytes, a byte for its type, and its bytes.
 
 use axum::body::Bytes;
 
