@@ -10,7 +10,8 @@
 //! (those of gyrus), `accessible` (the
 //! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
-//! `session` (an open desktop), `look` (joining all of it), `status_dot` (what
+//! `session` (an open desktop), `window_tree` (what one window shows), `look` (joining all of it),
+//! `status_dot` (what
 //! a person sees of the runs, and the key that stops them), `notifications` (what they are told).
 
 mod stream;
@@ -32,6 +33,7 @@ mod enclosure;
 mod launcher;
 mod nested;
 mod session;
+mod window_tree;
 mod look;
 mod measure;
 mod effects;
