@@ -8,10 +8,12 @@ use std::{
 
 use gyrus_kernel::Entry;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::{
     refusing::refuse,
     support::{Said, World, said, works},
+    taking_over::Person,
 };
 
 /// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
@@ -265,6 +267,51 @@ fn a_resumed_run_begins_with_a_new_desktop_and_says_so() {
     );
 }
 
+/// Asks for a person, and finishes once they have written something.
+const ASKS_FOR_A_PERSON: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad", "file": "letter.txt"}]}'''
+[[reply]]
+text = '''{"note": "a person's part", "actions": [{"do": "hand_over", "reason": "sign it, please"}]}'''
+[[reply]]
+when = "Dear Ada, yours"
+find = { word = '(I signed it)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
+"#;
+
+#[test]
+fn a_person_takes_a_desktop_over() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(ASKS_FOR_A_PERSON);
+    fs::write(world.work().join("letter.txt"), "Dear Ada, ").unwrap();
+    let arguments = ["run", "sign the letter in mousepad", "--screen", "x11"];
+    let more = ["--on-ask", "wait", "--require", "claimed"];
+    let run = world.start(&[&arguments[..], &more].concat());
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    let mut take = world.command(&["take"]);
+    take.stdout(Stdio::piped());
+    let mut person = Person::at(take);
+    person.opens();
+    person.sees("letter.txt");
+    person.clicks((640.0, 400.0));
+    person.does(&json!([{"do": "key", "key": "Control+End"}]));
+    person.types("yours, Žofie");
+    person.does(&json!([{"do": "key", "key": "Control+s"}]));
+    // The window says that it is saved.
+    let letter = world.work().join("letter.txt");
+    person.sees(&format!("\"title\":\"{} - Mousepad\"", letter.display()));
+    let words = "I signed it";
+    assert_eq!(person.leaves(words), Some(0));
+    let ended = run.end().exits(0);
+    assert!(ended.out.contains("Heard: I signed it."), "{ended:?}");
+    assert_eq!(
+        world.file("letter.txt").trim_end(),
+        "Dear Ada, yours, Žofie"
+    );
+}
+
 /// Returns the X servers that a process has started.
 fn servers_of(process: u32) -> Vec<Pid> {
     let read = |process: i32, what: &str| {
@@ -295,9 +342,7 @@ fn a_run_whose_display_ends_goes_on_with_another_and_says_so() {
     }
     let script = format!("{IS_CUT_OFF}{AFTERWARDS}");
     let world = World::new(&script.replace(r#""seconds": 10"#, r#""seconds": 2"#));
-    let mut arguments = vec!["run", "try mousepad", "--screen", "x11", "--workdir", "."];
-    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
-    let mut running = world.command(&arguments);
+    let mut running = world.command(&run_arguments("try mousepad"));
     running.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = running.spawn().unwrap();
     world.wait_for(|entry| {
