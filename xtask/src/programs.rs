@@ -21,9 +21,21 @@ const NEEDED: [(&str, &str); 11] = [
     ("xdotool", "xdotool"),
 ];
 
-/// Installs what is missing if this process may, else says how to.
+/// Each further program that the tasks on desktops use, with its Debian package.
+const ON_DESKTOPS: [(&str, &str); 1] = [("galculator", "galculator")];
+
+/// Installs what the tests need and is missing if this process may, else says how to.
 pub(crate) fn ensure_installed() -> anyhow::Result<()> {
-    let packages = missing(&NEEDED, is_on_path);
+    ensure(&NEEDED)
+}
+
+/// Installs what the tasks on desktops need and is missing if this process may, else says how to.
+pub(crate) fn ensure_desktop_programs() -> anyhow::Result<()> {
+    ensure(&[&NEEDED[..], &ON_DESKTOPS].concat())
+}
+
+fn ensure(needed: &[(&str, &str)]) -> anyhow::Result<()> {
+    let packages = missing(needed, is_on_path);
     if packages.is_empty() {
         return Ok(());
     }
@@ -36,7 +48,7 @@ pub(crate) fn ensure_installed() -> anyhow::Result<()> {
             "programs are missing; install them by `sudo {command}`"
         )));
     }
-    println!("installing what the tests need: {}", packages.join(" "));
+    println!("installing what is missing: {}", packages.join(" "));
     let status = Command::new("sh")
         .args([
             "-c",

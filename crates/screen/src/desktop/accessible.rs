@@ -12,7 +12,7 @@ use zbus::{Connection, DynamicType, OwnedObjectPath, Type, connection::Builder};
 use super::roles::{self, States};
 
 /// Number of questions to programs at a time.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 
 /// Maximum number of elements of a program that are read.
 const MAX_ITEMS: usize = 4_000;
@@ -75,7 +75,7 @@ pub(super) struct Details {
 }
 
 /// The name on the bus and the path of an element.
-type Reference = (String, OwnedObjectPath);
+pub(super) type Reference = (String, OwnedObjectPath);
 
 /// An entry of a program's cache.
 type CacheItem = (
@@ -172,10 +172,12 @@ impl Accessible {
         let items: Vec<CacheItem> = self
             .ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &())
             .await?;
+        let mut items: Vec<Item> = items.into_iter().take(MAX_ITEMS).map(item).collect();
+        items.extend(self.descendants(name, &items).await);
         Ok(Program {
             bus_name: name.to_owned(),
             process,
-            items: items.into_iter().take(MAX_ITEMS).map(item).collect(),
+            items,
         })
     }
 
@@ -237,7 +239,7 @@ impl Accessible {
         added == Ok(true)
     }
 
-    async fn ask<T: DeserializeOwned + Type>(
+    pub(super) async fn ask<T: DeserializeOwned + Type>(
         &self,
         name: &str,
         path: &str,
@@ -260,15 +262,13 @@ impl Accessible {
 fn item(entry: CacheItem) -> Item {
     let (object, _, parent, index, _, interfaces, name, role, _, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
-    let words = states.iter().take(2).enumerate();
-    let states = words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at));
     Item {
         path: object.1.to_string(),
         parent: parent.1.to_string(),
         index,
         name,
         role,
-        states: States(states),
+        states: States::of(&states),
         has_place: has("org.a11y.atspi.Component"),
         has_text: has("org.a11y.atspi.Text") && !roles::is_secret(role),
     }

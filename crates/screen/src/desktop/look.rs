@@ -1,7 +1,7 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -32,6 +32,21 @@ struct Tree<'a> {
     /// The items by the path of their parent, in their order.
     children: BTreeMap<&'a str, Vec<&'a Item>>,
     root: &'a Item,
+}
+
+impl<'a> Tree<'a> {
+    /// Returns the menus of the program that hang at no other element: they are windows without a
+    /// name.
+    fn menus(&self) -> impl Iterator<Item = &'a Item> {
+        let root = &self.root.path;
+        let items = self.program.items.iter();
+        items.filter(move |item| {
+            item.role == roles::WINDOW
+                && item.name.is_empty()
+                && item.path != *root
+                && roles::is_shown(item.states)
+        })
+    }
 }
 
 /// Contents of a desktop at one moment.
@@ -125,6 +140,8 @@ async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Elem
         Err(why) => (Vec::new(), vec![why.clone()]),
     };
     let mut elements = Vec::new();
+    // The menus of a program are told with its uppermost window.
+    let mut told = BTreeSet::new();
     for (place, window) in windows.iter().enumerate() {
         if window.is_popup {
             continue;
@@ -134,11 +151,15 @@ async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Elem
         elements.push(window_element(numbers, window));
         if let (Ok(accessible), Some(tree), true) = (
             &session.accessible,
-            tree_of(window, &programs),
+            tree_of(window, windows, &programs),
             window.is_shown,
         ) {
             let of = (window, document);
-            elements.extend(window_elements(accessible, numbers, of, above, &tree).await);
+            let mut tops = vec![tree.root];
+            if told.insert(&tree.program.bus_name) {
+                tops.extend(tree.menus());
+            }
+            elements.extend(window_elements(accessible, numbers, of, above, (&tree, &tops)).await);
         }
     }
     (elements, unread)
@@ -156,7 +177,7 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Some(window) = windows.last()
             && let Ok((programs, _)) = accessible.programs().await
         {
-            let tree = tree_of(window, &programs);
+            let tree = tree_of(window, &windows, &programs);
             let has_told =
                 tree.is_some_and(|tree| tree.children.contains_key(tree.root.path.as_str()));
             let is_there = programs.iter().any(|one| one.process == window.process);
@@ -221,10 +242,12 @@ async fn window_elements(
     numbers: &mut ElementNumbers,
     (window, document): (&DesktopWindow, u32),
     above: &[DesktopWindow],
-    tree: &Tree<'_>,
+    (tree, tops): (&Tree<'_>, &[&Item]),
 ) -> Vec<Element> {
     let mut listed = Vec::new();
-    list(tree, tree.root, 1, &mut listed);
+    for top in tops {
+        list(tree, top, 1, &mut listed);
+    }
     let asked: Vec<_> = listed
         .iter()
         .map(|(item, _)| (tree.program.bus_name.as_str(), *item))
@@ -242,35 +265,72 @@ async fn window_elements(
     elements
 }
 
-/// Returns the tree of a window: the top with its title. Of several the one of its process counts,
-/// as far as processes are known: a program in a sandbox tells the number that it has there.
-fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'a>> {
+/// Returns the tree of a window: the top with its title. Of several the one of its program counts,
+/// which is known by its process, or, as a program under a keeper tells another number than the bus,
+/// by its other windows. A message has a top with another name than its window, so then those that
+/// are called like other windows come last, and the one that is active like the window first.
+fn tree_of<'a>(
+    window: &DesktopWindow,
+    windows: &[DesktopWindow],
+    programs: &'a [Program],
+) -> Option<Tree<'a>> {
     let tops = programs.iter().flat_map(|program| {
-        let tops = program
-            .items
-            .iter()
-            .filter(|item| matches!(item.role, 2 | 16 | 19 | 23 | 69));
+        let tops = program.items.iter().filter(|item| is_top(item));
         tops.filter(|item| roles::is_shown(item.states))
             .map(move |item| (program, item))
     });
     let is_named = |item: &Item| item.name == window.title;
-    let is_of_process = |program: &Program| program.process == window.process;
-    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_process(program));
+    let others = || windows.iter().filter(|other| other.id != window.id);
+    let is_of_program = |program: &Program| {
+        let mut own = others().filter(|other| other.client == window.client);
+        let has = |title: &str| {
+            program
+                .items
+                .iter()
+                .any(|item| is_top(item) && item.name == title)
+        };
+        program.process == window.process || own.any(|other| has(&other.title))
+    };
+    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_program(program));
+    let is_of_another = |item: &Item| others().any(|other| other.title == item.name);
+    let is_alike = |item: &Item| item.states.has(roles::ACTIVE) == window.is_active;
+    let rank = |top: &(&Program, &Item)| (fits(top), !is_of_another(top.1), is_alike(top.1));
     let (program, root) = tops
         .filter(|top| fits(top) != (false, false))
-        .max_by_key(|top| fits(top))?;
+        .max_by_key(rank)?;
     let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
     for item in &program.items {
         children.entry(&item.parent).or_default().push(item);
     }
     for items in children.values_mut() {
-        items.sort_by_key(|item| item.index);
+        // Some entries of menus do not tell their place among the others.
+        let is_numbered = items.iter().all(|item| item.index >= 0);
+        items.sort_by_key(|item| {
+            if is_numbered {
+                i64::from(item.index)
+            } else {
+                made_as(item)
+            }
+        });
     }
     Some(Tree {
         program,
         children,
         root,
     })
+}
+
+/// Whether an element is one that a window is.
+fn is_top(item: &Item) -> bool {
+    matches!(item.role, 2 | 16 | 19 | 23 | roles::WINDOW)
+}
+
+/// Returns the number that a program gave an element when it made it, which ends its path.
+fn made_as(item: &Item) -> i64 {
+    let number = item.path.rsplit('/').next();
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(i64::MAX)
 }
 
 /// Lists what is shown below an item, parents first, with its depth.
@@ -347,8 +407,8 @@ fn element(
         name = said.as_deref().map(shorten).unwrap_or_default();
     }
     let value = said.filter(|_| takes_text).map(|value| shorten(&value));
-    // A drawing without a name and text without words say nothing.
-    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group") {
+    // A drawing without a name, text without words and what only arranges cells say nothing.
+    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group" | "cell") {
         return None;
     }
     Some(Element {

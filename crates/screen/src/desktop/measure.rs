@@ -177,10 +177,17 @@ impl Session {
     fn hit<'r>(&self, reading: &'r Reading, (x, y): Point) -> Option<&'r Element> {
         let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
         let top = reading.windows.iter().find(is_there)?;
+        let windows = || reading.windows.iter();
+        let client = |element: &Element| {
+            let id = self.numbers.window(element.id.document)?;
+            let window = windows().find(|window| window.id == id)?;
+            Some(window.client)
+        };
         let own = |element: &&Element| {
             if top.is_popup {
                 let bounds = element.bounds;
-                bounds.is_some_and(|bounds| is_within(bounds, top.bounds))
+                let is_inside = bounds.is_some_and(|bounds| is_within(bounds, top.bounds));
+                is_inside && client(element) == Some(top.client)
             } else {
                 self.numbers.window(element.id.document) == Some(top.id)
             }
@@ -189,7 +196,11 @@ impl Session {
             let bounds = element.bounds;
             bounds.is_some_and(|bounds| bounds.contains(x, y))
         };
-        reading.elements.iter().filter(own).rfind(at)
+        let there = || reading.elements.iter().filter(own).filter(at);
+        // A menu lies over other elements of its window, also over those that come after it.
+        let is_entry = |element: &&Element| element.role.starts_with("menu");
+        let entry = there().rfind(|element| top.is_popup && is_entry(element));
+        entry.or_else(|| there().next_back())
     }
 
     /// Returns what lies over an element at a point of it, in words.

@@ -7,7 +7,7 @@
 //!
 //! Reading order: `display` (the X server), `capture` (pixels), `windows`, `own_windows`
 //! (those of gyrus), `accessible` (the
-//! accessibility bus), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
+//! accessibility bus), `descendants` (what lists keep to themselves), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
 //! its own), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
 //! a person sees of the runs, and the key that stops them).
 
@@ -19,6 +19,7 @@ mod windows;
 mod own_windows;
 mod status_dot;
 mod accessible;
+mod descendants;
 mod roles;
 mod numbers;
 mod nested;

@@ -10,13 +10,25 @@ use gyrus_contract::ElementState;
 pub(super) struct States(pub(super) u64);
 
 impl States {
+    /// Reads the states from the words that the bus has them in, the lower one first.
+    pub(super) fn of(words: &[u32]) -> Self {
+        let words = words.iter().take(2).enumerate();
+        Self(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
+    }
+
     /// Whether the state of this number is set.
     pub(super) fn has(self, number: u32) -> bool {
         self.0 & (1 << number) != 0
     }
 }
 
+/// The role of a window that is no frame and no dialog, as a menu's.
+pub(super) const WINDOW: u32 = 69;
+
 pub(super) const SHOWING: u32 = 25;
+pub(super) const ACTIVE: u32 = 1;
+/// The element makes its parts only when it is asked for them.
+pub(super) const MANAGES_DESCENDANTS: u32 = 31;
 const VISIBLE: u32 = 30;
 
 /// Returns the ARIA role of a role; `None` for a part that only arranges others.
@@ -77,9 +89,9 @@ pub(super) fn is_secret(number: u32) -> bool {
 }
 
 /// Whether a person uses the element by a click, although its role in ARIA is that of something to
-/// read: a menu, an icon, an item of a list, a cell, a terminal.
+/// read: a menu, an icon, an item of a list, a cell, the head of a column, a terminal.
 fn is_clicked(number: u32) -> bool {
-    matches!(number, 26 | 32 | 33 | 41 | 56 | 60)
+    matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
 }
 
 /// Whether an element with these states is drawn.

@@ -34,6 +34,8 @@ pub(super) struct DesktopWindow {
     pub(super) class: String,
     /// The process, as it says itself; 0 if it does not.
     pub(super) process: u32,
+    /// The connection to the X server that made it: the same for all windows of a program.
+    pub(super) client: u32,
     /// The place of its content on the screen.
     pub(super) bounds: Bounds,
     pub(super) is_active: bool,
@@ -163,6 +165,7 @@ impl Display {
             title: self.title(id)?,
             class: self.class(id)?,
             process: process.first().copied().unwrap_or(0),
+            client: id & !self.connection.setup().resource_id_mask,
             bounds,
             is_active: false,
             is_shown: attributes.is_ok_and(|found| found.map_state == MapState::VIEWABLE),
