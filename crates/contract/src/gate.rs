@@ -362,10 +362,11 @@ impl FollowedSkill {
             | Touch::Clipboard
             | Touch::Remembers
             | Touch::Screen
+            | Touch::Desktop
             | Touch::Serves(_) => false,
         };
         let is_named = |tool: &String| match tool.as_str() {
-            "screen" => spec.touches(|touch| matches!(touch, Touch::Screen)),
+            "screen" => spec.touches(Touch::is_screen_input),
             "network" => spec.touches(|touch| matches!(touch, Touch::Connects(_))),
             name => name == spec.name,
         };

@@ -75,11 +75,11 @@ pub use screen::{
     Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
 };
 pub use screen_calls::{
-    AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DragCall, DragEnd,
-    ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall, OpenApplicationCall,
-    OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction, ScreenEffect, ScrollCall, ScrollDirection,
-    ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall, TakeScreenshotCall,
-    TypeTextCall, UploadFileCall, WaitCall, screen_actions,
+    AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DesktopClipboardCall,
+    DragCall, DragEnd, ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall,
+    OpenApplicationCall, OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction, ScreenEffect,
+    ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall,
+    TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};

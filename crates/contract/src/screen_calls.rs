@@ -243,6 +243,14 @@ screen_actions! {
         file: Option<String>,
     }
 
+    /// Reads the text on the desktop's clipboard; with `text`, puts that there instead.
+    DesktopClipboardCall "desktop_clipboard" Acts
+        "{text?}: puts the text on the clipboard; without it, reads what is there"
+        r#"{"text": "for Control+v"}"# {
+        /// The text to put there; without it, the clipboard is read.
+        text: Option<String>,
+    }
+
     /// Goes to an http or https address in the current tab.
     OpenUrlCall "open_url" Goes "{url}" r#"{"url": "https://shop.example/"}"# { url: String, }
 

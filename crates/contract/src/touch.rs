@@ -40,8 +40,10 @@ pub enum Touch {
     Recalls,
     /// Writes a note of the person's memory, which keeps every earlier version.
     Remembers,
-    /// Puts something into a page or an application of the screen.
+    /// Puts something into a page of the screen.
     Screen,
+    /// Uses the programs of a desktop, which may change files of the workspace.
+    Desktop,
     /// Runs the script in this argument in the page of the screen. For checks that a person
     /// typed: no model is offered such a tool.
     Evaluates(String),
@@ -93,6 +95,7 @@ impl Touch {
             Touch::Recalls => ("reads your memory", Nothing),
             Touch::Remembers => ("writes into your memory", Outside),
             Touch::Screen => ("uses the screen", Outside),
+            Touch::Desktop => ("uses programs on a desktop", Workspace),
             Touch::Evaluates(_) => ("runs a check that you typed in the page", Outside),
             Touch::Submits(_) => ("submits to a judge that you named", Outside),
             Touch::Asks(_) => ("asks you", Nothing),
@@ -142,12 +145,18 @@ impl Touch {
             | Touch::Recalls
             | Touch::Remembers
             | Touch::Screen
+            | Touch::Desktop
             | Touch::Evaluates(_)
             | Touch::Submits(_)
             | Touch::Asks(_)
             | Touch::HandsOver(_)
             | Touch::Serves(_) => false,
         }
+    }
+
+    /// Whether the call is an input to a screen, whose effect is measured before it is made.
+    pub fn is_screen_input(&self) -> bool {
+        matches!(self, Touch::Screen | Touch::Desktop)
     }
 
     /// Whether the tool is only for what a person typed, and no model is offered it.
@@ -169,6 +178,7 @@ impl Touch {
             | Touch::Recalls
             | Touch::Remembers
             | Touch::Screen
+            | Touch::Desktop
             | Touch::Evaluates(_)
             | Touch::Submits(_)
             | Touch::Asks(_)

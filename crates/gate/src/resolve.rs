@@ -53,6 +53,7 @@ pub(crate) fn call(
             | Touch::Recalls
             | Touch::Remembers
             | Touch::Screen
+            | Touch::Desktop
             | Touch::Evaluates(_)
             | Touch::Serves(_) => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {

@@ -58,7 +58,7 @@ impl Scales<'_> {
                 let what = "writes into your memory, where it can be undone";
                 Weight::new(Risk::Moderate, what).contained()
             }
-            Touch::Screen => return self.page(),
+            Touch::Screen | Touch::Desktop => return self.page(),
             Touch::Evaluates(argument) => {
                 let script = call.arguments[argument].as_str().unwrap_or_default();
                 if self.under.trusted.contains(&script) {

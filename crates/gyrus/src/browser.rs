@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus::runtime::Home;
-use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
+use gyrus_contract::{CommandSpec, Digest, Look, Screen};
 use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{
     Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
@@ -176,10 +176,7 @@ pub(crate) fn under_a_keeper(record: Option<PathBuf>) -> RunCommand {
     Arc::new(move |command: CommandSpec| {
         let record = record.clone();
         Box::pin(async move {
-            let keeper = tokio::task::spawn_blocking(Keeper::start).await;
-            let keeper = keeper.map_err(|error| KeeperError::Keeper {
-                reason: error.to_string(),
-            })??;
+            let keeper = Keeper::start_beside().await?;
             let Some(record) = record else {
                 return keeper.run(command).await;
             };

@@ -23,7 +23,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     // It is never looked at: what was seen stands in the journals.
     let options = ScreenOptions::of(started.screen.as_ref());
     let options = options.unwrap_or_else(|| ScreenOptions::Browser(BrowserOptions::default()));
-    let screen = options.screen(home)?;
+    let screen = options.screen(home, &started.workspace, Confinement::Sandboxed)?;
     let parts = Parts {
         router: Arc::new(SingleModel(Arc::new(runtime::NoModel))),
         assessor: None,

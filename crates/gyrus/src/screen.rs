@@ -1,6 +1,8 @@
 //! The screen of a run, as its first entry names it: a browser, or a desktop.
 
-use gyrus::runtime::{Home, RunScreen};
+use std::path::Path;
+
+use gyrus::runtime::{Confinement, Home, RunScreen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -48,21 +50,32 @@ impl ScreenOptions {
         }
     }
 
-    /// Returns the screen, which is started when it is needed.
+    /// Returns the screen of runs that work in a folder; it is started when it is needed.
     ///
     /// # Errors
     /// This program was built without desktops.
-    pub(crate) fn screen(&self, home: &Home) -> Result<RunScreen, Failure> {
+    pub(crate) fn screen(
+        &self,
+        home: &Home,
+        workspace: &Path,
+        confinement: Confinement,
+    ) -> Result<RunScreen, Failure> {
         match self {
             Self::Browser(options) => Ok(RunScreen::Browser(options.browser(home))),
-            Self::Desktop(options) => options.screen(),
+            Self::Desktop(options) => options.screen(home, workspace, confinement),
         }
     }
 }
 
 impl DesktopOptions {
     #[cfg(feature = "desktop")]
-    fn screen(&self) -> Result<RunScreen, Failure> {
+    #[expect(clippy::unnecessary_wraps, reason = "without desktops there is none")]
+    fn screen(
+        &self,
+        home: &Home,
+        workspace: &Path,
+        confinement: Confinement,
+    ) -> Result<RunScreen, Failure> {
         use gyrus_screen::{Desktop, DesktopPlace};
 
         let place = match &self.display {
@@ -72,14 +85,14 @@ impl DesktopOptions {
             None => DesktopPlace::Nested {
                 width: WIDTH,
                 height: HEIGHT,
+                enclosure: enclosure(home, workspace, confinement),
             },
         };
-        let run = crate::browser::under_a_keeper(None);
-        Ok(RunScreen::Desktop(Desktop::new(place, run).into()))
+        Ok(RunScreen::Desktop(Desktop::new(place).into()))
     }
 
     #[cfg(not(feature = "desktop"))]
-    fn screen(&self) -> Result<RunScreen, Failure> {
+    fn screen(&self, _: &Home, _: &Path, _: Confinement) -> Result<RunScreen, Failure> {
         Err(without_desktops())
     }
 
@@ -110,6 +123,35 @@ impl DesktopOptions {
 const WIDTH: u16 = 1280;
 #[cfg(feature = "desktop")]
 const HEIGHT: u16 = 800;
+
+/// Returns what makes the place of a desktop: in a sandbox where that holds and has a `/tmp` of its
+/// own for the display's socket, so that programs change nothing but the folder and reach no network.
+#[cfg(feature = "desktop")]
+fn enclosure(
+    home: &Home,
+    workspace: &Path,
+    confinement: Confinement,
+) -> gyrus_screen::MakeEnclosure {
+    use gyrus_screen::Enclosure;
+
+    let (home, workspace) = (home.clone(), workspace.to_owned());
+    let open = Enclosure::opener(crate::browser::under_a_keeper(None));
+    if confinement == Confinement::Unsandboxed {
+        return open;
+    }
+    std::sync::Arc::new(move || {
+        if !gyrus::runtime::sandbox::has_own_folders(&home) {
+            return open();
+        }
+        // The path of a socket in it must be short.
+        let held = tempfile::Builder::new().prefix("gyrus-desktop-").tempdir();
+        let held =
+            held.map_err(|error| format!("the folder of a desktop cannot be made: {error}"))?;
+        let containment = gyrus::runtime::sandbox::plan(&home, held.path(), &workspace)?;
+        let run = gyrus::runtime::sandbox::run_in(containment);
+        Ok(Enclosure::confined(run, workspace.clone(), held))
+    })
+}
 
 /// Says how to get a gyrus with desktops.
 #[cfg(not(feature = "desktop"))]

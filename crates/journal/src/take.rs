@@ -26,6 +26,8 @@ pub struct Recovery {
     pub set_aside: Option<Tail>,
     /// The previous holder of the log, from its last segment.
     pub previous: Option<Holder>,
+    /// The number of the segment that was opened: each taking opens one.
+    pub segment: u32,
 }
 
 /// A segment that is being written, and its last entry.
@@ -137,6 +139,7 @@ pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery)
     let recovery = Recovery {
         set_aside: scan.tail()?,
         previous: Some(scan.segment.header.holder),
+        segment: number + 1,
     };
     Ok((
         Output {

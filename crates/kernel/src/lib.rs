@@ -88,7 +88,7 @@ pub use names::QuestionId;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::Run;
-pub use runs::{RUNS, entries, family, last_page, log_name, runs, summary, workspaces};
+pub use runs::{RUNS, entries, family, last_page, log_name, runs, summary, workspace, workspaces};
 pub use select::{FindRunError, find_run};
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};

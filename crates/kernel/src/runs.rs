@@ -28,18 +28,21 @@ pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
 pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
-    for run in roots.take(of_runs) {
-        let first = store
-            .reader(&log_name(run))
-            .and_then(|reader| reader.entry(1));
-        if let Ok(Some(first)) = first
-            && let Ok(Entry::RunStarted(started)) = parse(&first)
-            && !folders.contains(&started.workspace)
-        {
-            folders.push(started.workspace);
+    for folder in roots.take(of_runs).filter_map(|run| workspace(store, run)) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
         }
     }
     Ok(folders)
+}
+
+/// Returns the folder in which a run works; `None` if its journal cannot be read.
+pub fn workspace(store: &Store, run: RunId) -> Option<PathBuf> {
+    let reader = store.reader(&log_name(run)).ok()?;
+    match parse(&reader.entry(1).ok()??) {
+        Ok(Entry::RunStarted(started)) => Some(started.workspace),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// Returns a run and the runs below it, itself last, so that removing them in order leaves no

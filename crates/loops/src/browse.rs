@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Arguments, EffectId, GlobCall, Limits, Observation, Origin, ReadCall,
-    ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec, schema_of,
+    ActionVerdict, Arguments, EffectId, GlobCall, Limits, Observation, OpenApplicationCall, Origin,
+    ReadCall, ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec, schema_of,
 };
 use gyrus_kernel::{Delegation, Ending, Run, Stop, Tools};
 use schemars::JsonSchema;
@@ -34,10 +34,32 @@ impl Arguments for BrowseCall {
         r#"{"goal": "find the price of the copper kettle", "url": "https://shop.example/"}"#;
 
     fn check(&self) -> Result<(), String> {
-        match self.goal.trim() {
-            "" => Err("`goal` is empty".to_owned()),
-            _ => Ok(()),
-        }
+        is_no_empty_goal(&self.goal)
+    }
+}
+
+/// The arguments of the call where the screen is a desktop, which has no addresses.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BrowseDesktopCall {
+    /// The thing that is to be reached or found out.
+    goal: String,
+}
+
+impl Arguments for BrowseDesktopCall {
+    const TOOL: &'static str = BROWSE;
+    const EXAMPLE: &'static str =
+        r#"{"goal": "open notes.txt in the text editor and say its first line"}"#;
+
+    fn check(&self) -> Result<(), String> {
+        is_no_empty_goal(&self.goal)
+    }
+}
+
+fn is_no_empty_goal(goal: &str) -> Result<(), String> {
+    match goal.trim() {
+        "" => Err("`goal` is empty".to_owned()),
+        _ => Ok(()),
     }
 }
 
@@ -68,6 +90,12 @@ fn has_screen(run: &Run) -> bool {
         .any(|spec| spec.name == reactive::OF_EVERY_SCREEN)
 }
 
+/// Whether the run's screen is a desktop and not a browser.
+fn has_desktop(run: &Run) -> bool {
+    let mut tools = run.tools().iter();
+    tools.any(|spec| spec.name == OpenApplicationCall::TOOL)
+}
+
 /// Returns the tools offered to a loop that does not see the screen: the run's tools, with `browse`
 /// in place of those that need a look at the screen before each use.
 pub(crate) fn tools(run: &Run) -> Tools {
@@ -83,7 +111,11 @@ pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     };
     let mut specs: Vec<_> = run.tools().iter().filter(offered).cloned().collect();
     if has_screen {
-        specs.push(Arc::new(spec()));
+        specs.push(Arc::new(if has_desktop(run) {
+            desktop_spec()
+        } else {
+            spec()
+        }));
     }
     specs
 }
@@ -98,6 +130,19 @@ fn spec() -> ToolSpec {
         parameters: schema_of::<BrowseCall>(),
         touches: Vec::new(),
         repeat: Repeat::Never,
+    }
+}
+
+fn desktop_spec() -> ToolSpec {
+    ToolSpec {
+        description:
+            "Lets a helper reach a goal on the session's desktop: it opens programs, sees \
+                      their windows, clicks and types. It knows nothing but the goal, so say in it \
+                      which program to use, what to do there, and what to answer. Programs and \
+                      windows stay open where it ended."
+                .to_owned(),
+        parameters: schema_of::<BrowseDesktopCall>(),
+        ..spec()
     }
 }
 
@@ -134,8 +179,13 @@ async fn browse(
         artifacts: Vec::new(),
         claim: None,
     };
-    let BrowseCall { goal, url } = match BrowseCall::parse(&call.arguments) {
-        Ok(arguments) => arguments,
+    let parsed = if has_desktop(run) {
+        BrowseDesktopCall::parse(&call.arguments).map(|call| (call.goal, None))
+    } else {
+        BrowseCall::parse(&call.arguments).map(|call| (call.goal, call.url))
+    };
+    let (goal, url) = match parsed {
+        Ok(parsed) => parsed,
         Err(wrong) => {
             let words = Text::new(wrong.to_string(), Origin::Kernel);
             return Ok(observation(words, true, ActionVerdict::Refused));

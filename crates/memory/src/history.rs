@@ -4,10 +4,15 @@
 //! touched, with both versions on disk by then, and one after, which says how it ended. A process
 //! that dies between them leaves a change without an end, which the next writer settles by looking
 //! at the note.
+//!
+//! Changes by gyrus itself, two after each run, do not stay for ever: of these only the newest are
+//! kept, and each that replaced a version which somebody else wrote.
 
 use std::{
+    collections::HashSet,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -15,6 +20,15 @@ use gyrus_contract::{Digest, EffectId, RunId};
 use gyrus_workspace::Pace;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+
+/// Number of changes by gyrus itself that are kept.
+const KEPT_OWN: usize = 200;
+
+/// Number of changes by gyrus itself at which all but those are forgotten.
+const MAX_OWN: usize = 2 * KEPT_OWN;
+
+/// File in which the log lies.
+const LOG: &str = "changes.jsonl";
 
 /// Author of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +65,11 @@ impl Author {
             Author::Run { exposed, .. } => *exposed,
             Author::Unknown => true,
         }
+    }
+
+    /// Whether gyrus itself is.
+    pub(crate) fn is_gyrus(&self) -> bool {
+        matches!(self, Author::Gyrus { .. })
     }
 
     /// Returns it in words.
@@ -118,16 +137,10 @@ impl History {
     pub(crate) fn hold(folder: &Path, pace: Pace<'static>) -> io::Result<Self> {
         pace()?;
         fs::create_dir_all(folder.join("contents"))?;
-        let log = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(folder.join("changes.jsonl"))?;
-        flock(&log, FlockOperation::LockExclusive)?;
         let mut history = Self {
             folder: folder.to_owned(),
             changes: Vec::new(),
-            log,
+            log: hold_log(&folder.join(LOG))?,
             pace,
         };
         let mut text = Vec::new();
@@ -144,7 +157,7 @@ impl History {
 
     /// Reads the changes, oldest first.
     pub(crate) fn read(folder: &Path) -> io::Result<Vec<VaultChange>> {
-        match fs::read(folder.join("changes.jsonl")) {
+        match fs::read(folder.join(LOG)) {
             Ok(text) => Ok(parse(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -204,13 +217,102 @@ impl History {
     }
 
     fn append(&mut self, line: &Line) -> io::Result<()> {
-        let mut text = serde_json::to_string(line)?;
-        text.push('\n');
+        let text = as_text(line)?;
         (self.pace)()?;
         self.log.write_all(text.as_bytes())?;
         (self.pace)()?;
         self.log.sync_all()
     }
+
+    /// Forgets older changes by gyrus itself if there are many, and the versions that only they
+    /// knew. All changes have ended.
+    pub(crate) fn forget_own(&mut self) -> io::Result<()> {
+        let is_own = |change: &&VaultChange| change.author.is_gyrus();
+        let own = self.changes.iter().filter(is_own).count();
+        if own <= MAX_OWN {
+            return Ok(());
+        }
+        let own_changes = self.changes.iter().filter(is_own);
+        let written: HashSet<_> = own_changes.filter_map(|change| change.after).collect();
+        let mut surplus = own - KEPT_OWN;
+        self.changes.retain(|change| {
+            if !change.author.is_gyrus() || surplus == 0 {
+                return true;
+            }
+            surplus -= 1;
+            change
+                .before
+                .is_some_and(|before| !written.contains(&before))
+        });
+        self.rewrite()?;
+        self.sweep()
+    }
+
+    /// Replaces the log by one of the changes that are known, and holds that.
+    fn rewrite(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        for change in &self.changes {
+            text.push_str(&as_text(&Line::Begun(change.clone()))?);
+        }
+        let (path, draft) = (self.folder.join(LOG), self.folder.join("draft"));
+        (self.pace)()?;
+        fs::write(&draft, text)?;
+        let log = OpenOptions::new().read(true).append(true).open(&draft)?;
+        log.sync_all()?;
+        flock(&log, FlockOperation::LockExclusive)?;
+        (self.pace)()?;
+        fs::rename(&draft, &path)?;
+        File::open(&self.folder)?.sync_all()?;
+        self.log = log;
+        Ok(())
+    }
+
+    /// Removes the versions that no change knows.
+    fn sweep(&self) -> io::Result<()> {
+        let versions = |change: &VaultChange| [change.before, change.after];
+        let known: HashSet<_> = self.changes.iter().flat_map(versions).flatten().collect();
+        let known: HashSet<_> = known.iter().map(Digest::to_string).collect();
+        for entry in fs::read_dir(self.folder.join("contents"))? {
+            let entry = entry?;
+            let is_known = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| known.contains(name));
+            if !is_known {
+                (self.pace)()?;
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens the log and waits for its lock. Another process may have put a new log into its place
+/// meanwhile.
+fn hold_log(path: &Path) -> io::Result<File> {
+    loop {
+        let log = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)?;
+        flock(&log, FlockOperation::LockExclusive)?;
+        let (held, present) = (log.metadata()?, fs::metadata(path));
+        match present {
+            Ok(present) if (held.dev(), held.ino()) == (present.dev(), present.ino()) => {
+                return Ok(log);
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn as_text(line: &Line) -> io::Result<String> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    Ok(text)
 }
 
 fn content_path(folder: &Path, digest: &Digest) -> PathBuf {

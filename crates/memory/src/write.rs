@@ -197,10 +197,8 @@ impl Vault {
         let mut changes = self.log()?.into_iter().rev();
         let found = match id {
             Some(id) => changes.find(|change| change.id == id),
-            None => changes.find(|change| {
-                let is_gyrus = matches!(change.author, Author::Gyrus { .. });
-                change.end == Some(ChangeEnd::Done) && !is_gyrus
-            }),
+            None => changes
+                .find(|change| change.end == Some(ChangeEnd::Done) && !change.author.is_gyrus()),
         };
         found.ok_or(VaultError::NoChange(id.unwrap_or(1)))
     }
@@ -318,6 +316,7 @@ impl Vault {
         let broken = |error: io::Error| self.state_error(error);
         let mut history = History::hold(&self.state, self.pace).map_err(broken)?;
         self.settle(&mut history)?;
+        history.forget_own().map_err(broken)?;
         let mut conflict = None;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.bytes(intention.path)?;

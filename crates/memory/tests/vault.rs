@@ -42,6 +42,15 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// Number of the versions that are kept.
+    fn versions(&self) -> usize {
+        let of_vaults = fs::read_dir(self.folder.path().join("state/memory")).unwrap();
+        let folders = of_vaults.map(|vault| vault.unwrap().path().join("contents"));
+        folders
+            .map(|folder| fs::read_dir(folder).unwrap().count())
+            .sum()
+    }
+
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -421,4 +430,81 @@ fn what_an_editor_saves_at_any_moment_is_in_the_note_or_in_a_version() {
             break;
         }
     }
+}
+
+/// A note of the last runs and one of the day change with every run, for years.
+#[test]
+fn versions_that_only_gyrus_wrote_do_not_pile_up() {
+    let world = World::new();
+    let vault = world.vault();
+    vault.add("Memory/facts", &by(person(), "kept")).unwrap();
+    let note = |number: usize| {
+        let goal = format!("water plant {number}");
+        world.vault().note_run(RunId::new(), &goal, "reached", NOW)
+    };
+    note(0).unwrap();
+    let edited = world.file("Context/recent-actions.md") + "a person's line\n";
+    world.write("Context/recent-actions.md", &edited);
+    // The day's note takes 200 runs, the other one all of them.
+    for number in 1..=420 {
+        note(number).unwrap();
+    }
+    let log = vault.log().unwrap();
+    assert!(log.len() < 410, "{}", log.len());
+    assert!(world.versions() < 420);
+    // The newest versions are there, and all that somebody else wrote.
+    let kept = log.iter().filter_map(|change| vault.diff(change).ok());
+    assert_eq!(kept.count(), log.len());
+    let before_gyrus = log.iter().find(|change| change.note.starts_with("Context"));
+    let patch = vault.diff(before_gyrus.unwrap()).unwrap();
+    assert!(patch.contains(" a person's line\n"), "{patch}");
+    assert!(
+        world
+            .file("Context/recent-actions.md")
+            .contains("a person's line")
+    );
+    let ids: Vec<_> = log.iter().map(|change| change.id).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next));
+    let undone = vault.logged(None).unwrap();
+    assert_eq!(undone.note, "Memory/facts.md");
+    vault.undo(&undone, person(), NOW).unwrap();
+}
+
+/// A crash before each single change of the disk while older versions are forgotten.
+#[test]
+fn a_crash_while_versions_are_forgotten_loses_none_that_is_known() {
+    let world = World::new();
+    world.vault().add("a", &by(person(), "kept")).unwrap();
+    let note = |vault: &Vault| vault.note_run(RunId::new(), "water", "reached", NOW);
+    while world.vault().log().unwrap().len() < 401 {
+        note(&world.vault()).unwrap();
+    }
+    assert!(world.versions() > 380);
+    for crash_at in 0.. {
+        let steps: &AtomicUsize = Box::leak(Box::default());
+        let pace: &'static (dyn Fn() -> Result<(), Errno> + Sync) =
+            Box::leak(Box::new(move || {
+                if steps.fetch_add(1, Relaxed) >= crash_at {
+                    return Err(Errno::IO);
+                }
+                Ok(())
+            }));
+        let noted = note(&world.vault().with_pace(pace));
+        let vault = world.vault();
+        for change in vault.log().unwrap() {
+            vault.diff(&change).unwrap();
+        }
+        if noted.is_ok() {
+            assert!(crash_at > 12, "{crash_at}");
+            break;
+        }
+    }
+    // What a crash left lying is gone after the next time.
+    while world.vault().log().unwrap().len() < 401 {
+        note(&world.vault()).unwrap();
+    }
+    while world.vault().log().unwrap().len() > 300 {
+        note(&world.vault()).unwrap();
+    }
+    assert!(world.versions() < 260, "{}", world.versions());
 }

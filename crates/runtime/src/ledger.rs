@@ -14,6 +14,10 @@ const SMALL: u64 = 4_096;
 /// A generation is replaced once it has this many times the entries that its state needs.
 const GROWTH: u64 = 4;
 
+/// Number of segments at which a generation is replaced. Each opening adds one, and each is a file
+/// to read.
+const MAX_SEGMENTS: u32 = 64;
+
 /// Maximum number of facts that are appended at once when a generation begins.
 const BATCH: usize = 256;
 
@@ -98,14 +102,18 @@ impl<S: Fold> Ledger<S> {
                 return Ok(Self::new(store, id, 1, writer, S::default()));
             };
             let name = log::<S>(id, generation);
-            let (writer, _) = store.take(&name, Take::IfFree)?;
+            let (writer, recovery) = store.take(&name, Take::IfFree)?;
             let newest = generations::<S>(store, id)?.pop() == Some(generation);
             match fold::<S>(store, &name)? {
                 // Its holder began another one before it let this one go.
                 _ if !newest => {}
                 Some(state) => {
-                    let ledger = Self::new(store, id, generation, writer, state);
-                    ledger.remove_older();
+                    let mut ledger = Self::new(store, id, generation, writer, state);
+                    if recovery.segment > MAX_SEGMENTS {
+                        ledger.next_generation()?;
+                    } else {
+                        ledger.remove_older();
+                    }
                     return Ok(ledger);
                 }
                 None => {
@@ -388,5 +396,18 @@ mod tests {
         assert_eq!((ledger.generation, ledger.state()), (2, &expected));
         assert_eq!(generations::<Counts>(&store, "a").unwrap(), [2]);
         assert_eq!(Ledger::<Counts>::ids(&store).unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn a_ledger_that_is_opened_often_stays_a_few_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        for number in 0..150 {
+            let mut ledger = Ledger::<Counts>::open(&store, "a").unwrap();
+            ledger.append(set("n", number)).unwrap();
+        }
+        assert_eq!(generations::<Counts>(&store, "a").unwrap(), [3]);
+        let expected = Counts(BTreeMap::from([("n".to_owned(), 149)]));
+        assert_eq!(Ledger::<Counts>::read(&store, "a").unwrap(), expected);
     }
 }

@@ -3,43 +3,29 @@
 
 #![expect(clippy::print_stdout, reason = "a developer reads the output")]
 
-use std::{process::Stdio, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
-use gyrus_contract::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError, Look, Screen as _};
-use gyrus_screen::{Desktop, DesktopPlace, RunCommand};
+use gyrus_contract::{CommandSpec, Look, Screen as _};
+use gyrus_process::keeper::{self, Keeper};
+use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand};
 
 fn run() -> RunCommand {
-    Arc::new(|spec: CommandSpec| {
-        Box::pin(async move {
-            let child = tokio::process::Command::new(&spec.program)
-                .args(&spec.arguments)
-                .current_dir(&spec.folder)
-                .env_clear()
-                .envs(&spec.environment)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .kill_on_drop(true)
-                .status();
-            let status = child.await.map_err(|error| KeeperError::Keeper {
-                reason: error.to_string(),
-            })?;
-            Ok(CommandOutcome {
-                exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
-            })
-        })
-    })
+    Arc::new(|spec: CommandSpec| Box::pin(async { Keeper::start_beside().await?.run(spec).await }))
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    keeper::serve_if_asked(|_| Err("nothing is confined here".to_owned()));
+    tokio::runtime::Runtime::new()?.block_on(measure())
+}
+
+async fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let program: Vec<String> = std::env::args().skip(1).collect();
     let place = DesktopPlace::Nested {
         width: 1280,
         height: 800,
+        enclosure: Enclosure::opener(run()),
     };
-    let desktop = Desktop::new(place, run());
+    let desktop = Desktop::new(place);
     let begun = Instant::now();
     desktop.start(&program).await?;
     println!("started in {} ms", begun.elapsed().as_millis());

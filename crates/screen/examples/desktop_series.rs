@@ -8,17 +8,16 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::Arc,
     time::Instant,
 };
 
 use gyrus_contract::{
-    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Element, Exit,
-    KeeperError, Look, ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall, ToolOutput,
-    UnknownSecret,
+    BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, Element, KeeperError, Look,
+    ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
 };
-use gyrus_screen::{Desktop, DesktopPlace, RunCommand, desktop_tools};
+use gyrus_process::keeper::{self, Keeper};
+use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand, desktop_tools};
 use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error>;
@@ -54,27 +53,7 @@ const SCRIPTS: [(char, char); 20] = [
 ];
 
 fn run() -> RunCommand {
-    Arc::new(|spec: CommandSpec| {
-        Box::pin(async move {
-            let child = tokio::process::Command::new(&spec.program)
-                .args(&spec.arguments)
-                .current_dir(&spec.folder)
-                .env_clear()
-                .envs(&spec.environment)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .kill_on_drop(true)
-                .status();
-            let status = child.await.map_err(|error| KeeperError::Keeper {
-                reason: error.to_string(),
-            })?;
-            Ok(CommandOutcome {
-                exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
-            })
-        })
-    })
+    Arc::new(|spec: CommandSpec| Box::pin(async { Keeper::start_beside().await?.run(spec).await }))
 }
 
 struct Folder(tempfile::TempDir);
@@ -224,16 +203,21 @@ impl Desk {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Failed> {
+fn main() -> Result<(), Failed> {
+    keeper::serve_if_asked(|_| Err("nothing is confined here".to_owned()));
+    tokio::runtime::Runtime::new()?.block_on(measure())
+}
+
+async fn measure() -> Result<(), Failed> {
     let clicks = std::env::args()
         .nth(1)
         .map_or(Ok(1_000), |text| text.parse())?;
     let place = DesktopPlace::Nested {
         width: 1280,
         height: 800,
+        enclosure: Enclosure::opener(run()),
     };
-    let desktop = Arc::new(Desktop::new(place, run()));
+    let desktop = Arc::new(Desktop::new(place));
     let desk = Desk {
         tools: desktop_tools(&desktop),
         desktop,

@@ -34,8 +34,8 @@ mod desktop;
 pub use browser::{Browser, ProfileChoice, Recognises};
 #[cfg(feature = "desktop")]
 pub use desktop::{
-    Desktop, DesktopPlace, DotEvent, DotState, MISSING_PROGRAMS_HINT, NestedError, StatusDot,
-    desktop_tools, nested_parts,
+    Desktop, DesktopPlace, DotEvent, DotState, Enclosure, MISSING_PROGRAMS_HINT, MakeEnclosure,
+    NestedError, StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};

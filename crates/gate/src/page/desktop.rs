@@ -24,8 +24,14 @@ const QUOTED: usize = 60;
 /// Beginning of the addresses of windows.
 const SCHEME: &str = "x11:";
 
-/// The place of a desktop that nobody else works at.
+/// The place of a desktop that nobody else works at, whose programs are in the run's sandbox.
+const SANDBOX: &str = "sandbox";
+
+/// The place of a desktop that nobody else works at, whose programs have the person's rights.
 const NESTED: &str = "nested";
+
+/// The role of the clipboard: what a person copied may be anything, also a password.
+const CLIPBOARD: &str = "clipboard";
 
 /// Minimum number of letters of a program's name that a goal can name it by.
 const MIN_NAME: usize = 3;
@@ -79,6 +85,8 @@ struct Window<'a> {
     program: String,
     /// Whether the person works at this desktop.
     is_persons: bool,
+    /// Whether its programs are in the run's sandbox.
+    is_contained: bool,
     /// The reason why using the program needs no question.
     listed: Option<&'static str>,
     /// The window, in words.
@@ -101,7 +109,8 @@ impl<'a> Window<'a> {
             scales,
             aim,
             program: program.to_lowercase(),
-            is_persons: desktop != NESTED,
+            is_persons: desktop != NESTED && desktop != SANDBOX,
+            is_contained: desktop == SANDBOX,
             listed: None,
             place: match program {
                 "" => "the desktop".to_owned(),
@@ -166,15 +175,15 @@ impl<'a> Window<'a> {
         if let Starts::Closes { unsaved } = starts {
             return vec![self.closes(*unsaved)];
         }
+        if self.role == CLIPBOARD {
+            let is_read = *starts == Starts::Looking;
+            return vec![self.uses(if is_read { "reads" } else { "replaces" })];
+        }
         if *starts == Starts::Looking {
             return vec![Weight::safe(format!("looks at {}", self.place))];
         }
         if self.is_terminal() {
-            let what = format!(
-                "uses {}, where text is a command that runs with your own rights",
-                self.place
-            );
-            return vec![Weight::critical(what)];
+            return vec![self.commands()];
         }
         if self.is_one_of(PROMPTS) {
             let what = format!("uses {}, which asks for a password or a key", self.place);
@@ -184,19 +193,31 @@ impl<'a> Window<'a> {
             Starts::Types => vec![self.types()],
             Starts::Chooses => vec![self.uses("changes")],
             Starts::Acts => self.acts(),
+            Starts::Uploads { names } => self.gives(names),
             Starts::Looking
             | Starts::Launches { .. }
             | Starts::Closes { .. }
             | Starts::Follows { .. }
             | Starts::Opens { .. }
             | Starts::Submits
-            | Starts::Uploads { .. }
             | Starts::Answers { .. }
             | Starts::Sends { .. } => {
                 let what = format!("does what belongs to pages to {}", self.place);
                 vec![Weight::critical(what)]
             }
         }
+    }
+
+    /// Use of a window whose text is a command.
+    fn commands(&self) -> Weight {
+        let place = &self.place;
+        if self.is_contained {
+            let what = format!("uses {place}, where text is a command, in the run's sandbox");
+            return self.unless_listed(what);
+        }
+        Weight::critical(format!(
+            "uses {place}, where text is a command that runs with your own rights"
+        ))
     }
 
     fn types(&self) -> Weight {
@@ -219,14 +240,20 @@ impl<'a> Window<'a> {
     fn uses(&self, does: &str) -> Weight {
         let what = format!("{does} {} in {}", self.control, self.place);
         let is_settings = self.is_one_of(SETTINGS);
+        if is_settings && !self.is_contained {
+            return self.asks(what);
+        }
+        if self.listed.is_none() && !self.is_persons {
+            return Weight::new(Risk::Moderate, what).contained();
+        }
+        self.unless_listed(what)
+    }
+
+    /// Asks once, unless the person named or allowed the program.
+    fn unless_listed(&self, what: String) -> Weight {
         match self.listed {
-            Some(why) if !is_settings => {
-                Weight::new(Risk::Moderate, format!("{what}, {why}")).contained()
-            }
-            None if !self.is_persons && !is_settings => {
-                Weight::new(Risk::Moderate, what).contained()
-            }
-            Some(_) | None => self.asks(what),
+            Some(why) => Weight::new(Risk::Moderate, format!("{what}, {why}")).contained(),
+            None => self.asks(what),
         }
     }
 
@@ -266,6 +293,14 @@ impl<'a> Window<'a> {
         weights
     }
 
+    /// Weights of giving files to a program by a control that asks for one.
+    fn gives(&self, names: &[String]) -> Vec<Weight> {
+        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        let mut weights = self.acts();
+        weights.push(self.uses(&format!("gives the file {} to", names.join(", "))));
+        weights
+    }
+
     /// Weight of keys and drags that mean the same in many programs.
     fn by_arguments(&self) -> Option<Weight> {
         let arguments = &self.scales.call.arguments;
@@ -293,18 +328,23 @@ impl<'a> Window<'a> {
             .file_name()
             .and_then(|name| name.to_str());
         let name = name.unwrap_or(program);
-        if self.is_terminal() || self.is_one_of(SETTINGS) || as_user::runs_others(name) {
-            let what = format!(
-                "starts {}, which runs commands or changes the system with your own rights",
-                quoted(program)
-            );
-            return Weight::critical(what);
+        let runs_others =
+            self.is_terminal() || self.is_one_of(SETTINGS) || as_user::runs_others(name);
+        let program = quoted(program);
+        if self.is_contained {
+            let what = format!("starts {program} in the run's sandbox");
+            return if runs_others {
+                self.unless_listed(format!("{what}, which runs commands or changes the system"))
+            } else {
+                Weight::new(Risk::Moderate, what).contained()
+            };
         }
-        let what = format!("starts {} with your own rights", quoted(program));
-        match self.listed {
-            Some(why) => Weight::new(Risk::Moderate, format!("{what}, {why}")).contained(),
-            None => self.asks(what),
+        if runs_others {
+            return Weight::critical(format!(
+                "starts {program}, which runs commands or changes the system with your own rights"
+            ));
         }
+        self.unless_listed(format!("starts {program} with your own rights"))
     }
 
     fn closes(&self, unsaved: bool) -> Weight {

@@ -68,6 +68,45 @@ fn a_program_on_a_desktop_of_its_own_is_used_without_asking() {
 }
 
 #[test]
+fn programs_in_the_sandbox_are_started_without_asking_unless_they_run_commands() {
+    let starts = |program: &str| Starts::Launches {
+        program: format!("/usr/bin/{program}"),
+    };
+    check("sandbox/mousepad", "", "", starts("mousepad"), Comes::Plain);
+    check("sandbox/xterm", "", "", starts("xterm"), Comes::Once);
+    check("sandbox/python3", "", "", starts("python3"), Comes::Once);
+    check(
+        "sandbox/XTerm",
+        "window",
+        "xterm",
+        Starts::Types,
+        Comes::Once,
+    );
+    check(
+        "sandbox/Mousepad",
+        "textbox",
+        "",
+        Starts::Types,
+        Comes::Plain,
+    );
+    check(
+        "sandbox/Mousepad",
+        "button",
+        "Delete",
+        Starts::Acts,
+        Comes::Critical,
+    );
+    let named = Under {
+        goal: "List the files in xterm.",
+        ..Under::default()
+    };
+    for starts in [Starts::Types, starts("xterm")] {
+        let aim = aim("sandbox/xterm", "window", "", starts);
+        assert_eq!(named.comes(&call(Some(aim))), Comes::Plain);
+    }
+}
+
+#[test]
 fn on_the_persons_display_only_what_they_named_is_used_without_asking() {
     check("0/Mousepad", "textbox", "", Starts::Types, Comes::Once);
     check("0/Mousepad", "menu", "File", Starts::Looking, Comes::Free);
@@ -171,6 +210,36 @@ fn buttons_weigh_what_they_say() {
         check("nested/Mailer", "button", name, Starts::Acts, expected);
         // What a text says is no command.
         check("nested/Mailer", "textbox", name, Starts::Acts, Comes::Plain);
+    }
+}
+
+#[test]
+fn the_clipboard_is_the_persons_where_they_work() {
+    for (place, expected) in [
+        ("0", Comes::Once),
+        ("nested", Comes::Plain),
+        ("sandbox", Comes::Plain),
+    ] {
+        // Also reading it: they may have copied a password.
+        for starts in [Starts::Looking, Starts::Types] {
+            check(place, "clipboard", "the clipboard", starts, expected);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_given_by_a_control_that_is_judged_as_such() {
+    let gives = || Starts::Uploads {
+        names: vec!["report.pdf".to_owned()],
+    };
+    for (place, name, expected) in [
+        ("0/Mousepad", "Open…", Comes::Once),
+        ("nested/Mousepad", "Open…", Comes::Plain),
+        ("sandbox/Mousepad", "Open…", Comes::Plain),
+        ("sandbox/Mailer", "Send file", Comes::Once),
+        ("nested/polkit-agent", "Open…", Comes::Never),
+    ] {
+        check(place, "button", name, gives(), expected);
     }
 }
 

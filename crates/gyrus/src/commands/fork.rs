@@ -90,7 +90,9 @@ impl Fork {
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, replies) = live_replies();
-            let screen = options.map(|options| options.screen(&home)).transpose()?;
+            let screen = options
+                .map(|options| options.screen(&home, workspace, confinement))
+                .transpose()?;
             let run_context = RunContext {
                 workspace,
                 confinement,

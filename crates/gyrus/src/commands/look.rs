@@ -146,7 +146,7 @@ mod desktop {
 #[cfg(feature = "desktop")]
 mod desktop {
     use gyrus_contract::Screen as _;
-    use gyrus_screen::{Desktop, DesktopPlace};
+    use gyrus_screen::{Desktop, DesktopPlace, Enclosure};
 
     use super::{Failure, Look, Seen, browser};
 
@@ -159,9 +159,11 @@ mod desktop {
             None => DesktopPlace::Nested {
                 width: u16::try_from(options.size.0).unwrap_or(u16::MAX),
                 height: u16::try_from(options.size.1).unwrap_or(u16::MAX),
+                // A person named the program, and it is theirs.
+                enclosure: Enclosure::opener(browser::under_a_keeper(None)),
             },
         };
-        let desktop = Desktop::new(place, browser::under_a_keeper(None));
+        let desktop = Desktop::new(place);
         let started = if options.program.is_empty() {
             Ok(())
         } else {

@@ -80,7 +80,9 @@ impl Resume {
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();
-            let screen = options.map(|options| options.screen(&home)).transpose()?;
+            let screen = options
+                .map(|options| options.screen(&home, around.workspace, around.confinement))
+                .transpose()?;
             let run_context = RunContext {
                 workspace: &before.started.workspace,
                 confinement: self.changes.approvals.confinement(),

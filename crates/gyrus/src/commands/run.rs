@@ -219,7 +219,9 @@ impl Run {
         let (connected, ready, served) = Connected::beside(&around, model).await?;
         let (live, replies) = live_replies();
         let options = ScreenOptions::of(new.screen.as_ref());
-        let screen = options.map(|options| options.screen(home)).transpose()?;
+        let screen = options
+            .map(|options| options.screen(home, around.workspace, around.confinement))
+            .transpose()?;
         let run_context = RunContext {
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),

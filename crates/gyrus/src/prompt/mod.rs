@@ -74,15 +74,16 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     learning::catch_up(&home, &config)?;
     let store = home.store()?;
     flags.screen.confirm()?;
+    let workspace = new_run::workspace(&home, flags.workdir.as_deref())?;
     let screen = flags
         .screen
         .options()?
-        .map(|options| options.screen(&home))
+        .map(|options| options.screen(&home, &workspace, flags.approvals.confinement()))
         .transpose()?;
     let mut prompt = Prompt {
         gyrus,
         screen,
-        workspace: new_run::workspace(&home, flags.workdir.as_deref())?,
+        workspace,
         choice: ModelChoice::named(gyrus, &config, &flags.model)?,
         runtime: drive::runtime()?,
         home,

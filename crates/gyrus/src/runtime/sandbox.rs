@@ -22,6 +22,7 @@ use gyrus_process::{
     ProcessIdentity,
     keeper::{Keeper, Sandbox},
 };
+use gyrus_screen::RunCommand;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -127,6 +128,12 @@ pub fn holds(home: &Home) -> Result<(), String> {
     suffices(&proof(home)?)
 }
 
+/// Whether the sandbox holds on this machine, and what is in it sees folders and processes of its
+/// own, which only namespaces give.
+pub fn has_own_folders(home: &Home) -> bool {
+    proof(home).is_ok_and(|proof| suffices(&proof).is_ok() && proof.holds(Promise::Sight))
+}
+
 /// Checks that a sandbox that was tried keeps what commands need.
 ///
 /// # Errors
@@ -175,6 +182,24 @@ pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment,
         limits: LIMITS,
     })
     .map_err(|error| error.to_string())
+}
+
+/// Runs commands in a sandbox without a network, each below a keeper of its own.
+pub fn run_in(containment: Containment) -> RunCommand {
+    let containment = Arc::new(containment);
+    Arc::new(move |command: CommandSpec| {
+        let containment = Arc::clone(&containment);
+        Box::pin(async move {
+            let keeper = Keeper::start_beside().await?;
+            let sandbox = Sandbox {
+                containment: &containment,
+                outlet: &Proxy,
+                policy: &FixedHosts(Vec::new()),
+            };
+            let (outcome, _keeper) = keeper.run_in(command, Some(sandbox)).await?;
+            Ok(outcome)
+        })
+    })
 }
 
 /// A proof with what it is about.

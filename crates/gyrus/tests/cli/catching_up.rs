@@ -14,7 +14,7 @@ use gyrus_runtime::{
     procedures::{KeptProcedures, PROCEDURE_LEDGER},
 };
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     server::Server,
@@ -189,6 +189,20 @@ fn the_server_catches_up_when_it_starts() {
     drop(lock);
     let notes = world.path("notes");
     let server = Server::start_in(&world, &[], &[("GYRUS_VAULT", notes.to_str().unwrap())]);
+    learned_once(&world);
+    drop(server);
+}
+
+#[test]
+fn a_run_of_the_server_teaches_as_one_in_a_terminal_does() {
+    let world = world();
+    let notes = world.path("notes");
+    let server = Server::start_in(&world, &[], &[("GYRUS_VAULT", notes.to_str().unwrap())]);
+    let options =
+        json!({"approve": "auto", "check": [CHECKED[1]], "require": "checked", "reflect": true});
+    let command = server.run(GOAL, &options);
+    let ended = server.wait_for_end(&command);
+    assert_eq!(ended["stage"]["state"], "ended", "{ended:#}");
     learned_once(&world);
     drop(server);
 }

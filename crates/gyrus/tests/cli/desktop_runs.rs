@@ -1,10 +1,13 @@
 //! Runs that use programs on a desktop of their own: `gyrus run --screen x11`.
 
-use std::{fs, process::Command};
+use std::{fs, net::TcpListener, process::Command};
 
 use gyrus_kernel::Entry;
 
-use crate::support::{Said, World, works};
+use crate::{
+    refusing::refuse,
+    support::{Said, World, said, works},
+};
 
 /// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
 /// in what it is shown.
@@ -33,11 +36,15 @@ fn has(programs: &[&str]) -> bool {
     missing.is_none() && cfg!(feature = "desktop")
 }
 
-/// Runs a goal on a desktop, with nobody to ask.
-fn run(world: &World, goal: &str) -> Said {
+fn run_arguments(goal: &str) -> Vec<&str> {
     let mut arguments = vec!["run", goal, "--screen", "x11", "--workdir", "."];
     arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
-    world.gyrus(&arguments)
+    arguments
+}
+
+/// Runs a goal on a desktop, with nobody to ask.
+fn run(world: &World, goal: &str) -> Said {
+    world.gyrus(&run_arguments(goal))
 }
 
 /// Everything that the calls of the last run said to the model.
@@ -71,6 +78,9 @@ fn a_letter_is_written_in_an_editor() {
     let left = Command::new("pgrep").args(["-f", letter]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
     world.replays();
+    // What the editor saved is taken back as what a command wrote is.
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(world.file("letter.txt"), "a draft\n");
 }
 
 /// Opens a program and uses it, whatever the answers are.
@@ -89,22 +99,79 @@ text = '''{{"note": "no", "actions": [{{"do": "finish", "token": "{{{{token}}}}"
 }
 
 #[test]
-fn a_terminal_and_a_program_that_nobody_named_are_asked_about() {
-    if !has(&["Xvfb", "openbox", "mousepad"]) {
+fn what_runs_commands_is_asked_about_unless_the_goal_names_it() {
+    if !has(&["Xvfb", "openbox", "xterm"]) {
         return;
     }
     for (program, goal, why) in [
-        ("xterm", "list the files in xterm", "runs commands"),
-        ("bash", "list the files with bash", "runs commands"),
-        ("mousepad", "write a letter", "with your own rights"),
+        ("xterm", "list the files in a terminal", "runs commands"),
+        ("bash", "list the files in a shell", "runs commands"),
+        ("polkit-agent", "list the files", "no application is called"),
     ] {
         let world = World::new(&uses(program, "touch flag"));
         let ended = run(&world, goal);
         assert_ne!(ended.code, Some(0), "{program}: {ended:?}");
         let results = results(&world);
         assert!(results.contains(why), "{program}: {results}");
-        assert_eq!(world.file("flag"), "");
+        assert!(!world.work().join("flag").exists());
     }
+}
+
+/// Commands that try to leave the sandbox, in a terminal that the goal names.
+#[test]
+fn programs_on_a_desktop_of_the_run_change_its_folder_alone() {
+    if !has(&["Xvfb", "openbox", "xterm"]) {
+        return;
+    }
+    let world = World::new("");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let outside = world.path("person");
+    let secret = world.path("home/secret");
+    fs::create_dir_all(world.path("home")).unwrap();
+    fs::write(&secret, "of gyrus").unwrap();
+    let commands = format!(
+        "touch {outside}/flag; cat {secret} > read; bash -c ': < /dev/tcp/127.0.0.1/{port}'; \
+         kill -9 {process}; env > variables; echo done > end",
+        outside = outside.display(),
+        secret = secret.display(),
+        port = server.local_addr().unwrap().port(),
+        process = std::process::id(),
+    );
+    let script = format!(
+        r#"
+[[reply]]
+text = '''{{"note": "open", "actions": [{{"do": "open_application", "application": "xterm"}}]}}'''
+[[reply]]
+text = '''{{"note": "use", "actions": [{{"do": "type_text", "text": "{commands}", "submit": true}}, {{"do": "wait", "seconds": 1}}]}}'''
+[[reply]]
+find = {{ token = 'token of this run is: ([0-9a-f ]+)' }}
+text = '''{{"note": "done", "actions": [{{"do": "finish", "token": "{{{{token}}}}", "reached": true, "answer": "Done."}}]}}'''
+"#
+    );
+    fs::write(world.path("script.toml"), script).unwrap();
+    run(&world, "try what commands can do in xterm").exits(0);
+    let results = results(&world);
+    assert_eq!(world.file("end"), "done\n", "{results}");
+    assert_eq!(world.file("read"), "");
+    assert!(!outside.join("flag").exists());
+    assert!(server.accept().is_err(), "a program reached the network");
+    let variables = world.file("variables");
+    assert!(variables.contains("HOME=/tmp/home\n"), "{variables}");
+}
+
+#[test]
+fn without_namespaces_programs_have_the_persons_rights_and_are_asked_about() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(&uses("mousepad", "a"));
+    let mut command = world.command(&run_arguments("write a letter"));
+    refuse(&mut command, &world.path(""));
+    let ended = said(command.output().unwrap());
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let results = results(&world);
+    assert!(results.contains("with your own rights"), "{results}");
 }
 
 /// Writes and closes the window without saving.
@@ -173,9 +240,10 @@ fn a_resumed_run_begins_with_a_new_desktop_and_says_so() {
         return;
     }
     let world = World::new(IS_CUT_OFF);
-    let mut arguments = vec!["run", "try mousepad", "--screen", "x11", "--workdir", "."];
-    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
-    let mut child = world.command(&arguments).spawn().unwrap();
+    let mut child = world
+        .command(&run_arguments("try mousepad"))
+        .spawn()
+        .unwrap();
     world.wait_for(|entry| {
         matches!(entry, Entry::ToolResulted(result) if format!("{:?}", result.text).contains("Typed"))
     });

@@ -181,7 +181,7 @@ async fn live(
         Ok(allowed) => allowed,
         Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
-    let screen = tool.spec().touches.contains(&Touch::Screen);
+    let screen = tool.spec().touches(Touch::is_screen_input);
     let allowed = execute::Allowed {
         sends_to: if screen {
             core.sends_to(&resolved, risk)
@@ -220,7 +220,7 @@ async fn let_through(
         let gate = &core.kernel.organs().gate;
         let mut resolved = gate.resolve(call, spec, place).map_err(unresolvable)?;
         tool.check(&resolved.arguments).map_err(unresolvable)?;
-        if spec.touches.contains(&Touch::Screen) {
+        if spec.touches(Touch::is_screen_input) {
             let _acting = core.controls.acting().await?;
             resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
         }

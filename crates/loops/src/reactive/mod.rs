@@ -89,8 +89,8 @@ const REPAIRS: u32 = 2;
 /// Number of consecutive failed looks after which the run parks.
 const MOST_BLIND: u32 = 3;
 
-/// Beginning of the address of a desktop that was started with the process of the run.
-const OWN_DESKTOP: &str = "x11:nested";
+/// Beginnings of the address of a desktop that was started with the process of the run.
+const OWN_DESKTOPS: [&str; 2] = ["x11:sandbox", "x11:nested"];
 
 /// The address of an empty page.
 const BLANK: &str = "about:blank";
@@ -209,7 +209,8 @@ impl Reactive {
         let Ok(view) = &self.sight else { return Ok(()) };
         let page = &self.state.page;
         let is_new = !page.session.is_empty() && view.session != page.session;
-        if is_new && view.address.starts_with(OWN_DESKTOP) {
+        let is_own = |start: &&str| view.address.starts_with(start);
+        if is_new && OWN_DESKTOPS.iter().any(is_own) {
             self.state.stuck.tell(
                 "The desktop was started anew: the programs that ran there are gone, with what was \
                  not saved. Open what you need again."

@@ -55,6 +55,14 @@ impl Keeper {
         Self::with_program(Path::new("/proc/self/exe"))
     }
 
+    /// Like [`Self::start`], on another thread, for callers that must not be blocked.
+    pub async fn start_beside() -> Result<Self, KeeperError> {
+        let started = tokio::task::spawn_blocking(Self::start).await;
+        started.map_err(|error| KeeperError::Keeper {
+            reason: error.to_string(),
+        })?
+    }
+
     /// Starts a keeper from another program that begins with [`super::serve_if_asked`].
     pub fn with_program(program: &Path) -> Result<Self, KeeperError> {
         match launch(program, Level::Namespace)? {

@@ -4,12 +4,27 @@
 //! A program hands out all its elements at once (`Cache.GetItems`); only places and values are
 //! asked for one by one, many at a time.
 
+use std::{
+    collections::BTreeSet,
+    io::ErrorKind,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
 use futures_util::{StreamExt as _, stream};
 use gyrus_contract::Bounds;
 use serde::{Serialize, de::DeserializeOwned};
-use zbus::{Connection, DynamicType, OwnedObjectPath, Type, connection::Builder};
+use tokio::time::{Instant, timeout, timeout_at};
+use zbus::{
+    Connection, DynamicType, OwnedObjectPath, OwnedVariant as Value, Type, connection::Builder,
+};
 
-use super::roles::{self, States};
+use super::{
+    enclosure::Enclosure,
+    nested::Nested,
+    roles::{self, States},
+};
 
 /// Number of questions to programs at a time.
 pub(super) const AT_ONCE: usize = 32;
@@ -21,26 +36,48 @@ const MAX_ITEMS: usize = 4_000;
 const MAX_VALUE: i32 = 2_000;
 
 /// Time that a program has for an answer. One that hangs is named and left out.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(2);
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Time that a program has which did not answer before: one that hangs must not delay every look.
+const ANSWER_AGAIN: Duration = Duration::from_millis(200);
+
+/// Time for places and values of one window's elements.
+const DETAILS: Duration = Duration::from_secs(4);
+
+/// Time for connecting.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// The service that knows all programs.
 const REGISTRY: &str = "org.a11y.atspi.Registry";
 
+/// The interface of every element, and that of those with a place.
+pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
+pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
+
+/// Maximum number of elements inside of each other.
+const MAX_DEPTH: usize = 60;
+
+/// Maximum number of options of a list that are read.
+const MAX_OPTIONS: usize = 500;
+
+/// The error for a program that has not answered in time.
+const NO_ANSWER: &str = "it does not answer";
+
 /// Error of the bus, in words.
 type BusError = String;
-
-/// The session bus that leads to the accessibility bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Bus {
-    /// The person's own.
-    OfPerson,
-    /// That of a nested desktop, at this address.
-    At(String),
-}
 
 /// A connection to the accessibility bus.
 pub(super) struct Accessible {
     connection: Connection,
+    /// The names of programs that did not answer when they were asked last.
+    silent: Mutex<BTreeSet<String>>,
+}
+
+/// A program that does not tell its elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Silent {
+    pub(super) process: u32,
+    pub(super) why: String,
 }
 
 /// An element as a program hands it out.
@@ -74,6 +111,14 @@ pub(super) struct Details {
     pub(super) value: Option<String>,
 }
 
+/// An option of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChoiceOption {
+    pub(super) name: String,
+    /// Its number, from 0.
+    pub(super) index: i32,
+}
+
 /// The name on the bus and the path of an element.
 pub(super) type Reference = (String, OwnedObjectPath);
 
@@ -92,14 +137,26 @@ type CacheItem = (
 );
 
 impl Accessible {
-    /// Connects to the accessibility bus that a session bus names.
-    pub(super) async fn connect(bus: Bus) -> Result<Self, BusError> {
-        let session = match &bus {
-            Bus::OfPerson => Builder::session(),
-            Bus::At(address) => Builder::address(address.as_str()),
+    /// Connects to the accessibility bus of a nested desktop, or of the person.
+    pub(super) async fn connect(nested: Option<&Nested>) -> Result<Self, BusError> {
+        let connected = timeout(CONNECT, Self::connect_patiently(nested)).await;
+        connected.unwrap_or_else(|_| {
+            let seconds = CONNECT.as_secs();
+            Err(format!(
+                "the accessibility bus has not answered for {seconds} seconds"
+            ))
+        })
+    }
+
+    async fn connect_patiently(nested: Option<&Nested>) -> Result<Self, BusError> {
+        let own = nested.map(Nested::bus_address).unwrap_or_default();
+        let missing = |error: zbus::Error| format!("there is no session bus: {error}");
+        let session = match nested {
+            None => Builder::session(),
+            Some(nested) => bus_at(nested.enclosure(), &own).map_err(missing)?,
         };
-        let session = session.method_timeout(ANSWER * 5).build().await;
-        let session = session.map_err(|error| format!("there is no session bus: {error}"))?;
+        let session = session.method_timeout(CONNECT).build().await;
+        let session = session.map_err(missing)?;
         let asked = session
             .call_method(
                 Some("org.a11y.Bus"),
@@ -114,12 +171,17 @@ impl Accessible {
             .body()
             .deserialize()
             .map_err(|error| error.to_string())?;
-        let connection = Builder::address(address.as_str())
-            .method_timeout(ANSWER)
-            .build()
-            .await
-            .map_err(|error| format!("the accessibility bus does not answer: {error}"))?;
-        let accessible = Self { connection };
+        let silent = |error: zbus::Error| format!("the accessibility bus does not answer: {error}");
+        let bus = match nested {
+            None => Builder::address(address.as_str()),
+            Some(nested) => bus_at(nested.enclosure(), &address).map_err(silent)?,
+        };
+        let bus = bus.method_timeout(ANSWER).build().await;
+        let connection = bus.map_err(silent)?;
+        let accessible = Self {
+            connection,
+            silent: Mutex::default(),
+        };
         // Programs keep no cache of their elements until somebody wants to hear of them.
         for event in ["object:state-changed", "object:children-changed", "window:"] {
             let registry = "/org/a11y/atspi/registry";
@@ -130,81 +192,82 @@ impl Accessible {
         Ok(accessible)
     }
 
-    /// Returns the programs with their elements; those that do not answer are named in words.
-    pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<String>), BusError> {
+    /// Returns the programs with their elements, and those that do not tell them.
+    pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<Silent>), BusError> {
         let root = "/org/a11y/atspi/accessible/root";
         let children: Vec<Reference> = self
-            .ask(
-                REGISTRY,
-                root,
-                "org.a11y.atspi.Accessible",
-                "GetChildren",
-                &(),
-            )
-            .await?;
+            .ask(REGISTRY, root, ACCESSIBLE, "GetChildren", &())
+            .await
+            .map_err(|why| format!("the accessibility bus does not answer: {why}"))?;
         let questions: Vec<_> = children
             .iter()
             .map(|(name, _)| self.program(name))
             .collect();
         let answers: Vec<_> = stream::iter(questions).buffered(AT_ONCE).collect().await;
-        let (mut programs, mut unread) = (Vec::new(), Vec::new());
-        for ((name, _), answer) in children.iter().zip(answers) {
+        let (mut programs, mut silent) = (Vec::new(), Vec::new());
+        for answer in answers.into_iter().flatten() {
             match answer {
                 Ok(program) => programs.push(program),
-                Err(why) => unread.push(format!("the elements of a program ({name}): {why}")),
+                Err(one) => silent.push(one),
             }
         }
-        Ok((programs, unread))
+        Ok((programs, silent))
     }
 
-    async fn program(&self, name: &str) -> Result<Program, BusError> {
+    /// Returns a program; `None` if it has ended.
+    async fn program(&self, name: &str) -> Option<Result<Program, Silent>> {
         let bus = "org.freedesktop.DBus";
-        let process: u32 = self
-            .ask(
-                bus,
-                "/org/freedesktop/DBus",
-                bus,
-                "GetConnectionUnixProcessID",
-                &name,
-            )
-            .await?;
+        let asked = "GetConnectionUnixProcessID";
+        let process = self.ask(bus, "/org/freedesktop/DBus", bus, asked, &name);
+        let process: u32 = process.await.ok()?;
+        let silent = || self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = if silent().contains(name) {
+            ANSWER_AGAIN
+        } else {
+            ANSWER
+        };
         let cache = "org.a11y.atspi.Cache";
-        let items: Vec<CacheItem> = self
-            .ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &())
-            .await?;
-        let mut items: Vec<Item> = items.into_iter().take(MAX_ITEMS).map(item).collect();
-        items.extend(self.descendants(name, &items).await);
-        Ok(Program {
-            bus_name: name.to_owned(),
-            process,
-            items,
+        let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
+        let items = timeout(limit, items).await;
+        let items: Result<Vec<CacheItem>, _> = items.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()));
+        match &items {
+            Err(why) if why == NO_ANSWER => silent().insert(name.to_owned()),
+            Ok(_) | Err(_) => silent().remove(name),
+        };
+        Some(match items {
+            Ok(items) => Ok(Program {
+                bus_name: name.to_owned(),
+                process,
+                items: items.into_iter().take(MAX_ITEMS).map(item).collect(),
+            }),
+            Err(why) => Err(Silent { process, why }),
         })
     }
 
-    /// Returns places and values of elements, in their order.
-    pub(super) async fn details(&self, of: &[(&str, &Item)]) -> Vec<Details> {
-        let questions = of.iter().map(|(name, item)| self.details_of(name, item));
+    /// Returns places and values of elements of a program, in their order. Those that it does not
+    /// tell in time are missing at the end.
+    pub(super) async fn details(&self, name: &str, of: &[&Item]) -> Vec<Details> {
+        let questions = of.iter().map(|item| self.details_of(name, item));
         let questions: Vec<_> = questions.collect();
-        stream::iter(questions).buffered(AT_ONCE).collect().await
+        let mut answers = stream::iter(questions).buffered(AT_ONCE);
+        let (until, mut details) = (Instant::now() + DETAILS, Vec::new());
+        while let Ok(Some(answer)) = timeout_at(until, answers.next()).await {
+            details.push(answer);
+        }
+        details
+    }
+
+    /// Whether an element says that it has the keyboard; `None` if it says nothing.
+    pub(super) async fn has_keyboard(&self, name: &str, path: &str) -> Option<bool> {
+        let asked = self.ask(name, path, ACCESSIBLE, "GetState", &());
+        let words: Vec<u32> = asked.await.ok()?;
+        Some(states(&words).has(roles::FOCUSED))
     }
 
     async fn details_of(&self, name: &str, item: &Item) -> Details {
         let mut details = Details::default();
         if item.has_place {
-            let component = "org.a11y.atspi.Component";
-            let extents: Result<(i32, i32, i32, i32), _> = self
-                .ask(name, &item.path, component, "GetExtents", &0_u32)
-                .await;
-            details.bounds = extents.ok().and_then(|(x, y, width, height)| {
-                // What is hidden has the smallest number there is.
-                let is_real = width > 0 && height > 0 && x > -30_000 && y > -30_000;
-                is_real.then_some(Bounds {
-                    x,
-                    y,
-                    width,
-                    height,
-                })
-            });
+            details.bounds = self.extents(name, &item.path).await;
         }
         if item.has_text {
             let text = "org.a11y.atspi.Text";
@@ -239,6 +302,92 @@ impl Accessible {
         added == Ok(true)
     }
 
+    /// Has a program scroll until an element is in view; whether it says that it did.
+    pub(super) async fn scroll_to(&self, name: &str, path: &str) -> bool {
+        // ATSPI_SCROLL_ANYWHERE.
+        let scrolled = self.ask(name, path, COMPONENT, "ScrollTo", &6_u32);
+        scrolled.await == Ok(true)
+    }
+
+    /// Returns the place of an element, if it has one, and that of the innermost box around it that
+    /// scrolls, as the program says them.
+    pub(super) async fn scrolled_in(
+        &self,
+        name: &str,
+        path: &str,
+    ) -> Option<(Option<Bounds>, Bounds)> {
+        let own = self.extents(name, path).await;
+        let mut at = path.to_owned();
+        for _ in 0..MAX_DEPTH {
+            let parent = self.property(name, &at, "Parent").await?;
+            let (_, parent) = Reference::try_from(parent).ok()?;
+            at = parent.to_string();
+            let asked = self.ask(name, &at, ACCESSIBLE, "GetRole", &());
+            if roles::scrolls(asked.await.ok()?) {
+                return Some((own, self.extents(name, &at).await?));
+            }
+        }
+        None
+    }
+
+    /// Returns the options below an element, in their order, with the element that chooses among
+    /// them and their number in it.
+    pub(super) async fn options(&self, name: &str, path: &str) -> Vec<ChoiceOption> {
+        let mut options = Vec::new();
+        // A combo box chooses among the items of its menu; a list among its children.
+        let asked: Result<u32, _> = self.ask(name, path, ACCESSIBLE, "GetRole", &()).await;
+        let Ok(role) = asked else { return options };
+        let mut around = path.to_owned();
+        if roles::is_combo_box(role) {
+            let first = self.children(name, path).await.into_iter().next();
+            let Some((_, menu)) = first else {
+                return options;
+            };
+            around = menu.to_string();
+        }
+        let children = self.children(name, &around).await;
+        for (index, (_, child)) in (0..).zip(children.iter().take(MAX_OPTIONS)) {
+            let said: Option<Value> = self.property(name, child.as_str(), "Name").await;
+            let said = said.and_then(|said| String::try_from(said).ok());
+            options.push(ChoiceOption {
+                name: said.unwrap_or_default(),
+                index,
+            });
+        }
+        options
+    }
+
+    /// Chooses an option of an element by its number; whether the program says that it did.
+    pub(super) async fn choose(&self, name: &str, path: &str, index: i32) -> bool {
+        let selection = "org.a11y.atspi.Selection";
+        let chosen = self.ask(name, path, selection, "SelectChild", &index);
+        chosen.await == Ok(true)
+    }
+
+    pub(super) async fn children(&self, name: &str, path: &str) -> Vec<Reference> {
+        let asked = self.ask(name, path, ACCESSIBLE, "GetChildren", &());
+        asked.await.unwrap_or_default()
+    }
+
+    pub(super) async fn property(&self, name: &str, path: &str, property: &str) -> Option<Value> {
+        let properties = "org.freedesktop.DBus.Properties";
+        let asked = (ACCESSIBLE, property);
+        self.ask(name, path, properties, "Get", &asked).await.ok()
+    }
+
+    pub(super) async fn extents(&self, name: &str, path: &str) -> Option<Bounds> {
+        let extents = self.ask(name, path, COMPONENT, "GetExtents", &0_u32).await;
+        let (x, y, width, height): (i32, i32, i32, i32) = extents.ok()?;
+        // What is hidden has the smallest number there is.
+        let is_real = width > 0 && height > 0 && x > -30_000 && y > -30_000;
+        is_real.then_some(Bounds {
+            x,
+            y,
+            width,
+            height,
+        })
+    }
+
     pub(super) async fn ask<T: DeserializeOwned + Type>(
         &self,
         name: &str,
@@ -251,7 +400,12 @@ impl Accessible {
             .connection
             .call_method(Some(name), path, Some(interface), method, body)
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| match &error {
+                zbus::Error::InputOutput(inner) if inner.kind() == ErrorKind::TimedOut => {
+                    NO_ANSWER.to_owned()
+                }
+                _ => error.to_string(),
+            })?;
         let body = reply.body();
         // A structure and its parts are sent alike.
         body.deserialize_ignore_signature()
@@ -268,8 +422,33 @@ fn item(entry: CacheItem) -> Item {
         index,
         name,
         role,
-        states: States::of(&states),
+        states: self::states(&states),
         has_place: has("org.a11y.atspi.Component"),
         has_text: has("org.a11y.atspi.Text") && !roles::is_secret(role),
     }
+}
+
+/// Joins the two words of an element's states.
+pub(super) fn states(words: &[u32]) -> States {
+    let words = words.iter().take(2).enumerate();
+    States(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
+}
+
+/// Begins a connection to the bus that programs in an enclosure have at this address. A confined one
+/// names a file of its own, and nothing else.
+fn bus_at<'a>(enclosure: &Enclosure, address: &'a str) -> Result<Builder<'a>, zbus::Error> {
+    if !enclosure.is_confined() {
+        return Ok(Builder::address(address));
+    }
+    let path = address.strip_prefix("unix:path=");
+    let path = path
+        .and_then(|rest| rest.split(',').next())
+        .ok_or_else(|| {
+            let shown = gyrus_text::shorten(address, 60);
+            zbus::Error::Failure(format!("`{shown}` is not in its sandbox"))
+        })?;
+    let failed = |error: std::io::Error| zbus::Error::InputOutput(Arc::new(error));
+    let socket = enclosure.socket(Path::new(path)).map_err(failed)?;
+    let stream = std::os::unix::net::UnixStream::connect(&socket.path).map_err(failed)?;
+    Ok(Builder::unix_stream(stream))
 }

@@ -131,9 +131,44 @@ fn rank(entry: &Entry, wanted: &str) -> Option<u8> {
         4
     } else if has(&entry.keywords) {
         5
+    } else if is_nearly(&name, wanted) {
+        6
+    } else if is_described(entry, wanted) {
+        7
     } else {
         return None;
     })
+}
+
+/// Whether a name differs from another in at most one letter of seven.
+fn is_nearly(name: &str, wanted: &str) -> bool {
+    let (one, other): (Vec<_>, Vec<_>) = (name.chars().collect(), wanted.chars().collect());
+    let same = one.iter().zip(&other).filter(|(one, other)| one == other);
+    one.len() == other.len() && (one.len() - same.count()) * 7 <= one.len()
+}
+
+/// Minimum number of letters that words of the same stem begin with.
+const STEM: usize = 5;
+
+/// Whether each word is in some text of an application, or has the stem of a word there: a calculator
+/// is what performs calculations.
+fn is_described(entry: &Entry, wanted: &str) -> bool {
+    let texts = [&entry.name, &entry.generic, &entry.keywords, &entry.id];
+    let texts = texts.map(|text| text.to_lowercase());
+    let is_end = |letter: char| !letter.is_alphanumeric();
+    let is_same = |one: &str, other: &str| {
+        let letters = one.chars().zip(other.chars());
+        let common = letters.take_while(|(one, other)| one == other).count();
+        // Three quarters of the word, so that an ending may differ and no more.
+        common >= STEM && common * 4 >= one.chars().count() * 3
+    };
+    let fits = |word: &str| {
+        let mut texts = texts.iter();
+        texts
+            .any(|text| text.contains(word) || text.split(is_end).any(|there| is_same(word, there)))
+    };
+    let mut words = wanted.split_whitespace();
+    words.all(fits)
 }
 
 impl Entry {
@@ -258,6 +293,8 @@ mod tests {
 
     const EDITOR: &str = "[Desktop Entry]\nType=Application\nName=Mouse Pad\nGenericName=Text Editor\nKeywords=notes;plain;\nExec=mousepad --x \"a b\" %U\n[Desktop Action new]\nName=Other\nExec=rm\n";
 
+    const CALCULATOR: &str = "[Desktop Entry]\nType=Application\nName=Galculator\nComment=Perform simple and scientific calculations\nExec=galculator\nCategories=Utility;\n";
+
     #[test]
     fn applications_are_found_by_what_people_call_them() {
         let entry = Entry::read("org.xfce.mousepad", EDITOR).unwrap();
@@ -270,9 +307,25 @@ mod tests {
             ("editor", Some(4)),
             ("text editor", Some(4)),
             ("plain notes", Some(5)),
+            ("text editor mousepad", Some(7)),
+            ("editing text", None),
+            ("note", Some(5)),
             ("spreadsheet", None),
         ] {
             assert_eq!(rank(&entry, wanted), expected, "{wanted}");
+        }
+        let calculator = Entry::read("galculator", CALCULATOR).unwrap();
+        for (wanted, expected) in [
+            ("calculator", Some(6)),
+            ("a calculator", Some(7)),
+            ("scientific calculator", Some(7)),
+            ("calculations", Some(5)),
+            ("calendar", None),
+            ("calc", Some(5)),
+            ("scientist", Some(7)),
+            ("sci", Some(5)),
+        ] {
+            assert_eq!(rank(&calculator, wanted), expected, "{wanted}");
         }
         assert_eq!(entry.line, ["mousepad", "--x", "a b", "%f"]);
     }

@@ -20,7 +20,7 @@ use crate::view::Pixels;
 impl Display {
     /// Captures the whole screen.
     pub(super) fn capture(&self) -> Result<Pixels, DisplayError> {
-        let (width, height) = (self.screen.width_in_pixels, self.screen.height_in_pixels);
+        let (width, height) = self.size()?;
         let bytes = self.pixels(width, height)?;
         let order = self.connection.setup().image_byte_order;
         if order != ImageOrder::LSB_FIRST || self.screen.root_depth < 24 {

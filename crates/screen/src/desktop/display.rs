@@ -2,6 +2,7 @@
 
 use std::{
     os::unix::net::UnixStream,
+    path::Path,
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -19,8 +20,11 @@ use x11rb::{
             AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Screen, Window,
         },
     },
+    reexports::x11rb_protocol::{parse_display::parse_display, xauth::get_auth},
     rust_connection::{DefaultStream, RustConnection},
 };
+
+use super::stream::{FOR_EVENTS, SERVER_ANSWER, TimedStream};
 
 /// Time without a change after which a desktop counts as settled.
 const QUIET: Duration = Duration::from_millis(80);
@@ -31,9 +35,14 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 /// Error of the X server, in words.
 pub(super) type DisplayError = String;
 
+/// Reason in words why an input was not sent: it would not have reached what was judged.
+pub(super) type Elsewhere = String;
+
 /// A connection to an X server.
 pub(super) struct Display {
-    pub(super) connection: RustConnection,
+    /// The name of the display.
+    name: String,
+    pub(super) connection: RustConnection<TimedStream>,
     pub(super) screen: Screen,
     /// The time up to which all events have been read.
     read_until: Mutex<Instant>,
@@ -59,19 +68,45 @@ impl Display {
     /// Connects to the display of this name, with the person's own authority, and follows what
     /// changes on it.
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
-        Self::connect_only(name)?.following()
+        Self::by_name(name, SERVER_ANSWER)?.following()
     }
 
-    /// Connects to the display of this name, with the person's own authority.
+    /// Connects to the display of this name, with the person's own authority, to wait for events
+    /// for as long as it takes.
     pub(super) fn connect_only(name: &str) -> Result<Self, DisplayError> {
-        let (connection, screen) = RustConnection::connect(Some(name))
-            .map_err(|error| format!("the display `{name}` cannot be opened: {error}"))?;
-        Self::new(connection, screen)
+        Self::by_name(name, FOR_EVENTS)
+    }
+
+    fn by_name(name: &str, limit: Duration) -> Result<Self, DisplayError> {
+        let words = |error: &dyn std::fmt::Display| {
+            format!("the display `{name}` cannot be opened: {error}")
+        };
+        let place = parse_display(Some(name)).map_err(|error| words(&error))?;
+        let mut reason = words(&"its name is that of no socket");
+        for address in place.connect_instruction() {
+            let (stream, (family, host)) = match DefaultStream::connect(&address) {
+                Ok(connected) => connected,
+                Err(error) => {
+                    reason = words(&error);
+                    continue;
+                }
+            };
+            // A display may be open to everybody.
+            let authority = get_auth(family, &host, place.display);
+            let (kind, cookie) = authority.ok().flatten().unwrap_or_default();
+            let screen = usize::from(place.screen);
+            let stream = TimedStream::new(stream, limit);
+            let connection =
+                RustConnection::connect_to_stream_with_auth_info(stream, screen, kind, cookie);
+            let connection = connection.map_err(|error| words(&error))?;
+            return Self::new(connection, screen, name);
+        }
+        Err(reason)
     }
 
     /// Connects to the server that listens at a socket, with this cookie.
     pub(super) fn connect_with_cookie(
-        socket: &std::path::Path,
+        socket: &Path,
         name: &str,
         cookie: &[u8],
     ) -> Result<Self, DisplayError> {
@@ -81,18 +116,29 @@ impl Display {
         let stream = UnixStream::connect(socket).map_err(|error| words(&error))?;
         let (stream, _) = DefaultStream::from_unix_stream(stream).map_err(|error| words(&error))?;
         let connection = RustConnection::connect_to_stream_with_auth_info(
-            stream,
+            TimedStream::new(stream, SERVER_ANSWER),
             0,
             b"MIT-MAGIC-COOKIE-1".to_vec(),
             cookie.to_vec(),
         );
         let connection = connection.map_err(|error| words(&error))?;
-        Self::new(connection, 0)?.following()
+        Self::new(connection, 0, name)
     }
 
-    fn new(connection: RustConnection, screen: usize) -> Result<Self, DisplayError> {
+    /// Connects to the same display once more, with the person's own authority, to hear only of what
+    /// is asked for.
+    pub(super) fn again(&self) -> Result<Self, DisplayError> {
+        Self::by_name(&self.name, SERVER_ANSWER)
+    }
+
+    fn new(
+        connection: RustConnection<TimedStream>,
+        screen: usize,
+        name: &str,
+    ) -> Result<Self, DisplayError> {
         let screen = connection.setup().roots[screen].clone();
         let mut display = Self {
+            name: name.to_owned(),
             connection,
             screen,
             read_until: Mutex::new(Instant::now()),
@@ -105,7 +151,8 @@ impl Display {
         Ok(display)
     }
 
-    fn following(self) -> Result<Self, DisplayError> {
+    /// Has it follow what changes on the display.
+    pub(super) fn following(self) -> Result<Self, DisplayError> {
         self.follow().map_err(|error| error.to_string())?;
         Ok(self)
     }
@@ -126,6 +173,14 @@ impl Display {
             )?
             .check()?;
         Ok(())
+    }
+
+    /// Returns the width and the height of the screen in pixels, which may change at any time.
+    pub(super) fn size(&self) -> Result<(u16, u16), DisplayError> {
+        let asked = self.connection.get_geometry(self.screen.root);
+        let root = asked.map_err(|error| error.to_string())?.reply();
+        let root = root.map_err(|error| error.to_string())?;
+        Ok((root.width, root.height))
     }
 
     /// Returns an atom by its name, if any client has ever used it.

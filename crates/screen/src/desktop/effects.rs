@@ -61,6 +61,11 @@ impl Session {
         }
         let after = look::read(self).await?;
         let mut words = self.changed_windows(&old, &listed(&after));
+        if after.size != before.reading.size {
+            let (width, height) = after.size;
+            words.push(format!("the screen is {width} × {height} pixels now"));
+        }
+        words.extend(after.locked().filter(|_| before.reading.locked().is_none()));
         let (was, is) = (by_id(&before.reading), by_id(&after));
         words.extend(
             before

@@ -5,14 +5,14 @@
 //! another meaning only after the program has read what was typed with the one before: programs
 //! look up the meaning when they read the event, not when it happens.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
 use x11rb::protocol::xproto::{
     self, ConnectionExt as _, EventMask, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, Window,
 };
 
 use super::{
-    display::{Display, DisplayError},
+    display::{Display, DisplayError, Elsewhere},
     status_dot::ESCAPE,
 };
 use crate::input::Chord;
@@ -179,6 +179,80 @@ impl Drop for Borrowed<'_> {
     }
 }
 
+/// A text that is being typed. Once this is dropped, the keyboard is as it was.
+pub(super) struct Typing<'a> {
+    borrowed: Borrowed<'a>,
+    layout: Layout,
+    /// The keys without a meaning.
+    spare: Vec<u8>,
+    /// The key of Shift.
+    shift: Option<u8>,
+    window: Window,
+    letters: Peekable<Chars<'a>>,
+    /// The key that switches Caps Lock on again.
+    caps_lock: Option<u8>,
+}
+
+impl Typing<'_> {
+    /// Whether all of the text was typed.
+    pub(super) fn is_done(&mut self) -> bool {
+        self.letters.peek().is_none()
+    }
+
+    /// Types the next part of the text, of at most [`AT_ONCE`] characters, if the keyboard is still
+    /// in the window, and waits until the program has read it. Returns the number of characters.
+    pub(super) async fn next_part(&mut self) -> Result<Result<usize, Elsewhere>, DisplayError> {
+        let mut lent: BTreeMap<u32, u8> = BTreeMap::new();
+        let mut keys: Vec<(u8, bool)> = Vec::new();
+        while keys.len() < AT_ONCE
+            && let Some(letter) = self.letters.peek()
+        {
+            let symbol = keysym(*letter).ok_or("a control character cannot be typed")?;
+            let known = self.layout.key(symbol);
+            let known = known.filter(|(_, shifted)| !shifted || self.shift.is_some());
+            let next = match (known, lent.get(&symbol)) {
+                (Some(key), _) => Some(key),
+                (None, Some(code)) => Some((*code, false)),
+                (None, None) => self.spare.get(lent.len()).map(|code| {
+                    lent.insert(symbol, *code);
+                    (*code, false)
+                }),
+            };
+            match next {
+                Some(key) => keys.push(key),
+                None if keys.is_empty() => {
+                    return Err(format!("no key is free for the character `{letter}`"));
+                }
+                None => break,
+            }
+            self.letters.next();
+        }
+        let meanings = lent.iter().map(|(symbol, code)| (*code, *symbol));
+        self.borrowed.lend(&meanings.collect())?;
+        let display = self.borrowed.display;
+        let sent = display.with_keyboard_in(self.window, || {
+            for (code, shifted) in &keys {
+                let held = self.shift.filter(|_| *shifted);
+                display.tap(*code, held.as_slice())?;
+            }
+            Ok(())
+        })?;
+        if let Err(why) = sent {
+            return Ok(Err(why));
+        }
+        display.until_read(self.window).await?;
+        Ok(Ok(keys.len()))
+    }
+}
+
+impl Drop for Typing<'_> {
+    fn drop(&mut self) {
+        if let Some(code) = self.caps_lock {
+            let _ = self.borrowed.display.tap(code, &[]);
+        }
+    }
+}
+
 impl Display {
     fn layout(&self) -> Result<Layout, DisplayError> {
         let setup = {
@@ -216,82 +290,40 @@ impl Display {
         Ok(())
     }
 
-    /// Types a text where the keyboard is, which must be in `window`. Line breaks are Enter.
-    pub(super) async fn type_text(&self, text: &str, window: Window) -> Result<(), DisplayError> {
-        let layout = self.layout()?;
-        let spare = layout.spare();
-        let caps_lock = layout.key(CAPS_LOCK).filter(|_| layout.has_caps_lock);
-        if let Some((code, _)) = caps_lock {
-            self.tap(code, &[])?;
-        }
-        let shift = layout.key(SHIFT).map(|(code, _)| code);
-        let mut borrowed = Borrowed {
-            display: self,
-            width: u8::try_from(layout.width).unwrap_or(u8::MAX),
-            codes: Vec::new(),
-        };
-        let mut lent: BTreeMap<u32, u8> = BTreeMap::new();
-        let mut keys: Vec<(u8, bool)> = Vec::new();
-        let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.peek() {
-            let symbol = keysym(*letter).ok_or("a control character cannot be typed")?;
-            let known = layout
-                .key(symbol)
-                .filter(|(_, shifted)| !shifted || shift.is_some());
-            let next = match (known, lent.get(&symbol)) {
-                (Some(key), _) => Some(key),
-                (None, Some(code)) => Some((*code, false)),
-                (None, None) => spare.get(lent.len()).map(|code| {
-                    lent.insert(symbol, *code);
-                    (*code, false)
-                }),
-            };
-            match next {
-                Some(key) if keys.len() < AT_ONCE => {
-                    keys.push(key);
-                    letters.next();
-                }
-                None if keys.is_empty() => {
-                    return Err(format!("no key is free for the character `{letter}`"));
-                }
-                Some(_) | None => {
-                    self.send(&mut borrowed, &lent, &keys, shift, window)
-                        .await?;
-                    lent.clear();
-                    keys.clear();
-                }
-            }
-        }
-        self.send(&mut borrowed, &lent, &keys, shift, window)
-            .await?;
-        drop(borrowed);
-        if let Some((code, _)) = caps_lock {
-            self.tap(code, &[])?;
-        }
-        self.sync()
-    }
-
-    /// Gives keys their meanings, presses keys, and waits until the program has read them.
-    async fn send(
-        &self,
-        borrowed: &mut Borrowed<'_>,
-        lent: &BTreeMap<u32, u8>,
-        keys: &[(u8, bool)],
-        shift: Option<u8>,
+    /// Begins to type a text where the keyboard is, which must be in `window`. Line breaks are
+    /// Enter.
+    pub(super) fn typing<'a>(
+        &'a self,
+        text: &'a str,
         window: Window,
-    ) -> Result<(), DisplayError> {
-        let meanings = lent.iter().map(|(symbol, code)| (*code, *symbol));
-        borrowed.lend(&meanings.collect())?;
-        for (code, shifted) in keys {
-            let held = shift.filter(|_| *shifted);
-            self.tap(*code, held.as_slice())?;
+    ) -> Result<Typing<'a>, DisplayError> {
+        let layout = self.layout()?;
+        let caps_lock = layout.key(CAPS_LOCK).filter(|_| layout.has_caps_lock);
+        let caps_lock = caps_lock.map(|(code, _)| code);
+        if let Some(code) = caps_lock {
+            self.tap(code, &[])?;
         }
-        self.sync()?;
-        self.until_read(window).await
+        Ok(Typing {
+            borrowed: Borrowed {
+                display: self,
+                width: u8::try_from(layout.width).unwrap_or(u8::MAX),
+                codes: Vec::new(),
+            },
+            spare: layout.spare(),
+            shift: layout.key(SHIFT).map(|(code, _)| code),
+            layout,
+            window,
+            letters: text.chars().peekable(),
+            caps_lock,
+        })
     }
 
-    /// Presses a key with its modifiers.
-    pub(super) async fn strike(&self, chord: &Chord, window: Window) -> Result<(), DisplayError> {
+    /// Presses a key with its modifiers, if the keyboard is in the window.
+    pub(super) async fn strike(
+        &self,
+        chord: &Chord,
+        window: Window,
+    ) -> Result<Result<(), Elsewhere>, DisplayError> {
         let layout = self.layout()?;
         let symbol = keysym_of(chord).ok_or_else(|| format!("no key is {}", chord.name()))?;
         let lower = char::from_u32(symbol).map(|letter| u32::from(letter.to_ascii_lowercase()));
@@ -317,9 +349,10 @@ impl Display {
         if symbol == ESCAPE {
             self.announce_escape()?;
         }
-        self.tap(code, &held)?;
-        self.sync()?;
-        self.until_read(window).await
+        if let Err(why) = self.with_keyboard_in(window, || self.tap(code, &held))? {
+            return Ok(Err(why));
+        }
+        self.until_read(window).await.map(Ok)
     }
 
     fn held(&self, layout: &Layout, bits: u32) -> Vec<u8> {
@@ -361,7 +394,8 @@ impl Display {
             .send_event(false, window, EventMask::NO_EVENT, message)
             .map_err(|error| error.to_string())?;
         let answered = async {
-            while !self.is_answered(serial)? {
+            // A window that is gone has read all that it ever will.
+            while !self.is_answered(serial)? && self.is_there(window)? {
                 self.wait_for_event().await?;
             }
             Ok(())

@@ -1,7 +1,8 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    borrow::Cow,
+    collections::BTreeSet,
     time::{Duration, Instant},
 };
 
@@ -14,40 +15,22 @@ use super::{
     accessible::{Accessible, Details, Item, Program},
     display::Settled,
     numbers::ElementNumbers,
+    pointer::Point,
     roles,
     session::{Session, lost},
-    windows::DesktopWindow,
+    trees::Tree,
+    windows::{DesktopWindow, other_user},
 };
 
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
 
+/// Maximum number of characters of a title in a message.
+const MAX_TITLE: usize = 100;
+
 /// Time after which a program that is not on the accessibility bus is taken for one without
 /// elements.
 const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
-
-/// Elements of one window, found on the accessibility bus.
-struct Tree<'a> {
-    program: &'a Program,
-    /// The items by the path of their parent, in their order.
-    children: BTreeMap<&'a str, Vec<&'a Item>>,
-    root: &'a Item,
-}
-
-impl<'a> Tree<'a> {
-    /// Returns the menus of the program that hang at no other element: they are windows without a
-    /// name.
-    fn menus(&self) -> impl Iterator<Item = &'a Item> {
-        let root = &self.root.path;
-        let items = self.program.items.iter();
-        items.filter(move |item| {
-            item.role == roles::WINDOW
-                && item.name.is_empty()
-                && item.path != *root
-                && roles::is_shown(item.states)
-        })
-    }
-}
 
 /// Contents of a desktop at one moment.
 pub(super) struct Reading {
@@ -55,6 +38,38 @@ pub(super) struct Reading {
     pub(super) windows: Vec<DesktopWindow>,
     pub(super) elements: Vec<Element>,
     pub(super) unread: Vec<String>,
+    /// The width and the height of the screen in pixels.
+    pub(super) size: (i32, i32),
+}
+
+impl Reading {
+    /// Returns the uppermost window at a point.
+    pub(super) fn top(&self, (x, y): Point) -> Option<&DesktopWindow> {
+        let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
+        self.windows.iter().find(is_there)
+    }
+
+    /// Returns the reason, in words, why nothing on the desktop can be used, if a window that no
+    /// window manager knows covers all of it: that is how programs lock a screen.
+    pub(super) fn locked(&self) -> Option<String> {
+        let (width, height) = self.size;
+        let covers = |window: &&DesktopWindow| {
+            let bounds = window.bounds;
+            window.is_popup
+                && bounds.x <= 0
+                && bounds.y <= 0
+                && bounds.x + bounds.width >= width
+                && bounds.y + bounds.height >= height
+        };
+        let cover = self.windows.iter().find(covers)?;
+        let by = match cover.class.as_str() {
+            "" => "a window without a name",
+            class => class,
+        };
+        Some(format!(
+            "the whole screen is covered by {by}, as a lock does; only a person can take that away"
+        ))
+    }
 }
 
 /// Looks at the desktop once it has settled.
@@ -70,10 +85,8 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
     let listed = || reading.windows.iter().filter(|window| !window.is_popup);
     let active = listed().find(|window| window.is_active);
     let active = active.or(listed().next());
-    let (width, height) = (
-        u32::from(session.display.screen.width_in_pixels),
-        u32::from(session.display.screen.height_in_pixels),
-    );
+    let (width, height) = reading.size;
+    let (width, height) = (width.unsigned_abs(), height.unsigned_abs());
     let view = View {
         session: session.id.clone(),
         address: session.address(active),
@@ -120,25 +133,30 @@ pub(super) fn rest(settled: Settled) -> Rest {
 /// Reads the desktop as it is now.
 pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> {
     let mut windows = session.display.windows_and_popups().map_err(lost)?;
+    let (width, height) = session.display.size().map_err(lost)?;
     // The uppermost first, as a person reads them.
     windows.reverse();
+    let nested = session.nested.as_ref();
+    // In a sandbox processes have other numbers, and all are the run's.
+    if nested.is_none_or(|nested| !nested.enclosure().is_confined()) {
+        for window in &mut windows {
+            window.other_user = other_user(window.process);
+        }
+    }
     let (elements, unread) = elements(session, &windows).await;
-    Ok(Reading {
+    let mut reading = Reading {
         windows,
         elements,
         unread,
-    })
+        size: (i32::from(width), i32::from(height)),
+    };
+    reading.unread.extend(reading.locked());
+    Ok(reading)
 }
 
 /// Returns the windows with what is shown in them, and what could not be read.
 async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Element>, Vec<String>) {
-    let (programs, unread) = match &session.accessible {
-        Ok(accessible) => match accessible.programs().await {
-            Ok(found) => found,
-            Err(why) => (Vec::new(), vec![why]),
-        },
-        Err(why) => (Vec::new(), vec![why.clone()]),
-    };
+    let (programs, mut unread) = programs(session, windows).await;
     let mut elements = Vec::new();
     // The menus of a program are told with its uppermost window.
     let mut told = BTreeSet::new();
@@ -151,7 +169,7 @@ async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Elem
         elements.push(window_element(numbers, window));
         if let (Ok(accessible), Some(tree), true) = (
             &session.accessible,
-            tree_of(window, windows, &programs),
+            Tree::of(window, windows, &programs),
             window.is_shown,
         ) {
             let of = (window, document);
@@ -159,10 +177,58 @@ async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Elem
             if told.insert(&tree.program.bus_name) {
                 tops.extend(tree.menus());
             }
-            elements.extend(window_elements(accessible, numbers, of, above, (&tree, &tops)).await);
+            let (inside, is_whole) =
+                window_elements(accessible, numbers, of, above, (&tree, &tops)).await;
+            elements.extend(inside);
+            if !is_whole {
+                let title = gyrus_text::shorten(&window.title, MAX_TITLE);
+                unread.push(format!(
+                    "the places of all elements of “{title}”: its program is slow or hangs"
+                ));
+            }
         }
     }
     (elements, unread)
+}
+
+/// Returns the programs on the accessibility bus, and in words what is missing.
+async fn programs(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Program>, Vec<String>) {
+    let asked = match &session.accessible {
+        Ok(accessible) => accessible.programs().await,
+        Err(why) => Err(why.clone()),
+    };
+    let told = match asked {
+        Ok(told) => told,
+        Err(why) => {
+            session.reconnect(why).await;
+            let again = match &session.accessible {
+                Ok(accessible) => accessible.programs().await,
+                Err(why) => Err(why.clone()),
+            };
+            match again {
+                Ok(told) => told,
+                Err(why) => return (Vec::new(), vec![format!("all elements: {why}")]),
+            }
+        }
+    };
+    let (programs, silent) = told;
+    let mut unread: Vec<_> = silent
+        .iter()
+        .map(|one| {
+            let shown = windows.iter().find(|window| window.process == one.process);
+            let name = shown.map_or("a program without a window", |window| &window.class);
+            let (process, why) = (one.process, &one.why);
+            format!("the elements of {name} (process {process}): {why}")
+        })
+        .collect();
+    if session.has_new_bus {
+        unread.push(
+            "the elements of programs that were open when the accessibility bus ended: open them \
+             again to see theirs"
+                .to_owned(),
+        );
+    }
+    (programs, unread)
 }
 
 /// Waits until the uppermost window tells its elements: programs do so a moment after they have
@@ -177,7 +243,7 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Some(window) = windows.last()
             && let Ok((programs, _)) = accessible.programs().await
         {
-            let tree = tree_of(window, &windows, &programs);
+            let tree = Tree::of(window, &windows, &programs);
             let has_told =
                 tree.is_some_and(|tree| tree.children.contains_key(tree.root.path.as_str()));
             let is_there = programs.iter().any(|one| one.process == window.process);
@@ -236,121 +302,88 @@ fn window_element(numbers: &mut ElementNumbers, window: &DesktopWindow) -> Eleme
     }
 }
 
-/// Returns what is shown in a window, which has this number.
+/// Returns what is shown in a window, which has this number, and whether that is all of it.
 async fn window_elements(
     accessible: &Accessible,
     numbers: &mut ElementNumbers,
     (window, document): (&DesktopWindow, u32),
     above: &[DesktopWindow],
     (tree, tops): (&Tree<'_>, &[&Item]),
-) -> Vec<Element> {
+) -> (Vec<Element>, bool) {
     let mut listed = Vec::new();
-    for top in tops {
-        list(tree, top, 1, &mut listed);
+    let top = Place {
+        depth: 1,
+        is_scrolled: false,
+    };
+    for below in tops {
+        list(tree, below, top, &mut listed);
     }
-    let asked: Vec<_> = listed
-        .iter()
-        .map(|(item, _)| (tree.program.bus_name.as_str(), *item))
-        .chain([(tree.program.bus_name.as_str(), tree.root)])
+    let listed = with_cells(accessible, tree, listed).await;
+    let asked: Vec<_> = std::iter::once(tree.root)
+        .chain(listed.iter().map(|(item, _)| &**item))
         .collect();
-    let mut details = accessible.details(&asked).await;
-    let of_root = details.pop().and_then(|details| details.bounds);
+    let details = accessible.details(&tree.program.bus_name, &asked).await;
+    let is_whole = details.len() == asked.len();
+    let of_root = details.first().and_then(|details| details.bounds);
     let shift = shift(of_root, window.bounds);
+    let details = details.into_iter().skip(1);
+    let details = details.chain(std::iter::repeat_with(Details::default));
     let mut elements = Vec::new();
     for ((item, depth), details) in listed.into_iter().zip(details) {
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
-        elements.extend(element(item, id, depth, details, shift, above));
+        elements.extend(element(&item, id, depth, details, shift, above));
     }
-    elements
+    (elements, is_whole)
 }
 
-/// Returns the tree of a window: the top with its title. Of several the one of its program counts,
-/// which is known by its process, or, as a program under a keeper tells another number than the bus,
-/// by its other windows. A message has a top with another name than its window, so then those that
-/// are called like other windows come last, and the one that is active like the window first.
-fn tree_of<'a>(
-    window: &DesktopWindow,
-    windows: &[DesktopWindow],
-    programs: &'a [Program],
-) -> Option<Tree<'a>> {
-    let tops = programs.iter().flat_map(|program| {
-        let tops = program.items.iter().filter(|item| is_top(item));
-        tops.filter(|item| roles::is_shown(item.states))
-            .map(move |item| (program, item))
-    });
-    let is_named = |item: &Item| item.name == window.title;
-    let others = || windows.iter().filter(|other| other.id != window.id);
-    let is_of_program = |program: &Program| {
-        let mut own = others().filter(|other| other.client == window.client);
-        let has = |title: &str| {
-            program
-                .items
-                .iter()
-                .any(|item| is_top(item) && item.name == title)
-        };
-        program.process == window.process || own.any(|other| has(&other.title))
-    };
-    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_program(program));
-    let is_of_another = |item: &Item| others().any(|other| other.title == item.name);
-    let is_alike = |item: &Item| item.states.has(roles::ACTIVE) == window.is_active;
-    let rank = |top: &(&Program, &Item)| (fits(top), !is_of_another(top.1), is_alike(top.1));
-    let (program, root) = tops
-        .filter(|top| fits(top) != (false, false))
-        .max_by_key(rank)?;
-    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
-    for item in &program.items {
-        children.entry(&item.parent).or_default().push(item);
+/// Adds the cells of tables that were not handed out with the other elements.
+async fn with_cells<'a>(
+    accessible: &Accessible,
+    tree: &Tree<'a>,
+    listed: Vec<(&'a Item, u16)>,
+) -> Vec<(Cow<'a, Item>, u16)> {
+    let mut all = Vec::new();
+    for (item, depth) in listed {
+        let is_empty = !tree.children.contains_key(item.path.as_str());
+        let has_cells = roles::has_cells(item.role) && is_empty && roles::is_shown(item.states);
+        all.push((Cow::Borrowed(item), depth));
+        if has_cells {
+            let cells = accessible.cells(&tree.program.bus_name, item).await;
+            all.extend(cells.into_iter().map(|cell| (Cow::Owned(cell), depth + 1)));
+        }
     }
-    for items in children.values_mut() {
-        // Some entries of menus do not tell their place among the others.
-        let is_numbered = items.iter().all(|item| item.index >= 0);
-        items.sort_by_key(|item| {
-            if is_numbered {
-                i64::from(item.index)
-            } else {
-                made_as(item)
-            }
-        });
-    }
-    Some(Tree {
-        program,
-        children,
-        root,
-    })
+    all
 }
 
-/// Whether an element is one that a window is.
-fn is_top(item: &Item) -> bool {
-    matches!(item.role, 2 | 16 | 19 | 23 | roles::WINDOW)
+/// The place of an item in its tree.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: u16,
+    /// Whether it lies in a box that scrolls.
+    is_scrolled: bool,
 }
 
-/// Returns the number that a program gave an element when it made it, which ends its path.
-fn made_as(item: &Item) -> i64 {
-    let number = item.path.rsplit('/').next();
-    number
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(i64::MAX)
-}
-
-/// Lists what is shown below an item, parents first, with its depth.
-fn list<'a>(tree: &Tree<'a>, below: &'a Item, depth: u16, listed: &mut Vec<(&'a Item, u16)>) {
+/// Lists what is shown below an item, or would be after scrolling, parents first, with its depth.
+fn list<'a>(tree: &Tree<'a>, below: &'a Item, at: Place, listed: &mut Vec<(&'a Item, u16)>) {
     // A program may say that an element is its own ancestor.
-    if depth > 60 || listed.len() > 4_000 {
+    if at.depth > 60 || listed.len() > 4_000 {
         return;
     }
     for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
-        if !roles::is_shown(item.states) {
+        let is_out_of_view = at.is_scrolled && roles::is_visible(item.states);
+        if !roles::is_shown(item.states) && !is_out_of_view {
             continue;
         }
         let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
-        let deeper = if says_something {
-            listed.push((item, depth));
-            depth + 1
-        } else {
-            depth
+        if says_something {
+            listed.push((item, at.depth));
+        }
+        let inside = Place {
+            depth: at.depth + u16::from(says_something),
+            is_scrolled: at.is_scrolled || roles::scrolls(item.role),
         };
-        list(tree, item, deeper, listed);
+        list(tree, item, inside, listed);
     }
 }
 
@@ -388,7 +421,15 @@ fn element(
         ..bounds
     });
     let mut states = roles::states(item.role, item.states);
-    if let Some(bounds) = bounds {
+    let is_hidden_cell = roles::is_cell(item.role) && bounds.is_none();
+    if is_hidden_cell {
+        // It has a place once it is drawn; programs call it shown all the same.
+        states.insert(ElementState::OutOfView);
+    } else if !roles::is_shown(item.states) {
+        // What has no place is in a part that is not open.
+        bounds?;
+        states.insert(ElementState::OutOfView);
+    } else if let Some(bounds) = bounds {
         let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
         let covers = |window: &&DesktopWindow| {
             window.is_shown
@@ -407,7 +448,7 @@ fn element(
         name = said.as_deref().map(shorten).unwrap_or_default();
     }
     let value = said.filter(|_| takes_text).map(|value| shorten(&value));
-    // A drawing without a name, text without words and what only arranges cells say nothing.
+    // A drawing without a name, text without words and an empty cell say nothing.
     if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group" | "cell") {
         return None;
     }

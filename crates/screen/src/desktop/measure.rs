@@ -2,6 +2,8 @@
 
 use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, ScreenError, Starts};
 
+use x11rb::protocol::xproto::Window;
+
 use super::{
     look::{self, Reading, is_within},
     pointer::Point,
@@ -22,6 +24,8 @@ pub(super) struct DesktopSpot {
     address: String,
     /// The point where the mouse reaches it; `None` if it is not painted.
     pub(super) point: Option<Point>,
+    /// The uppermost window at that point: the element's own, or a menu.
+    pub(super) top: Window,
     /// Words for another element at that point.
     covered: Option<String>,
 }
@@ -73,6 +77,10 @@ impl DesktopSpot {
 
     /// Returns the point, unless something else lies there.
     pub(super) fn reached(&self) -> Result<Point, Missed> {
+        if self.is(ElementState::OutOfView) && !self.is_window() {
+            let why = format!("{} is out of view; scroll_to it first", self.words());
+            return Err(Missed::Barred { why });
+        }
         match (&self.covered, self.point) {
             (Some(by), _) => Err(Missed::Covered {
                 element: self.words(),
@@ -112,6 +120,9 @@ impl Session {
 
     /// Finds the target of an input in what was read.
     pub(super) fn find(&self, reading: &Reading, target: Target) -> Result<DesktopSpot, Missed> {
+        if let Some(why) = reading.locked() {
+            return Err(Missed::Barred { why });
+        }
         let element = match target {
             Target::Element(id) => {
                 let found = reading.elements.iter().find(|element| element.id == id);
@@ -127,31 +138,41 @@ impl Session {
         let window = self.numbers.window(element.id.document).ok_or_else(gone)?;
         let window = reading.windows.iter().find(|one| one.id == window);
         let window = window.ok_or_else(gone)?.clone();
+        if let Some(user) = window.other_user {
+            let why = format!(
+                "the window “{}” is shown by a program of another user (number {user}); a run uses \
+                 those of its own only",
+                gyrus_text::shorten(&window.title, MAX_NAME)
+            );
+            return Err(Missed::Barred { why });
+        }
         let point = match target {
             Target::Point(x, y) => Some((x.round() as i32, y.round() as i32)),
             Target::Element(_) | Target::Keyboard => element
                 .bounds
-                .and_then(|bounds| self.middle(bounds, reading, &window)),
+                .and_then(|bounds| Self::middle(bounds, reading, &window)),
         };
         let covered = point.and_then(|at| self.covered(reading, element, at));
+        let top = point.and_then(|at| reading.top(at));
+        let top = top.map_or(window.id, |top| top.id);
         Ok(DesktopSpot {
             element: element.clone(),
             address: self.address(Some(&window)),
             window,
             point,
+            top,
             covered,
         })
     }
 
     /// Returns the middle of what is inside of the element's window, or of the menu around it, and
     /// of the screen.
-    fn middle(&self, bounds: Bounds, reading: &Reading, window: &DesktopWindow) -> Option<Point> {
+    fn middle(bounds: Bounds, reading: &Reading, window: &DesktopWindow) -> Option<Point> {
         let menu = |one: &&DesktopWindow| one.is_popup && is_within(bounds, one.bounds);
         let around = reading.windows.iter().find(menu).unwrap_or(window).bounds;
-        let screen = &self.display.screen;
-        let inside = |from: i32, length: i32, around: i32, size: i32, whole: u16| {
+        let inside = |from: i32, length: i32, around: i32, size: i32, whole: i32| {
             let start = from.max(around).max(0);
-            let end = (from + length).min(around + size).min(i32::from(whole));
+            let end = (from + length).min(around + size).min(whole);
             (end > start).then(|| start + (end - start) / 2)
         };
         Some((
@@ -160,14 +181,14 @@ impl Session {
                 bounds.width,
                 around.x,
                 around.width,
-                screen.width_in_pixels,
+                reading.size.0,
             )?,
             inside(
                 bounds.y,
                 bounds.height,
                 around.y,
                 around.height,
-                screen.height_in_pixels,
+                reading.size.1,
             )?,
         ))
     }
@@ -175,12 +196,10 @@ impl Session {
     /// Returns the element that an input at a point reaches: in the uppermost window there, the
     /// last in reading order, which is drawn over those around it.
     fn hit<'r>(&self, reading: &'r Reading, (x, y): Point) -> Option<&'r Element> {
-        let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
-        let top = reading.windows.iter().find(is_there)?;
-        let windows = || reading.windows.iter();
+        let top = reading.top((x, y))?;
         let client = |element: &Element| {
             let id = self.numbers.window(element.id.document)?;
-            let window = windows().find(|window| window.id == id)?;
+            let window = reading.windows.iter().find(|window| window.id == id)?;
             Some(window.client)
         };
         let own = |element: &&Element| {
@@ -193,11 +212,13 @@ impl Session {
             }
         };
         let at = |element: &&Element| {
-            let bounds = element.bounds;
+            let bounds = element
+                .bounds
+                .filter(|_| !element.states.contains(&ElementState::OutOfView));
             bounds.is_some_and(|bounds| bounds.contains(x, y))
         };
         let there = || reading.elements.iter().filter(own).filter(at);
-        // A menu lies over other elements of its window, also over those that come after it.
+        // A menu lies over what its window shows, also over elements that come after it.
         let is_entry = |element: &&Element| element.role.starts_with("menu");
         let entry = there().rfind(|element| top.is_popup && is_entry(element));
         entry.or_else(|| there().next_back())
@@ -206,10 +227,7 @@ impl Session {
     /// Returns what lies over an element at a point of it, in words.
     fn covered(&self, reading: &Reading, element: &Element, at: Point) -> Option<String> {
         let Some(hit) = self.hit(reading, at) else {
-            let is_there =
-                |window: &&DesktopWindow| window.is_shown && window.bounds.contains(at.0, at.1);
-            let top = reading.windows.iter().find(is_there);
-            return Some(top.map_or_else(
+            return Some(reading.top(at).map_or_else(
                 || "no window".to_owned(),
                 |top| format!("a menu or hint of {}", top.class),
             ));

@@ -5,25 +5,33 @@
 //! process and place into the same [`View`] that a page gives. By default the desktop is a nested
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
-//! Reading order: `display` (the X server), `capture` (pixels), `windows`, `own_windows`
+//! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
+//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows`
 //! (those of gyrus), `accessible` (the
-//! accessibility bus), `descendants` (what lists keep to themselves), `roles` (its words in those of ARIA), `numbers` (ids), `nested` (a desktop of
-//! its own), `session` (an open desktop), `look` (joining all of it), `status_dot` (what
+//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
+//! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
+//! `session` (an open desktop), `trees` (which elements are whose), `look` (joining all of it), `status_dot` (what
 //! a person sees of the runs, and the key that stops them).
 
+mod stream;
 mod display;
+mod exclusive;
 mod capture;
 mod pointer;
 mod keyboard;
+mod clipboard;
 mod windows;
 mod own_windows;
 mod status_dot;
 mod accessible;
-mod descendants;
+mod cells;
 mod roles;
 mod numbers;
+mod enclosure;
+mod launcher;
 mod nested;
 mod session;
+mod trees;
 mod look;
 mod measure;
 mod effects;
@@ -35,7 +43,7 @@ use std::time::Duration;
 use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
 
-use crate::RunCommand;
+pub use enclosure::{Enclosure, MakeEnclosure};
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
 use numbers::ElementNumbers;
@@ -47,7 +55,7 @@ pub use tools::desktop_tools;
 const FIRST_ELEMENTS: Duration = Duration::from_secs(10);
 
 /// The place of a desktop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum DesktopPlace {
     /// The person's own display, as `DISPLAY` names it, and their session bus.
     Own {
@@ -60,22 +68,22 @@ pub enum DesktopPlace {
         width: u16,
         /// Height in pixels.
         height: u16,
+        /// Makes the place in which it and its programs run.
+        enclosure: MakeEnclosure,
     },
 }
 
 /// A desktop, opened when it is first looked at.
 pub struct Desktop {
     place: DesktopPlace,
-    run: RunCommand,
     open: Mutex<Option<Session>>,
 }
 
 impl Desktop {
-    /// Creates a desktop. `run` starts its programs, which end with this process.
-    pub fn new(place: DesktopPlace, run: RunCommand) -> Self {
+    /// Creates a desktop.
+    pub fn new(place: DesktopPlace) -> Self {
         Self {
             place,
-            run,
             open: Mutex::default(),
         }
     }
@@ -113,31 +121,41 @@ impl Desktop {
     }
 
     async fn open(&self) -> Result<Session, ScreenError> {
-        let (nested, display, bus) = match &self.place {
+        let (nested, display) = match &self.place {
             DesktopPlace::Own { display } => {
                 let shown = display::Display::connect(display).map_err(unavailable)?;
-                (None, shown, accessible::Bus::OfPerson)
+                (None, shown)
             }
-            DesktopPlace::Nested { width, height } => {
-                let nested = Nested::start_desktop(*width, *height, &self.run).await;
+            DesktopPlace::Nested {
+                width,
+                height,
+                enclosure,
+            } => {
+                let enclosure = enclosure().map_err(unavailable)?;
+                let nested = Nested::start_desktop(*width, *height, enclosure).await;
                 let nested = nested.map_err(unavailable)?;
                 let display = nested.connect().map_err(unavailable)?;
-                let bus = accessible::Bus::At(nested.bus_address());
-                (Some(nested), display, bus)
+                (Some(nested), display)
             }
         };
-        let accessible = accessible::Accessible::connect(bus).await;
+        let accessible = accessible::Accessible::connect(nested.as_ref()).await;
         Ok(Session {
             id: uuid::Uuid::new_v4().to_string(),
-            place: match &self.place {
-                DesktopPlace::Own { display } => display.trim_start_matches(':').to_owned(),
-                DesktopPlace::Nested { .. } => "nested".to_owned(),
+            place: match (&self.place, &nested) {
+                (DesktopPlace::Own { display }, _) => display.trim_start_matches(':').to_owned(),
+                (DesktopPlace::Nested { .. }, Some(nested)) if nested.enclosure().is_confined() => {
+                    "sandbox".to_owned()
+                }
+                (DesktopPlace::Nested { .. }, _) => "nested".to_owned(),
             },
             display,
             accessible,
+            reconnected: None,
+            has_new_bus: false,
             numbers: ElementNumbers::default(),
             nested,
             pressed: None,
+            offered: None,
         })
     }
 }

@@ -1,9 +1,12 @@
 //! The mouse of a desktop, by the XTEST extension: the server treats what it is sent as if it came
 //! from a device.
 
-use x11rb::protocol::{xproto, xtest::ConnectionExt as _};
+use x11rb::protocol::{
+    xproto::{self, Window},
+    xtest::ConnectionExt as _,
+};
 
-use super::display::{Display, DisplayError};
+use super::display::{Display, DisplayError, Elsewhere};
 
 /// Number of positions of the pointer between two points of a drag.
 const STEPS: i32 = 10;
@@ -48,26 +51,39 @@ impl Display {
         self.sync()
     }
 
-    /// Presses and releases a button where the pointer is, `count` times.
-    pub(super) fn press(&self, button: Button, count: u32) -> Result<(), DisplayError> {
-        for _ in 0..count {
-            self.fake(xproto::BUTTON_PRESS_EVENT, button as u8, (0, 0))?;
-            self.fake(xproto::BUTTON_RELEASE_EVENT, button as u8, (0, 0))?;
-        }
-        self.sync()
+    /// Presses and releases a button at a point where the pointer is, `count` times, if this window
+    /// is the uppermost there.
+    pub(super) fn press(
+        &self,
+        (button, count): (Button, u32),
+        at: Point,
+        window: Window,
+    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+        self.with_pointer_at(at, window, || {
+            for _ in 0..count {
+                self.fake(xproto::BUTTON_PRESS_EVENT, button as u8, (0, 0))?;
+                self.fake(xproto::BUTTON_RELEASE_EVENT, button as u8, (0, 0))?;
+            }
+            Ok(())
+        })
     }
 
-    /// Presses the left button at the first point of a path and releases it at the last, once what
-    /// lies there has reacted to the pointer.
-    pub(super) async fn drag(&self, path: &[Point]) -> Result<(), DisplayError> {
-        let Some((start, rest)) = path.split_first() else {
-            return Ok(());
-        };
-        self.point_at(*start)?;
-        self.fake(xproto::BUTTON_PRESS_EVENT, Button::Left as u8, (0, 0))?;
+    /// Presses the left button at the start of a path, if this window is the uppermost there, and
+    /// releases it at the last point, once what lies there has reacted to the pointer.
+    pub(super) async fn drag(
+        &self,
+        start: Point,
+        window: Window,
+        path: &[Point],
+    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+        self.point_at(start)?;
+        let press = || self.fake(xproto::BUTTON_PRESS_EVENT, Button::Left as u8, (0, 0));
+        if let Err(why) = self.with_pointer_at(start, window, press)? {
+            return Ok(Err(why));
+        }
         let held = Held(self);
-        let mut from = *start;
-        for to in rest {
+        let mut from = start;
+        for to in path {
             for step in 1..=STEPS {
                 let part = |from: i32, to: i32| from + (to - from) * step / STEPS;
                 self.point_at((part(from.0, to.0), part(from.1, to.1)))?;
@@ -76,7 +92,7 @@ impl Display {
             self.settle().await?;
         }
         drop(held);
-        self.sync()
+        self.sync().map(Ok)
     }
 }
 

@@ -10,12 +10,6 @@ use gyrus_contract::ElementState;
 pub(super) struct States(pub(super) u64);
 
 impl States {
-    /// Reads the states from the words that the bus has them in, the lower one first.
-    pub(super) fn of(words: &[u32]) -> Self {
-        let words = words.iter().take(2).enumerate();
-        Self(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
-    }
-
     /// Whether the state of this number is set.
     pub(super) fn has(self, number: u32) -> bool {
         self.0 & (1 << number) != 0
@@ -25,10 +19,9 @@ impl States {
 /// The role of a window that is no frame and no dialog, as a menu's.
 pub(super) const WINDOW: u32 = 69;
 
-pub(super) const SHOWING: u32 = 25;
 pub(super) const ACTIVE: u32 = 1;
-/// The element makes its parts only when it is asked for them.
-pub(super) const MANAGES_DESCENDANTS: u32 = 31;
+pub(super) const FOCUSED: u32 = 12;
+const SHOWING: u32 = 25;
 const VISIBLE: u32 = 30;
 
 /// Returns the ARIA role of a role; `None` for a part that only arranges others.
@@ -89,9 +82,34 @@ pub(super) fn is_secret(number: u32) -> bool {
 }
 
 /// Whether a person uses the element by a click, although its role in ARIA is that of something to
-/// read: a menu, an icon, an item of a list, a cell, the head of a column, a terminal.
+/// read: a menu, an icon, an item of a list, a cell, a terminal.
 fn is_clicked(number: u32) -> bool {
     matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
+}
+
+/// Whether the role is that of a box that shows a part of what is in it.
+pub(super) fn scrolls(number: u32) -> bool {
+    matches!(number, 49 | 68)
+}
+
+/// Whether the role is that of a table, a list or a tree, whose cells are asked for by themselves.
+pub(super) fn has_cells(number: u32) -> bool {
+    matches!(number, 31 | 55 | 65 | 66 | 98)
+}
+
+/// Whether the role is that of a cell or an item of a list.
+pub(super) fn is_cell(number: u32) -> bool {
+    matches!(number, 32 | 56 | 91)
+}
+
+/// Whether the role is that of a field with a list that opens.
+pub(super) fn is_combo_box(number: u32) -> bool {
+    number == 11
+}
+
+/// Whether an element with these states is drawn once it is scrolled to.
+pub(super) fn is_visible(states: States) -> bool {
+    states.has(VISIBLE)
 }
 
 /// Whether an element with these states is drawn.
@@ -102,7 +120,7 @@ pub(super) fn is_shown(states: States) -> bool {
 /// Returns the states of an element.
 pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
     let named = [
-        (12, ElementState::Focused),
+        (FOCUSED, ElementState::Focused),
         (4, ElementState::Checked),
         (32, ElementState::Mixed),
         (23, ElementState::Selected),

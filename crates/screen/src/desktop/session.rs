@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 use gyrus_contract::ScreenError;
 
 use super::{
-    accessible::Accessible, display::Display, nested::Nested, numbers::ElementNumbers,
-    pointer::Point, windows::DesktopWindow,
+    accessible::Accessible,
+    clipboard::Offer,
+    display::{Display, DisplayError},
+    nested::Nested,
+    numbers::ElementNumbers,
+    pointer::Point,
+    windows::DesktopWindow,
 };
 
 /// Maximum time for a program's first window.
@@ -19,19 +24,51 @@ const CALLED: Duration = Duration::from_secs(2);
 pub(super) struct Session {
     /// The id that is in every view.
     pub(super) id: String,
-    /// The place in addresses: `nested`, or the name of the person's display.
+    /// The place in addresses: `sandbox` for a nested one that is confined, `nested` for another one,
+    /// or the name of the person's display.
     pub(super) place: String,
     pub(super) display: Display,
     /// The accessibility bus, or the reason in words why there is none.
     pub(super) accessible: Result<Accessible, String>,
+    /// The time of the last attempt to connect to the accessibility bus again.
+    pub(super) reconnected: Option<Instant>,
+    /// Whether the accessibility bus is another one than that at the beginning.
+    pub(super) has_new_bus: bool,
     pub(super) numbers: ElementNumbers,
     /// Kept for as long as the desktop is used.
     pub(super) nested: Option<Nested>,
     /// The last press of a button, with its place: two in a short time are a double click.
     pub(super) pressed: Option<(Instant, Point)>,
+    /// The text on the clipboard, if it is ours.
+    pub(super) offered: Option<Offer>,
 }
 
+/// Time between two attempts to connect to the accessibility bus again.
+const RECONNECT: Duration = Duration::from_secs(30);
+
 impl Session {
+    /// Connects to the accessibility bus again, which gave this reason for not answering. A bus that
+    /// ended is started anew by the session bus.
+    pub(super) async fn reconnect(&mut self, why: String) {
+        self.accessible = Err(why);
+        if self.reconnected.is_some_and(|at| at.elapsed() < RECONNECT) {
+            return;
+        }
+        self.reconnected = Some(Instant::now());
+        if let Ok(accessible) = Accessible::connect(self.nested.as_ref()).await {
+            self.accessible = Ok(accessible);
+            self.has_new_bus = true;
+        }
+    }
+
+    /// Connects to the display once more, to hear only of what is asked for.
+    pub(super) fn connect_again(&self) -> Result<Display, DisplayError> {
+        match &self.nested {
+            Some(nested) => nested.connect_only(),
+            None => self.display.again(),
+        }
+    }
+
     /// Returns the address of a window: the desktop and the program; that of the desktop alone if
     /// there is none.
     pub(super) fn address(&self, window: Option<&DesktopWindow>) -> String {

@@ -1,15 +1,16 @@
 //! The windows of a desktop, by the hints that window managers keep (Extended Window Manager Hints
 //! 1.5, freedesktop.org).
 
-use std::collections::BTreeSet;
-
-use std::time::Duration;
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use gyrus_contract::Bounds;
 use x11rb::{
     connection::Connection as _,
-    protocol::xproto::{
-        ClientMessageEvent, ConnectionExt as _, EventMask, MapState, Window, WindowClass,
+    protocol::{
+        res::{ClientIdMask, ClientIdSpec, ConnectionExt as _},
+        xproto::{
+            ClientMessageEvent, ConnectionExt as _, EventMask, MapState, Window, WindowClass,
+        },
     },
 };
 
@@ -32,10 +33,12 @@ pub(super) struct DesktopWindow {
     pub(super) title: String,
     /// The class, by which desktop files name the program: `Mousepad`.
     pub(super) class: String,
-    /// The process, as it says itself; 0 if it does not.
+    /// The process, by the socket that it uses, else as it says itself; 0 if neither tells.
     pub(super) process: u32,
     /// The connection to the X server that made it: the same for all windows of a program.
     pub(super) client: u32,
+    /// The number of the user whose program shows it, if it is another one than ours.
+    pub(super) other_user: Option<u32>,
     /// The place of its content on the screen.
     pub(super) bounds: Bounds,
     pub(super) is_active: bool,
@@ -59,6 +62,8 @@ impl Display {
         let tree = self.connection.query_tree(self.screen.root);
         let tree = tree.map_err(|error| error.to_string())?.reply();
         let tops = tree.map_err(|error| error.to_string())?.children;
+        let (width, height) = self.size()?;
+        let (width, height) = (i32::from(width), i32::from(height));
         for top in tops.into_iter().filter(|top| !frames.contains(top)) {
             let attributes = self.connection.get_window_attributes(top);
             let Ok(attributes) = attributes.map_err(|error| error.to_string())?.reply() else {
@@ -70,10 +75,6 @@ impl Display {
             let Some(bounds) = self.bounds(top)?.filter(|_| is_painted) else {
                 continue;
             };
-            let (width, height) = (
-                i32::from(self.screen.width_in_pixels),
-                i32::from(self.screen.height_in_pixels),
-            );
             let is_on_screen = bounds.x < width
                 && bounds.y < height
                 && bounds.x + bounds.width > 0
@@ -156,21 +157,47 @@ impl Display {
         Ok(windows)
     }
 
+    /// Whether there is a window of this number.
+    pub(super) fn is_there(&self, window: Window) -> Result<bool, DisplayError> {
+        let asked = self.connection.get_geometry(window);
+        let answer = asked.map_err(|error| error.to_string())?.reply();
+        Ok(answer.is_ok())
+    }
+
     fn window(&self, id: Window, bounds: Bounds) -> Result<DesktopWindow, DisplayError> {
-        let process = self.numbers(id, "_NET_WM_PID")?;
+        let process = self.process(id)?;
         let attributes = self.connection.get_window_attributes(id);
         let attributes = attributes.map_err(|error| error.to_string())?.reply();
         Ok(DesktopWindow {
             id,
             title: self.title(id)?,
             class: self.class(id)?,
-            process: process.first().copied().unwrap_or(0),
+            process,
             client: id & !self.connection.setup().resource_id_mask,
+            other_user: None,
             bounds,
             is_active: false,
             is_shown: attributes.is_ok_and(|found| found.map_state == MapState::VIEWABLE),
             is_popup: false,
         })
+    }
+
+    /// Returns the process that shows a window, as the server knows it by the socket; else as the
+    /// window says.
+    fn process(&self, window: Window) -> Result<u32, DisplayError> {
+        let wanted = ClientIdSpec {
+            client: window,
+            mask: ClientIdMask::LOCAL_CLIENT_PID,
+        };
+        let asked = self.connection.res_query_client_ids(&[wanted]);
+        let told = asked.map_err(|error| error.to_string())?.reply();
+        // A server may lack the extension, and the window may be gone by now.
+        let mut ids = told.map(|told| told.ids).unwrap_or_default().into_iter();
+        if let Some(process) = ids.find_map(|id| id.value.first().copied()) {
+            return Ok(process);
+        }
+        let said = self.numbers(window, "_NET_WM_PID")?;
+        Ok(said.first().copied().unwrap_or(0))
     }
 
     fn title(&self, window: Window) -> Result<String, DisplayError> {
@@ -209,4 +236,13 @@ impl Display {
             height: i32::from(geometry.height),
         }))
     }
+}
+
+/// Returns the number of the user of a process, if it is another one than ours and not unknown.
+pub(super) fn other_user(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // The second number is the one by which the kernel judges.
+    let user = line.split_whitespace().nth(1)?.parse().ok()?;
+    (user != rustix::process::geteuid().as_raw()).then_some(user)
 }

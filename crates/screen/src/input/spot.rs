@@ -66,6 +66,11 @@ pub(crate) enum Missed {
         number: u32,
     },
     Held(Held),
+    /// Nothing there may be used now.
+    #[cfg(feature = "desktop")]
+    Barred {
+        why: String,
+    },
     /// The page's answer does not have the expected form.
     Unreadable {
         reason: String,
@@ -90,6 +95,8 @@ impl std::fmt::Display for Missed {
                 write!(f, "refused: it stands in tab {number}; switch_tab first")
             }
             Missed::Held(held) => held.fmt(f),
+            #[cfg(feature = "desktop")]
+            Missed::Barred { why } => write!(f, "refused: {why}"),
             Missed::Unreadable { reason } => {
                 write!(f, "the page cannot be read: {reason}; look again")
             }

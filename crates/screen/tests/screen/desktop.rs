@@ -2,7 +2,7 @@
 
 use gyrus_contract::{ElementState, Look, Screen as _, View};
 use gyrus_process::Programs;
-use gyrus_screen::{Desktop, DesktopPlace};
+use gyrus_screen::{Desktop, DesktopPlace, Enclosure};
 
 use crate::support;
 
@@ -16,8 +16,9 @@ pub(crate) fn nested() -> Desktop {
     let place = DesktopPlace::Nested {
         width: 1280,
         height: 800,
+        enclosure: Enclosure::opener(support::run()),
     };
-    Desktop::new(place, support::run())
+    Desktop::new(place)
 }
 
 async fn look(desktop: &Desktop) -> View {
@@ -58,21 +59,31 @@ async fn a_program_on_a_desktop_is_seen() {
     desktop.leave().await;
 }
 
-/// Returns the number of displays that this process has started.
-fn displays_of_this_process() -> usize {
-    let own = format!(" {} ", std::process::id());
-    let processes = std::fs::read_dir("/proc").expect("the list of processes");
-    let is_display = |entry: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let (name, rest) = stat.split_once(") ").unwrap_or_default();
-        let (state, rest) = rest.split_at_checked(1).unwrap_or_default();
-        name.ends_with("(Xvfb") && state != "Z" && rest.starts_with(&own)
+/// Returns the name of a process and its parent; `None` once it has ended.
+fn name_and_parent(process: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (name, rest) = stat.rsplit_once(") ")?;
+    let mut rest = rest.split(' ');
+    let state = rest.next()?;
+    let parent = rest.next()?.parse().ok()?;
+    let name = name.split_once('(')?.1;
+    (state != "Z").then(|| (name.to_owned(), parent))
+}
+
+/// Returns the displays that this process has started, itself or by others.
+fn displays_of_this_process() -> Vec<u32> {
+    let is_below = |process: u32| {
+        let parents = std::iter::successors(Some(process), |one| Some(name_and_parent(*one)?.1));
+        parents
+            .into_iter()
+            .any(|parent| parent == std::process::id())
     };
-    processes
-        .flatten()
-        .map(is_display)
-        .filter(|is_one| *is_one)
-        .count()
+    let processes = std::fs::read_dir("/proc").expect("the list of processes");
+    let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process| name_and_parent(*process).is_some_and(|(name, _)| name == "Xvfb"))
+        .filter(|process| is_below(*process))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,10 +94,11 @@ async fn a_desktop_that_is_dropped_ends() {
     let desktop = nested();
     let view = look(&desktop).await;
     assert_eq!(view.elements, []);
-    assert_eq!(displays_of_this_process(), 1);
+    let displays = displays_of_this_process();
+    assert_eq!(displays.len(), 1);
     drop(desktop);
     for _ in 0..500 {
-        if displays_of_this_process() == 0 {
+        if name_and_parent(displays[0]).is_none() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// A nested desktop with its tools.
-struct Desk {
-    desktop: Arc<Desktop>,
+pub(crate) struct Desk {
+    pub(crate) desktop: Arc<Desktop>,
     hands: Hands,
 }
 
@@ -29,7 +29,7 @@ impl std::ops::Deref for Desk {
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let desktop = Arc::new(nested());
         Self {
             hands: Hands::new(desktop_tools(&desktop), Vec::new()),
@@ -38,7 +38,7 @@ impl Desk {
     }
 
     /// Opens a desktop with an editor of a file with this text.
-    async fn with_editor(text: &str) -> Self {
+    pub(crate) async fn with_editor(text: &str) -> Self {
         let desk = Self::new();
         fs::write(desk.path("note.txt"), text).unwrap();
         let opened = desk
@@ -51,7 +51,7 @@ impl Desk {
         desk
     }
 
-    async fn look(&self) -> View {
+    pub(crate) async fn look(&self) -> View {
         let look = Look {
             frame: false,
             documents: 0,
@@ -60,38 +60,38 @@ impl Desk {
     }
 
     /// Returns the first element that fits.
-    async fn find(&self, fits: impl Fn(&Element) -> bool) -> Element {
+    pub(crate) async fn find(&self, fits: impl Fn(&Element) -> bool) -> Element {
         let view = self.look().await;
         let found = view.elements.iter().find(|one| fits(one)).cloned();
         found.unwrap_or_else(|| panic!("it is not in {:#?}", view.elements))
     }
 
-    async fn named(&self, name: &str) -> Element {
+    pub(crate) async fn named(&self, name: &str) -> Element {
         self.find(|one| one.name == name).await
     }
 
-    async fn text(&self) -> Element {
+    pub(crate) async fn text(&self) -> Element {
         self.find(|one| one.role == "textbox").await
     }
 
-    async fn done(&self, tool: &str, arguments: Value) -> ToolOutput {
+    pub(crate) async fn done(&self, tool: &str, arguments: Value) -> ToolOutput {
         let done = self.act(tool, arguments.clone()).await;
         assert!(!done.is_error, "{tool} {arguments}: {}", done.text);
         done
     }
 
-    async fn leave(self) {
+    pub(crate) async fn leave(self) {
         self.desktop.leave().await;
     }
 }
 
-fn is_missing() -> bool {
+pub(crate) fn is_missing() -> bool {
     !has(&["Xvfb", "openbox", "dbus-daemon", "mousepad"])
 }
 
 /// Words in twenty scripts, some of them beyond the basic plane, with combining marks and signs
 /// that programs may take for markup.
-const SCRIPTS: &str = "Latin ÀÉîõü ßŁżœ <b>&amp; \"quoted\" \\ ~ ^ ` € ½\n\
+pub(crate) const SCRIPTS: &str = "Latin ÀÉîõü ßŁżœ <b>&amp; \"quoted\" \\ ~ ^ ` € ½\n\
 Ελληνικά Кириллица Հայերեն ქართული\n\
 עברית العربية ܣܘܪܝܝܐ ދިވެހި\n\
 हिन्दी বাংলা ਪੰਜਾਬੀ தமிழ் తెలుగు\n\

@@ -16,3 +16,9 @@ mod settling;
 mod desktop;
 #[cfg(feature = "desktop")]
 mod desktop_acting;
+#[cfg(feature = "desktop")]
+mod desktop_stand_ins;
+#[cfg(feature = "desktop")]
+mod desktop_faults;
+#[cfg(feature = "desktop")]
+mod desktop_tools;

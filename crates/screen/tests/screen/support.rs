@@ -34,7 +34,16 @@ pub(crate) fn has_browser() -> bool {
     })
 }
 
-/// Runs a command without a keeper: dropping the future kills its main process, and a browser
+/// A group of processes, which ends when this is dropped.
+struct Group(rustix::process::Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process_group(self.0, rustix::process::Signal::KILL);
+    }
+}
+
+/// Runs a command without a keeper: dropping the future kills its group of processes, and a browser
 /// ends by itself when its pipe closes.
 pub(crate) fn run() -> RunCommand {
     Arc::new(|spec: CommandSpec| {
@@ -50,9 +59,14 @@ pub(crate) fn run() -> RunCommand {
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
+                .process_group(0)
                 .kill_on_drop(true)
                 .spawn()
                 .map_err(failed)?;
+            let process = child
+                .id()
+                .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+            let _group = process.map(Group);
             let output = child.wait_with_output().await.map_err(failed)?;
             let mut outcome = CommandOutcome {
                 exit: Exit::Code(output.status.code().unwrap_or(-1)),

@@ -7,7 +7,7 @@ use gyrus_contract::{
     ScrollDirection, Starts, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, told, unknown};
+use super::{DesktopAction, Doing, elsewhere, told, unknown};
 use crate::{
     desktop::{
         effects::Standing,
@@ -111,10 +111,8 @@ impl DesktopAction for PressKeyCall {
         let reading = crate::desktop::look::read(doing.session).await?;
         let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
         let display = &doing.session.display;
-        display
-            .strike(&chord, spot.window.id)
-            .await
-            .map_err(unknown)?;
+        let struck = display.strike(&chord, spot.window.id).await;
+        struck.map_err(unknown)?.map_err(elsewhere)?;
         let effects = doing.session.effects(&standing).await?;
         let done = format!("Pressed {} on {} {}", chord.name(), spot.id(), spot.words());
         Ok(told(&done, &effects))
@@ -194,11 +192,10 @@ impl DesktopAction for DragCall {
             .via
             .iter()
             .map(|[x, y]| (x.round() as i32, y.round() as i32));
-        let path: Vec<Point> = std::iter::once(spot.reached()?)
-            .chain(via)
-            .chain([end.reached()?])
-            .collect();
-        doing.session.display.drag(&path).await.map_err(unknown)?;
+        let path: Vec<Point> = via.chain([end.reached()?]).collect();
+        let display = &doing.session.display;
+        let dragged = display.drag(spot.reached()?, spot.top, &path).await;
+        dragged.map_err(unknown)?.map_err(elsewhere)?;
         doing.session.pressed = None;
         let effects = doing.session.effects(&standing).await?;
         let done = format!(
@@ -252,9 +249,10 @@ impl Doing<'_> {
     ) -> Result<(DesktopSpot, Standing), Failure> {
         let (mut spot, _) = self.judged(target, &starts).await?;
         for _ in 0..MAX_CHASES {
-            let point = spot
-                .point
-                .ok_or(crate::input::Missed::Gone { id: spot.id() })?;
+            let point = match spot.point {
+                Some(point) => point,
+                None => spot.reached()?,
+            };
             self.session.display.point_at(point).map_err(unknown)?;
             let (mut again, mut standing) = self.judged(target, &starts).await?;
             if again.reached().is_err() {
@@ -290,8 +288,9 @@ impl Doing<'_> {
         }
         let display = &self.session.display;
         let keys = display.hold(held).map_err(unknown)?;
-        display.press(button, count).map_err(unknown)?;
+        let pressed = display.press((button, count), at, spot.top);
         drop(keys);
+        pressed.map_err(unknown)?.map_err(elsewhere)?;
         self.session.pressed = Some((Instant::now(), at));
         // The click may have closed the window, or its program hangs; the effects will tell.
         let _ = self.session.display.until_read(spot.window.id).await;

@@ -4,7 +4,7 @@ use gyrus_contract::{
     ActionVerdict, Aim, ElementState, SelectTextCall, Starts, ToolOutput, TypeTextCall,
 };
 
-use super::{DesktopAction, Doing, told, unknown};
+use super::{DesktopAction, Doing, elsewhere, told, unknown};
 use crate::{
     desktop::{effects::Standing, keyboard, look, measure::DesktopSpot, session::Session},
     input::{Chord, Target},
@@ -59,13 +59,19 @@ impl DesktopAction for TypeTextCall {
         let before = doing.text_of(&spot).await;
         let reading = look::read(doing.session).await?;
         let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
-        doing.enter(self, &spot, &text).await?;
+        let typed = doing.enter(self, &spot, &text).await?;
         let mut effects = doing.session.effects(&standing).await?;
         let shown = if is_secret {
             "the secret".to_owned()
         } else {
             format!("“{}”", cut(&text))
         };
+        if let Some(why) = &typed.stopped {
+            return Ok(ToolOutput {
+                is_error: true,
+                ..told(&typed.stopped_at(why, &spot, &text), &effects)
+            });
+        }
         let done = format!("Typed {shown} into {} {}", spot.id(), spot.words());
         if self.submit {
             return Ok(told(&format!("{done} and pressed Enter"), &effects));
@@ -153,13 +159,13 @@ impl Doing<'_> {
         accessible.text(name, path, MAX_TEXT).await
     }
 
-    /// Types where the keyboard is.
+    /// Types where the keyboard is, for as long as it stays there.
     async fn enter(
         &mut self,
         call: &TypeTextCall,
         spot: &DesktopSpot,
         text: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<Typed, Failure> {
         let (display, window) = (&self.session.display, spot.window.id);
         let strike = async |key: &str| {
             let chord = Chord::parse(key).expect("it is a key");
@@ -167,17 +173,66 @@ impl Doing<'_> {
         };
         let is_terminal = spot.element.role == "terminal" || !spot.takes_text();
         if call.replace && !is_terminal {
-            strike("Control+a").await?;
+            strike("Control+a").await?.map_err(elsewhere)?;
             if text.is_empty() {
-                strike("Delete").await?;
+                strike("Delete").await?.map_err(elsewhere)?;
             }
         } else if Target::of(call.on, call.at) != Target::Keyboard && !is_terminal {
-            strike("Control+End").await?;
+            strike("Control+End").await?.map_err(elsewhere)?;
         }
-        display.type_text(text, window).await.map_err(unknown)?;
+        let mut typed = Typed::default();
+        let had_keyboard = self.has_keyboard(spot).await;
+        let mut typing = display.typing(text, window).map_err(unknown)?;
+        while !typing.is_done() {
+            let is_first = typed.characters == 0;
+            if !is_first && self.has_keyboard(spot).await != had_keyboard {
+                typed.stopped = Some("the keyboard is at another element now".to_owned());
+                return Ok(typed);
+            }
+            match typing.next_part().await {
+                Ok(Ok(characters)) => typed.characters += characters,
+                Ok(Err(why)) => {
+                    typed.stopped = Some(why);
+                    return Ok(typed);
+                }
+                Err(why) => {
+                    typed.stopped = Some(format!("{why}, so more may have arrived than is known"));
+                    return Ok(typed);
+                }
+            }
+        }
+        drop(typing);
         if call.submit {
-            strike("Enter").await?;
+            typed.stopped = strike("Enter").await?.err();
         }
-        Ok(())
+        Ok(typed)
+    }
+
+    /// Whether an element says that it has the keyboard; `None` if it says nothing.
+    async fn has_keyboard(&self, spot: &DesktopSpot) -> Option<bool> {
+        let accessible = self.session.accessible.as_ref().ok()?;
+        let (name, path) = self.session.numbers.path(spot.id())?;
+        accessible.has_keyboard(name, path).await
+    }
+}
+
+/// The part of a text that was typed.
+#[derive(Debug, Default)]
+struct Typed {
+    characters: usize,
+    /// The reason why the rest was not.
+    stopped: Option<String>,
+}
+
+impl Typed {
+    /// Says how much of a text was typed, and why not all of it.
+    fn stopped_at(&self, why: &str, spot: &DesktopSpot, text: &str) -> String {
+        format!(
+            "Stopped: {why}. Of the {} characters the first {} arrived in {} {}",
+            text.chars().count(),
+            self.characters,
+            spot.id(),
+            spot.words()
+        )
     }
 }

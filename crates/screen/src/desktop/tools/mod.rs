@@ -3,21 +3,26 @@
 //! called does it only if that is still so.
 
 mod acts;
+mod choices;
+mod clipboard;
 mod fields;
+mod files;
 mod reads;
 mod windows;
 
 use std::{marker::PhantomData, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Arguments, BuiltIn, ClickCall, CloseTabCall, DragCall, ExtractCall, FindCall, HoverCall,
-    OpenApplicationCall, PressKeyCall, Repeat, ResolvedCall, ScrollCall, SelectTextCall, Site,
-    Starts, SwitchTabCall, TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch, TypeTextCall,
-    TypedTool, Unresolvable, WaitCall,
+    Aim, Arguments, BuiltIn, ClickCall, CloseTabCall, DesktopClipboardCall, DragCall, ExtractCall,
+    FindCall, HoverCall, OpenApplicationCall, PressKeyCall, Repeat, ResolvedCall, ScrollCall,
+    ScrollToCall, SelectOptionCall, SelectTextCall, Site, Starts, SwitchTabCall,
+    TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch, TypeTextCall, TypedTool, Unresolvable,
+    UploadFileCall, WaitCall,
 };
 
 use super::{
     Desktop,
+    display::Elsewhere,
     effects::Standing,
     look,
     measure::DesktopSpot,
@@ -39,11 +44,15 @@ pub fn desktop_tools(desktop: &Arc<Desktop>) -> Vec<Arc<dyn Tool>> {
         tool::<PressKeyCall>(desktop),
         tool::<SelectTextCall>(desktop),
         tool::<ScrollCall>(desktop),
+        tool::<ScrollToCall>(desktop),
         tool::<DragCall>(desktop),
+        tool::<SelectOptionCall>(desktop),
+        tool::<UploadFileCall>(desktop),
         tool::<SwitchTabCall>(desktop),
         tool::<CloseTabCall>(desktop),
         tool::<FindCall>(desktop),
         tool::<ExtractCall>(desktop),
+        tool::<DesktopClipboardCall>(desktop),
         tool::<WaitCall>(desktop),
         tool::<TakeScreenshotCall>(desktop),
     ]
@@ -104,7 +113,7 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
     };
 
     fn touches(&self) -> Vec<Touch> {
-        let screen = (!A::ONLY_READS).then_some(Touch::Screen);
+        let screen = (!A::ONLY_READS).then_some(Touch::Desktop);
         let reads = A::READS.map(|argument| Touch::Reads(argument.to_owned()));
         screen.into_iter().chain(reads).collect()
     }
@@ -123,6 +132,9 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
             site,
         };
         let output = action.act(&mut doing).await;
+        if output.is_err() {
+            leave_lost(&mut open);
+        }
         Ok(output.unwrap_or_else(Into::into))
     }
 
@@ -134,9 +146,20 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
             let action = A::parse(&call.arguments)?;
             let mut open = self.desktop.open.lock().await;
             let session = self.desktop.session(&mut open).await?;
-            action.aim(session).await
+            let aim = action.aim(session).await;
+            if aim.is_err() {
+                leave_lost(&mut open);
+            }
+            aim
         };
         Ok(Some(measured.await?))
+    }
+}
+
+/// Leaves a desktop whose server is gone or hangs; the next look or call opens another.
+fn leave_lost(open: &mut Option<Session>) {
+    if open.as_ref().is_some_and(|one| one.display.sync().is_err()) {
+        *open = None;
     }
 }
 
@@ -186,4 +209,9 @@ fn unknown(why: impl std::fmt::Display) -> Failure {
         "{} (nobody knows whether the input took effect: look for that before you repeat it)",
         lost(why)
     ))
+}
+
+/// Returns the failure for an input that was not sent.
+fn elsewhere(why: Elsewhere) -> Failure {
+    Failure::Refused(format!("refused: {why}, so nothing was sent; look again"))
 }

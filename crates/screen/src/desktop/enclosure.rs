@@ -1,0 +1,169 @@
+//! The place in which a nested desktop and its programs run: a folder of its own, and a way to run
+//! one command, which may be confined.
+//!
+//! Confined programs see the folder as `/tmp`. What they leave there is theirs, so this process
+//! never follows a link in it.
+
+use std::{
+    io,
+    os::fd::{AsRawFd as _, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use tempfile::TempDir;
+
+use crate::RunCommand;
+
+/// Place in which a nested desktop and its programs run.
+pub struct Enclosure {
+    run: RunCommand,
+    /// The folder of the desktop, outside.
+    folder: PathBuf,
+    /// The same as its programs see it, if they are confined.
+    seen_as: Option<PathBuf>,
+    /// The folder that programs begin in; their home if there is none.
+    begins_in: Option<PathBuf>,
+    /// Removed when the desktop is over.
+    _held: TempDir,
+}
+
+/// Makes the place of a desktop. The error is the reason in words.
+pub type MakeEnclosure = Arc<dyn Fn() -> Result<Enclosure, String> + Send + Sync>;
+
+/// A socket in an enclosure, for as long as this is kept.
+pub(super) struct Socket {
+    /// The path by which this process connects to it.
+    pub(super) path: PathBuf,
+    _opened: Option<OwnedFd>,
+}
+
+impl Enclosure {
+    /// Makes one whose programs have the rights of this process.
+    ///
+    /// # Errors
+    /// Its folder cannot be made.
+    pub fn open(run: RunCommand) -> io::Result<Self> {
+        let held = tempfile::Builder::new()
+            .prefix("gyrus-desktop-")
+            .tempdir()?;
+        Ok(Self {
+            run,
+            folder: held.path().to_owned(),
+            seen_as: None,
+            begins_in: None,
+            _held: held,
+        })
+    }
+
+    /// Returns one whose programs are confined by `run`, begin in `workspace`, and see the folder
+    /// `tmp` in `held` as `/tmp`.
+    pub fn confined(run: RunCommand, workspace: PathBuf, held: TempDir) -> Self {
+        Self {
+            run,
+            folder: held.path().join("tmp"),
+            seen_as: Some(PathBuf::from("/tmp")),
+            begins_in: Some(workspace),
+            _held: held,
+        }
+    }
+
+    /// Returns a function that makes such places as [`Self::open`] does.
+    pub fn opener(run: RunCommand) -> MakeEnclosure {
+        Arc::new(move || {
+            let opened = Self::open(run.clone());
+            opened.map_err(|error| format!("the folder of a desktop cannot be made: {error}"))
+        })
+    }
+
+    pub(super) fn run(&self) -> &RunCommand {
+        &self.run
+    }
+
+    /// Whether its programs are confined.
+    pub(super) fn is_confined(&self) -> bool {
+        self.seen_as.is_some()
+    }
+
+    /// Returns the path of an entry of the folder.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Returns the path of an entry of the folder as programs see it.
+    pub(super) fn inner_path(&self, name: &str) -> String {
+        let folder = self.seen_as.as_ref().unwrap_or(&self.folder);
+        folder.join(name).to_string_lossy().into_owned()
+    }
+
+    /// Returns the folder that programs begin in.
+    pub(super) fn begins_in(&self) -> PathBuf {
+        let home = || PathBuf::from(self.inner_path("home"));
+        self.begins_in.clone().unwrap_or_else(home)
+    }
+
+    /// Finds the socket that programs see at `inner`, an absolute path.
+    pub(super) fn socket(&self, inner: &Path) -> io::Result<Socket> {
+        let Some(seen_as) = &self.seen_as else {
+            return Ok(Socket {
+                path: inner.to_owned(),
+                _opened: None,
+            });
+        };
+        let below = inner.strip_prefix(seen_as).map_err(io::Error::other)?;
+        let folder = openat2(
+            CWD,
+            &self.folder,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::empty(),
+        )?;
+        let opened = openat2(
+            &folder,
+            below,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        )?;
+        Ok(Socket {
+            path: PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())),
+            _opened: Some(opened),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::{fs::symlink, net::UnixListener};
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_a_confined_folder_leads_nowhere() {
+        let (outside, held) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let temporary = held.path().join("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        let _one = UnixListener::bind(outside.path().join("bus")).unwrap();
+        let _other = UnixListener::bind(temporary.join("bus")).unwrap();
+        symlink(outside.path().join("bus"), temporary.join("link")).unwrap();
+        symlink(outside.path(), temporary.join("folder")).unwrap();
+        let run: RunCommand = Arc::new(|_| unreachable!());
+        let enclosure = Enclosure::confined(run, PathBuf::from("/"), held);
+        let connects = |inner: &str| {
+            let socket = enclosure.socket(Path::new(inner))?;
+            std::os::unix::net::UnixStream::connect(&socket.path).map(drop)
+        };
+        connects("/tmp/bus").unwrap();
+        let outer = outside.path().join("bus");
+        for inner in [
+            "/tmp/link",
+            "/tmp/folder/bus",
+            "/tmp/../bus",
+            "/bus",
+            outer.to_str().unwrap(),
+        ] {
+            assert!(connects(inner).is_err(), "{inner}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Reads and sets the clipboard.
+
+use gyrus_contract::{
+    ActionVerdict, Aim, Aimed, DesktopClipboardCall, ElementId, Starts, ToolOutput,
+};
+
+use super::{DesktopAction, Doing, whole_desktop};
+use crate::{
+    desktop::{clipboard, session::Session},
+    tools::{action::Failure, fields::cut},
+};
+
+/// Maximum characters of text that reading returns.
+const MAX_SHOWN: usize = 50_000;
+
+/// Returns what a call touches.
+fn touches(session: &Session, call: &DesktopClipboardCall) -> Aim {
+    let starts = match call.text {
+        Some(_) => Starts::Types,
+        None => Starts::Looking,
+    };
+    Aim {
+        element: Some(Aimed {
+            id: ElementId {
+                document: 1,
+                number: 0,
+            },
+            role: "clipboard".to_owned(),
+            name: "the clipboard".to_owned(),
+            states: [].into(),
+        }),
+        ..whole_desktop(session, vec![starts])
+    }
+}
+
+impl DesktopAction for DesktopClipboardCall {
+    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        Ok(touches(session, self))
+    }
+
+    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+        if *doing.judged_aim()? != touches(doing.session, self) {
+            let why = "refused: what this would touch was not judged";
+            return Err(Failure::Refused(why.to_owned()));
+        }
+        let failed = |why| Failure::Broke(format!("the clipboard cannot be used: {why}"));
+        let display = doing.session.connect_again().map_err(failed)?;
+        let Some(given) = &self.text else {
+            let read = clipboard::read(display).await.map_err(failed)?;
+            if read.text.is_empty() {
+                return Ok(ToolOutput::read("The clipboard holds no text."));
+            }
+            let kept = gyrus_text::first_bytes(&read.text, MAX_SHOWN);
+            let more = if read.is_cut || kept.len() < read.text.len() {
+                "\n[cut here: there is more]"
+            } else {
+                ""
+            };
+            return Ok(ToolOutput::read(format!("{kept}{more}")));
+        };
+        let revealed = doing.site.reveal(given);
+        let text = revealed.map_err(|error| Failure::Refused(error.to_string()))?;
+        if text.len() > clipboard::MAX_TEXT {
+            let most = clipboard::MAX_TEXT >> 10;
+            return Err(Failure::Refused(format!(
+                "refused: the text is longer than {most} KiB"
+            )));
+        }
+        let offered = clipboard::offer(display, text).await.map_err(failed)?;
+        doing.session.offered = Some(offered);
+        let done = format!("The clipboard holds “{}” now.", cut(given));
+        Ok(ToolOutput {
+            verdict: ActionVerdict::Changed,
+            ..ToolOutput::read(done)
+        })
+    }
+}
