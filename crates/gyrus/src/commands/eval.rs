@@ -33,10 +33,7 @@ const MOST_REPEATS: i64 = 100;
 /// Each attempt is a run of its own: `gyrus show RUN` tells what happened in it. A suite is a TOML
 /// file, a folder of them, or `demo-site`, `skills` or `desktop`, which come with gyrus. What a run
 /// asks is allowed when it is about the pages that gyrus serves for it, or about the programs of its
-/// task on a desktop of its own, and denied otherwise. Nobody is asked.
-///
-/// Programs on a desktop are not in a sandbox: in a task with a terminal, a model can run commands
-/// with your own rights.
+/// task on a desktop in its sandbox, and denied otherwise. Nobody is asked.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

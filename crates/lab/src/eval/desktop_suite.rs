@@ -1,7 +1,11 @@
 //! The tasks on programs of a desktop, as they stand in `suite-of-desktops/`, and their files.
 
 /// Name and text of each file of tasks.
-const TASKS: [(&str, &str); 2] = [
+const TASKS: [(&str, &str); 7] = [
+    (
+        "both.toml",
+        include_str!("../../suite-of-desktops/both.toml"),
+    ),
     (
         "calculator.toml",
         include_str!("../../suite-of-desktops/calculator.toml"),
@@ -10,10 +14,34 @@ const TASKS: [(&str, &str); 2] = [
         "editor.toml",
         include_str!("../../suite-of-desktops/editor.toml"),
     ),
+    (
+        "files.toml",
+        include_str!("../../suite-of-desktops/files.toml"),
+    ),
+    (
+        "pictures.toml",
+        include_str!("../../suite-of-desktops/pictures.toml"),
+    ),
+    (
+        "spreadsheet.toml",
+        include_str!("../../suite-of-desktops/spreadsheet.toml"),
+    ),
+    (
+        "terminal.toml",
+        include_str!("../../suite-of-desktops/terminal.toml"),
+    ),
 ];
 
 /// Name and content of each file that the folder of an attempt holds.
-const FILES: [(&str, &[u8]); 2] = [
+const FILES: [(&str, &[u8]); 5] = [
+    (
+        "harbour.png",
+        include_bytes!("../../suite-of-desktops/files/harbour.png"),
+    ),
+    (
+        "meadow.png",
+        include_bytes!("../../suite-of-desktops/files/meadow.png"),
+    ),
     (
         "notes.txt",
         include_bytes!("../../suite-of-desktops/files/notes.txt"),
@@ -21,6 +49,10 @@ const FILES: [(&str, &[u8]); 2] = [
     (
         "prices.txt",
         include_bytes!("../../suite-of-desktops/files/prices.txt"),
+    ),
+    (
+        "stock.csv",
+        include_bytes!("../../suite-of-desktops/files/stock.csv"),
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! The screen of an attempt, and which questions about it the evaluation answers with yes: those about
-//! the pages that it serves itself, or about the programs of the task on a desktop that nobody else
-//! sees.
+//! the pages that it serves itself, or about the programs of the task on a desktop in the run's
+//! sandbox.
 
 use std::path::Path;
 
@@ -8,8 +8,9 @@ use gyrus_contract::{Aim, Starts};
 
 use super::attempt::Measured;
 
-/// The address of a desktop that a run has for itself.
-const NESTED: &str = "x11:nested";
+/// The address of a desktop in a run's sandbox. On one outside of it, programs have the person's own
+/// rights, so nothing is allowed there.
+const IN_SANDBOX: &str = "x11:sandbox";
 
 /// The screen of an attempt.
 pub(super) enum AttemptScreen<'a> {
@@ -96,11 +97,11 @@ fn is_of(origin: &str, address: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
 }
 
-/// Whether an input goes to a window of one of these programs on a desktop of the run's own, or
+/// Whether an input goes to a window of one of these programs on a desktop in the run's sandbox, or
 /// starts one of them there.
 fn is_of_programs(programs: &[String], aim: &Aim) -> bool {
     let is_named = |name: &str| programs.iter().any(|program| program == name);
-    let place = aim.origin.strip_prefix(NESTED);
+    let place = aim.origin.strip_prefix(IN_SANDBOX);
     let program = place.and_then(|place| place.strip_prefix('/'));
     let does = aim.starts.iter().all(|starts| match starts {
         Starts::Looking | Starts::Types | Starts::Chooses | Starts::Acts => true,
@@ -171,39 +172,40 @@ mod tests {
             program: program.to_owned(),
         };
         for (origin, starts, file, expected) in [
-            ("x11:nested/mousepad", Starts::Acts, None, true),
-            ("x11:nested/xfce4-terminal", Starts::Types, None, true),
+            ("x11:sandbox/mousepad", Starts::Acts, None, true),
+            ("x11:sandbox/xfce4-terminal", Starts::Types, None, true),
             (
-                "x11:nested/mousepad",
+                "x11:sandbox/mousepad",
                 launches("/usr/bin/mousepad"),
                 Some("/work/a"),
                 true,
             ),
             (
-                "x11:nested/mousepad",
+                "x11:sandbox/mousepad",
                 launches("/usr/bin/mousepad"),
                 Some("/etc/hosts"),
                 false,
             ),
             (
-                "x11:nested/mousepad",
+                "x11:sandbox/mousepad",
                 launches("/usr/bin/bash"),
                 None,
                 false,
             ),
             (
-                "x11:nested/bash",
+                "x11:sandbox/bash",
                 launches("/usr/bin/mousepad"),
                 None,
                 false,
             ),
-            ("x11:nested/mousepad", Starts::Submits, None, false),
-            ("x11:nested/mousepad2", Starts::Acts, None, false),
-            ("x11:nested/xterm", Starts::Acts, None, false),
-            ("x11:nested", Starts::Acts, None, false),
+            ("x11:sandbox/mousepad", Starts::Submits, None, false),
+            ("x11:sandbox/mousepad2", Starts::Acts, None, false),
+            ("x11:sandbox/xterm", Starts::Acts, None, false),
+            ("x11:sandbox", Starts::Acts, None, false),
             ("x11:0/mousepad", Starts::Acts, None, false),
-            ("x11:nestedx/mousepad", Starts::Acts, None, false),
-            ("https://x11:nested/mousepad", Starts::Acts, None, false),
+            ("x11:nested/mousepad", Starts::Acts, None, false),
+            ("x11:sandboxx/mousepad", Starts::Acts, None, false),
+            ("https://x11:sandbox/mousepad", Starts::Acts, None, false),
         ] {
             let told = format!("{origin} {starts:?} {file:?}");
             let measured = measured(origin, starts, file);
