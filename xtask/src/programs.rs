@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 12] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
@@ -17,12 +17,17 @@ const NEEDED: [(&str, &str); 11] = [
     ("openbox", "openbox"),
     ("ps", "procps"),
     ("setsid", "util-linux"),
+    ("thunar", "thunar"),
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
 ];
 
 /// Each further program that the tasks on desktops use, with its Debian package.
-const ON_DESKTOPS: [(&str, &str); 1] = [("galculator", "galculator")];
+const ON_DESKTOPS: [(&str, &str); 3] = [
+    ("eom", "eom"),
+    ("gnumeric", "gnumeric"),
+    ("lxterminal", "lxterminal"),
+];
 
 /// Installs what the tests need and is missing if this process may, else says how to.
 pub(crate) fn ensure_installed() -> anyhow::Result<()> {
