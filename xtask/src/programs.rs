@@ -7,10 +7,11 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 12] = [
+const NEEDED: [(&str, &str); 14] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
+    ("dunst", "dunst"),
     ("galculator", "galculator"),
     ("git", "git"),
     ("mousepad", "mousepad at-spi2-core"),
@@ -20,6 +21,7 @@ const NEEDED: [(&str, &str); 12] = [
     ("thunar", "thunar"),
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
+    ("xterm", "xterm"),
 ];
 
 /// Each further program that the tasks on desktops use, with its Debian package.

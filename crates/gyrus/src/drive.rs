@@ -136,19 +136,19 @@ impl Drive<'_> {
         }
     }
 
-    /// Opens the socket at which a person takes the run's browser over.
+    /// Opens the socket at which a person takes the run's screen over.
     fn door(&self, ready: &Ready) -> Option<Door> {
         let behind = Behind {
             store: self.store.clone(),
             run: ready.id(),
             takeovers: ready.takeovers(),
-            browser: self.screen.as_ref()?.browser()?.clone(),
+            screen: self.screen.clone()?,
         };
         let home = self.gyrus.home().ok()?;
         match Door::open(&home, behind) {
             Ok(door) => Some(door),
             Err(error) => {
-                let _ = put(&format!("its browser cannot be taken over: {error}\n"));
+                let _ = put(&format!("its screen cannot be taken over: {error}\n"));
                 None
             }
         }

@@ -33,6 +33,8 @@ mod takeover;
 mod prompt;
 mod question;
 mod inside_run;
+#[cfg(feature = "desktop")]
+mod status_dot;
 mod stopped;
 mod flags;
 mod guidelines;

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus::runtime::Home;
+use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{Arguments as _, HandOverCall, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
@@ -23,7 +23,6 @@ use gyrus_kernel::{
     log_name,
 };
 use gyrus_process::keeper;
-use gyrus_screen::Browser;
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -86,7 +85,7 @@ pub(crate) struct Behind {
     pub(crate) store: Store,
     pub(crate) run: RunId,
     pub(crate) takeovers: Takeovers,
-    pub(crate) browser: Arc<Browser>,
+    pub(crate) screen: RunScreen,
 }
 
 /// The folder of all doors.
@@ -148,9 +147,9 @@ pub(crate) async fn knock(home: &Home, run: RunId) -> io::Result<UnixStream> {
 /// Asks a run for a picture of its browser's page, as PNG.
 ///
 /// # Errors
-/// It has no browser, or shows nothing at this moment.
+/// It has no screen, or shows nothing at this moment.
 pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure> {
-    let none = || Failure::failed(format!("run {} has no browser to look at", run.short()));
+    let none = || Failure::failed(format!("run {} has no screen to look at", run.short()));
     let stream = knock(home, run).await.map_err(|_| none())?;
     let (reader, mut writer) = stream.into_split();
     writer.write_all(line(&Wanted::Picture).as_bytes()).await?;
@@ -212,14 +211,14 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
     let mut picture = Vec::new();
     let told = match (read, serde_json::from_str(&asked)) {
         _ if pid.is_none_or(keeper::is_below_a_keeper) => {
-            no("a command of a run cannot take a browser over")
+            no("a command of a run cannot take a screen over")
         }
         (Ok(_), Ok(Wanted::TakeOver { by })) => match turn.try_lock() {
             Ok(_turn) => hand_out(behind, by, &mut reader, &writer).await,
             Err(_) => no("somebody has it already"),
         },
         (Ok(_), Ok(Wanted::Picture)) if turn.try_lock().is_err() => no(A_PERSON_HAS_IT),
-        (Ok(_), Ok(Wanted::Picture)) => match (behind.browser.watch().await, turn.try_lock()) {
+        (Ok(_), Ok(Wanted::Picture)) => match (behind.screen.watch().await, turn.try_lock()) {
             (_, Err(_)) => no(A_PERSON_HAS_IT),
             (Some(taken), Ok(_)) => {
                 picture = taken.bytes;
@@ -227,7 +226,7 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
                     bytes: picture.len(),
                 }
             }
-            (None, Ok(_)) => no("its page gives no picture at this moment"),
+            (None, Ok(_)) => no("its screen gives no picture at this moment"),
         },
         _ => no("its gyrus speaks otherwise; is it another version?"),
     };
@@ -262,7 +261,7 @@ async fn hand_out(
     };
     let reason = asked_for(behind).unwrap_or_default();
     let reason = reason.as_ref().map(|(_, reason)| reason.as_str());
-    let taken = behind.browser.take_over(reason, |address| {
+    let taken = behind.screen.take_over(reason, |address| {
         // A line fits into an empty socket; whoever does not get it has closed the socket.
         let _ = writer.try_write(line(&Told::At(address.to_owned())).as_bytes());
     });

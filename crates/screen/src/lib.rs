@@ -34,8 +34,9 @@ mod desktop;
 pub use browser::{Browser, ProfileChoice, Recognises};
 #[cfg(feature = "desktop")]
 pub use desktop::{
-    Desktop, DesktopPlace, DotEvent, DotState, Enclosure, MISSING_PROGRAMS_HINT, MakeEnclosure,
-    NestedError, StatusDot, desktop_tools, nested_parts,
+    ChosenNotification, Desktop, DesktopPlace, DotEvent, DotState, Enclosure,
+    MISSING_PROGRAMS_HINT, MakeEnclosure, NestedError, NotificationChoice, Notifications,
+    StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, sweep_profiles};

@@ -7,27 +7,105 @@
 mod cast;
 mod cast_frame;
 mod desk;
+mod did;
 mod hand_over;
 mod hands;
 mod serve;
+mod taken_screen;
 mod watcher;
+mod wire;
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::SystemTime};
 
-use gyrus_contract::ScreenError;
-use tokio::{net::TcpListener, task::JoinHandle};
+use axum::body::Bytes;
+use gyrus_contract::{Boxed, ScreenError};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
-use self::desk::{Desk, random};
+use self::desk::random;
 use crate::{
     browser::{Browser, Session},
     view::Memory,
 };
 
-pub(crate) use self::{cast_frame::CastFrame, hand_over::HandOver};
+pub(crate) use self::{
+    cast_frame::CastFrame,
+    desk::Desk,
+    did::{Did, Mouse, MouseKind},
+    hand_over::HandOver,
+    taken_screen::TakenScreen,
+    wire::{PICTURE, WORDS, chunk},
+};
 pub use self::{
     desk::GivenBack,
     watcher::{InputWatcher, PersonInput},
 };
+
+/// The current page of a browser.
+struct TakenPage(Arc<Session>);
+
+impl TakenScreen for TakenPage {
+    fn size(&self) -> (u32, u32) {
+        (self.0.launch.width, self.0.launch.height)
+    }
+
+    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()> {
+        Box::pin(cast::show(self.0.clone(), desk, out))
+    }
+
+    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>> {
+        Box::pin(hands::forward(&self.0, desk, did))
+    }
+}
+
+/// A page at which a person has a screen. Dropping it ends the service.
+pub(crate) struct TakeoverPage {
+    desk: Arc<Desk>,
+    server: JoinHandle<()>,
+    /// The port of the page.
+    pub(crate) port: u16,
+    /// The address of the page, which admits one browser.
+    pub(crate) address: String,
+}
+
+impl TakeoverPage {
+    /// Serves the page of a screen; returns it with the receiver of the person's giving back. It
+    /// shows `reason`, the run's own words for why it asked them, and `watcher` hears of every input
+    /// before it is carried out.
+    ///
+    /// # Errors
+    /// There is no port, or no randomness.
+    pub(crate) async fn open(
+        screen: Arc<dyn TakenScreen>,
+        reason: Option<&str>,
+        watcher: Option<Arc<dyn InputWatcher>>,
+    ) -> Result<(Self, oneshot::Receiver<GivenBack>), ScreenError> {
+        let (listener, port) = listen().await.map_err(no_page)?;
+        let token = random().map_err(no_page)?;
+        let (desk, given_back) = Desk::new(screen.size(), (port, &token), reason, watcher);
+        let served = serve::Served {
+            desk: desk.clone(),
+            screen,
+        };
+        let page = Self {
+            server: tokio::spawn(serve::serve(served, listener)),
+            desk,
+            port,
+            address: format!("http://127.0.0.1:{port}/#{token}"),
+        };
+        Ok((page, given_back))
+    }
+}
+
+impl Drop for TakeoverPage {
+    fn drop(&mut self) {
+        self.server.abort();
+        self.desk.close();
+    }
+}
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
@@ -64,16 +142,16 @@ impl Browser {
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
         let session = self.session(0).await?;
-        let (listener, port) = listen().await.map_err(no_page)?;
-        let token = random().map_err(no_page)?;
+        let screen = Arc::new(TakenPage(session.clone()));
+        let (page, given_back) = TakeoverPage::open(screen, reason, watcher).await?;
         session.let_a_person();
-        session.state().own_page = Some(port);
-        let (desk, given_back) = Desk::new(session.clone(), (port, &token), reason, watcher);
+        session.state().own_page = Some(page.port);
+        let address = page.address.clone();
         let _open = Open {
-            server: tokio::spawn(serve::serve(desk.clone(), listener)),
-            desk,
+            _page: page,
+            session: session.clone(),
         };
-        told(&format!("http://127.0.0.1:{port}/#{token}"));
+        told(&address);
         tokio::select! {
             given = given_back => given.map_err(no_page),
             reason = lost(&session) => Err(ScreenError::Lost { reason }),
@@ -88,7 +166,7 @@ async fn listen() -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-fn no_page(error: impl std::fmt::Display) -> ScreenError {
+pub(crate) fn no_page(error: impl std::fmt::Display) -> ScreenError {
     ScreenError::Unavailable {
         reason: format!("the page for taking over cannot be served: {error}"),
     }
@@ -107,17 +185,15 @@ async fn lost(session: &Session) -> String {
     }
 }
 
-/// A page being served. Dropping it ends the service and resets the session for the next look.
+/// A browser that a person has. Dropping this resets its session for the next look.
 struct Open {
-    desk: Arc<Desk>,
-    server: JoinHandle<()>,
+    _page: TakeoverPage,
+    session: Arc<Session>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.server.abort();
-        let session = &self.desk.session;
-        self.desk.close();
+        let session = &self.session;
         let sessions: Vec<String> = {
             let mut state = session.state();
             state.cast = None;

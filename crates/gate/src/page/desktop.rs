@@ -45,7 +45,7 @@ const TERMINALS: &str = "term konsole alacritty kitty tilix guake tilda yakuake 
 const PROMPTS: &str = "pinentry askpass prompter keyring kwallet seahorse gksu kdesu lightdm";
 
 /// Parts of the names of windows that no run may use: those that give rights, and our own.
-const FORBIDDEN: &str = "polkit policykit gyrus screensaver i3lock xscreensaver";
+const FORBIDDEN: &str = "polkit policykit gyrus screensaver i3lock xscreensaver dunst notif";
 
 /// Parts of the names of windows that manage files.
 const FILE_MANAGERS: &str = "pcmanfm thunar nautilus dolphin nemo caja spacefm files doublecmd";

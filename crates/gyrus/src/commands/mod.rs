@@ -4,7 +4,7 @@
 mod agents;
 pub(crate) mod run;
 mod resume;
-mod stop;
+pub(crate) mod stop;
 mod rearm;
 mod pause;
 mod steer;

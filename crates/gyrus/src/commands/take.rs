@@ -33,9 +33,9 @@ use gyrus_surfaces::{console::put, output, terminal};
 /// The run answers at once unless something is in progress.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Take a run's browser over: log in, solve a captcha, do a step yourself
+/// Take a run's screen over: log in, solve a captcha, do a step yourself
 ///
-/// Opens a page that shows the run's browser and takes your mouse and keyboard. The run does
+/// Opens a page that shows the run's browser or desktop and takes your mouse and keyboard. The run does
 /// nothing until you give it back, there or by ending this command; nothing that you see or type
 /// is kept.
 #[derive(Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Take {
 
 impl Take {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        inside_run::refuse("take a browser over")?;
+        inside_run::refuse("take a screen over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
         let run = match &self.run {
             Some(given) => root(&store, gyrus_kernel::find_run(&store, given)?)?,
@@ -74,7 +74,7 @@ impl Take {
         let taken = runtime.block_on(take(&home, run, taking));
         runtime.shutdown_background();
         taken?;
-        put(&format!("run {name} has its browser again\n"))?;
+        put(&format!("run {name} has its screen again\n"))?;
         Ok(Code::Reached)
     }
 }
@@ -87,7 +87,7 @@ fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
     Ok(run)
 }
 
-/// The person who takes a browser over.
+/// The person who takes a screen over.
 struct Taking {
     by: Principal,
     /// Whether the page is opened here, and not only told.
@@ -97,9 +97,9 @@ struct Taking {
 async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(), Failure> {
     let name = run.short();
     let stream = takeover::knock(home, run).await.map_err(|error| {
-        Failure::failed(format!("run {name} has no browser to take over"))
+        Failure::failed(format!("run {name} has no screen to take over"))
             .because(&error)
-            .hint("it has one if it was started with --screen browser or --url")
+            .hint("it has one if it was started with --screen or --url")
     })?;
     let (reader, mut writer) = stream.into_split();
     let text = serde_json::to_string(&Wanted::TakeOver { by })
@@ -122,7 +122,7 @@ async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(
             Some(Told::GivenBack { .. }) => return Ok(()),
             Some(Told::No { why }) => {
                 return Err(Failure::failed(format!(
-                    "the browser of run {name} is not yours: {why}"
+                    "the screen of run {name} is not yours: {why}"
                 )));
             }
             Some(Told::Picture { .. }) | None => {
@@ -153,7 +153,7 @@ impl Page {
     /// Says where it is, and opens it if wanted.
     pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
-        put("open this page; the browser is yours until you give it back there, or end this\n")?;
+        put("open this page; the screen is yours until you give it back there, or end this\n")?;
         let way = if opens {
             way_to(home, address).ok()
         } else {

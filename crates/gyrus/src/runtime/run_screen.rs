@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Screen, Tool};
-use gyrus_screen::Browser;
+use gyrus_contract::{Picture, Screen, ScreenError, Tool};
 #[cfg(feature = "desktop")]
 use gyrus_screen::Desktop;
+use gyrus_screen::{Browser, GivenBack};
 
 /// The screen of runs.
 #[derive(Clone)]
@@ -33,6 +33,33 @@ impl RunScreen {
             Self::Browser(browser) => browser.clone(),
             #[cfg(feature = "desktop")]
             Self::Desktop(desktop) => desktop.clone(),
+        }
+    }
+
+    /// Hands it to a person, and waits until they give it back. Their page shows `reason`, the run's
+    /// own words for why it asked them. `told` gets the address of the page, which admits one
+    /// browser. Dropping this takes the screen back.
+    ///
+    /// # Errors
+    /// When there is no screen, no port, or the screen is lost meanwhile.
+    pub async fn take_over(
+        &self,
+        reason: Option<&str>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
+        match self {
+            Self::Browser(browser) => browser.take_over(reason, told).await,
+            #[cfg(feature = "desktop")]
+            Self::Desktop(desktop) => desktop.take_over(reason, told).await,
+        }
+    }
+
+    /// Returns a picture of it for somebody who watches; `None` while it shows nothing.
+    pub async fn watch(&self) -> Option<Picture> {
+        match self {
+            Self::Browser(browser) => browser.watch().await,
+            #[cfg(feature = "desktop")]
+            Self::Desktop(desktop) => desktop.watch().await,
         }
     }
 

@@ -9,6 +9,7 @@ mod hooks;
 mod desktop_clipboard;
 pub(crate) mod listen;
 pub(crate) mod words;
+mod service;
 mod workers;
 
 use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
@@ -33,11 +34,10 @@ use tokio::{
 };
 
 pub(crate) use self::connect::elsewhere;
-use self::{around::Around, client::Server, hooks::HookFailures, workers::Processes};
+use self::{
+    around::Around, client::Server, hooks::HookFailures, service::PORT, workers::Processes,
+};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, learning};
-
-/// The port if none is given.
-const PORT: u16 = 7717;
 
 /// Number of runs at once if nothing else is said.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
@@ -78,6 +78,9 @@ enum ServeCommand {
     /// Print an address that lets another browser in
     Open,
     Token(TokenFlags),
+    Install(service::Install),
+    /// End the service that `install` made, and remove its files
+    Uninstall,
 }
 
 /// Make, list and revoke tokens of programs
@@ -106,6 +109,8 @@ impl Serve {
             None => runtime.block_on(self.serve(gyrus)),
             Some(ServeCommand::Open) => runtime.block_on(open(gyrus)),
             Some(ServeCommand::Token(flags)) => runtime.block_on(flags.execute(gyrus)),
+            Some(ServeCommand::Install(install)) => install.execute(gyrus),
+            Some(ServeCommand::Uninstall) => service::uninstall(gyrus),
         };
         runtime.shutdown_background();
         done

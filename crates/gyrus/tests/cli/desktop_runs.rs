@@ -1,12 +1,19 @@
 //! Runs that use programs on a desktop of their own: `gyrus run --screen x11`.
 
-use std::{fs, net::TcpListener, process::Command};
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Command, Stdio},
+};
 
 use gyrus_kernel::Entry;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::{
     refusing::refuse,
     support::{Said, World, said, works},
+    taking_over::Person,
 };
 
 /// Opens a file, writes into it, saves it, and finishes once the title says so. It finds everything
@@ -258,4 +265,95 @@ fn a_resumed_run_begins_with_a_new_desktop_and_says_so() {
         ended.out.contains("The desktop was started anew."),
         "{ended:?}"
     );
+}
+
+/// Asks for a person, and finishes once they have written something.
+const ASKS_FOR_A_PERSON: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad", "file": "letter.txt"}]}'''
+[[reply]]
+text = '''{"note": "a person's part", "actions": [{"do": "hand_over", "reason": "sign it, please"}]}'''
+[[reply]]
+when = "Dear Ada, yours"
+find = { word = '(I signed it)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
+"#;
+
+#[test]
+fn a_person_takes_a_desktop_over() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(ASKS_FOR_A_PERSON);
+    fs::write(world.work().join("letter.txt"), "Dear Ada, ").unwrap();
+    let arguments = ["run", "sign the letter in mousepad", "--screen", "x11"];
+    let more = ["--on-ask", "wait", "--require", "claimed"];
+    let run = world.start(&[&arguments[..], &more].concat());
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    let mut take = world.command(&["take"]);
+    take.stdout(Stdio::piped());
+    let mut person = Person::at(take);
+    person.opens();
+    person.sees("letter.txt");
+    person.clicks((640.0, 400.0));
+    person.does(&json!([{"do": "key", "key": "Control+End"}]));
+    person.types("yours, Žofie");
+    person.does(&json!([{"do": "key", "key": "Control+s"}]));
+    // The window says that it is saved.
+    let letter = world.work().join("letter.txt");
+    person.sees(&format!("\"title\":\"{} - Mousepad\"", letter.display()));
+    let words = "I signed it";
+    assert_eq!(person.leaves(words), Some(0));
+    let ended = run.end().exits(0);
+    assert!(ended.out.contains("Heard: I signed it."), "{ended:?}");
+    assert_eq!(
+        world.file("letter.txt").trim_end(),
+        "Dear Ada, yours, Žofie"
+    );
+}
+
+/// Returns the X servers that a process has started.
+fn servers_of(process: u32) -> Vec<Pid> {
+    let read = |process: i32, what: &str| {
+        let bytes = fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let parent = |process: i32| {
+        let stat = read(process, "stat");
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1)?.parse::<i32>().ok()?;
+        (parent > 1).then_some(parent)
+    };
+    let is_below = |one: i32| {
+        let mut line = std::iter::successors(Some(one), |one| parent(*one));
+        line.any(|one| one == process.cast_signed())
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let servers =
+        numbers.filter(|one| read(*one, "cmdline").contains("Xvfb\0-displayfd") && is_below(*one));
+    servers.filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+fn a_run_whose_display_ends_goes_on_with_another_and_says_so() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let script = format!("{IS_CUT_OFF}{AFTERWARDS}");
+    let world = World::new(&script.replace(r#""seconds": 10"#, r#""seconds": 2"#));
+    let mut running = world.command(&run_arguments("try mousepad"));
+    running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = running.spawn().unwrap();
+    world.wait_for(|entry| {
+        matches!(entry, Entry::ToolResulted(result) if format!("{:?}", result.text).contains("Typed"))
+    });
+    let servers = servers_of(child.id());
+    assert_eq!(servers.len(), 1);
+    kill_process(servers[0], Signal::KILL).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}{errors}{}", results(&world));
+    assert!(said.contains("The desktop was started anew."), "{said}");
 }

@@ -1,11 +1,13 @@
 //! `gyrus dot`: a person sees on their desktop what runs do, and stops all of them by a key.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
-use crate::support::{UNTIL_GO, World, works};
+use crate::support::{TIMEOUT, UNTIL_GO, World, works};
 
 /// A display that ends with the test.
 struct Display {
@@ -47,6 +49,53 @@ impl Display {
     }
 }
 
+/// A program that ends with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a session bus; returns it with its address. It starts what shows notifications, which ends
+/// with it, when it is needed. There the person makes this choice.
+fn bus(world: &World, display: &Display, choice: &str) -> (Program, String) {
+    let folder = world.path("dunst");
+    fs::create_dir(&folder).unwrap();
+    let rule = format!("[gyrus]\nappname = gyrus\naction_name = {choice}\n");
+    fs::write(folder.join("dunstrc"), rule).unwrap();
+    let mut bus = Command::new("dbus-daemon")
+        .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
+        .env("DISPLAY", &display.name)
+        .env("XDG_CONFIG_HOME", world.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut address = String::new();
+    let told = bus.stdout.as_mut().unwrap();
+    BufReader::new(told).read_line(&mut address).unwrap();
+    (Program(bus), address.trim().to_owned())
+}
+
+/// Asks what shows notifications, until it says this.
+fn until_dunst_says(bus: &str, arguments: &[&str], expected: &str) {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        let mut command = Command::new("dunstctl");
+        command.args(arguments).env("DBUS_SESSION_BUS_ADDRESS", bus);
+        let said = command.output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        if said.trim() == expected {
+            return;
+        }
+        assert!(Instant::now() < end, "{arguments:?}: {said}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Drop for Display {
     fn drop(&mut self) {
         let _ = self.server.kill();
@@ -64,12 +113,14 @@ fn a_dot_shows_what_runs_do_and_a_key_stops_them() {
     let display = Display::start();
     let mut dot = world
         .command(&["dot", "--display", &display.name])
+        .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut said = BufReader::new(dot.stderr.take().unwrap()).lines();
     let mut next = move || said.next().expect("the dot says something").unwrap();
     assert!(next().starts_with("a dot is shown on :"));
+    assert!(next().starts_with("questions come without notifications: there is no session bus"));
     display.shows("idle");
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
@@ -100,4 +151,45 @@ fn a_dot_shows_what_runs_do_and_a_key_stops_them() {
     let said = world.gyrus(&["dot", "--display", ":7777"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("the display `:7777` cannot be opened"));
+}
+
+/// Asks whether it may write a file.
+const ASKS: &str = r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = ".envrc", content = "x" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "ok" } }]
+"#;
+
+#[test]
+fn a_question_comes_as_a_notification_and_is_answered_there() {
+    let is_there = |program: &&str| works("sh", &["-c", &format!("command -v {program}")]);
+    let needed = ["Xvfb", "dbus-daemon", "dunst", "xdotool", "xterm"];
+    if let Some(missing) = needed.iter().find(|program| !is_there(program)) {
+        eprintln!("left out: {missing} is not installed");
+        return;
+    }
+    for (choice, said, written) in [
+        ("allow", "approved by tester (notification)", "x"),
+        ("deny", "denied by tester (notification)", ""),
+    ] {
+        let world = World::new(ASKS);
+        let display = Display::start();
+        let (_bus, address) = bus(&world, &display, choice);
+        let mut command = world.command(&["dot", "--display", &display.name]);
+        let command = command.env("DBUS_SESSION_BUS_ADDRESS", &address);
+        let _dot = Program(command.stderr(Stdio::null()).spawn().unwrap());
+        display.shows("idle");
+        let running = world.start(&["run", "try it", "--workdir", ".", "--on-ask", "wait"]);
+        until_dunst_says(&address, &["count", "displayed"], "1");
+        display.shows("waiting");
+        // The key opens gyrus where the question can be read whole.
+        display.tool(&["key", "ctrl+alt+g"]);
+        display.tool(&["search", "--sync", "--class", "^gyrus$"]);
+        until_dunst_says(&address, &["action"], "");
+        let ended = running.end();
+        assert!(ended.err.contains(said), "{choice}: {ended:?}");
+        assert_eq!(world.file(".envrc"), written);
+        until_dunst_says(&address, &["count", "displayed"], "0");
+    }
 }

@@ -214,7 +214,11 @@ impl Person {
             stream.read_exact(&mut bytes).unwrap();
             match head[4] {
                 0 => words = String::from_utf8(bytes).unwrap(),
-                _ => picture |= bytes.starts_with(&[0xff, 0xd8, 0xff]),
+                _ => {
+                    picture |= [&[0xff, 0xd8, 0xff][..], b"\x89PNG"]
+                        .iter()
+                        .any(|kind| bytes.starts_with(kind))
+                }
             }
         }
     }

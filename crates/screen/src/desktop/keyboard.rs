@@ -141,13 +141,15 @@ struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Gives keys their meanings, one request for neighbours.
-    fn lend(&mut self, meanings: &BTreeMap<u8, u32>) -> Result<(), DisplayError> {
+    /// Gives keys their meanings, without and with Shift, one request for neighbours.
+    fn lend(&mut self, meanings: &BTreeMap<u8, [u32; 2]>) -> Result<(), DisplayError> {
         let codes: Vec<u8> = meanings.keys().copied().collect();
         for run in codes.chunk_by(|one, next| one + 1 == *next) {
-            let symbols = run
-                .iter()
-                .flat_map(|code| vec![meanings[code]; usize::from(self.width)]);
+            let symbols = run.iter().flat_map(|code| {
+                // Every group of the layout has both.
+                let both = meanings[code].iter().copied().cycle();
+                both.take(usize::from(self.width))
+            });
             self.change(run, &symbols.collect::<Vec<_>>())?;
         }
         self.codes.extend(
@@ -202,20 +204,19 @@ impl Typing<'_> {
     /// Types the next part of the text, of at most [`AT_ONCE`] characters, if the keyboard is still
     /// in the window, and waits until the program has read it. Returns the number of characters.
     pub(super) async fn next_part(&mut self) -> Result<Result<usize, Elsewhere>, DisplayError> {
-        let mut lent: BTreeMap<u32, u8> = BTreeMap::new();
+        let mut lent: BTreeMap<u32, (u8, bool)> = BTreeMap::new();
         let mut keys: Vec<(u8, bool)> = Vec::new();
         while keys.len() < AT_ONCE
-            && let Some(letter) = self.letters.peek()
+            && let Some(&letter) = self.letters.peek()
         {
-            let symbol = keysym(*letter).ok_or("a control character cannot be typed")?;
+            let symbol = keysym(letter).ok_or("a control character cannot be typed")?;
             let known = self.layout.key(symbol);
             let known = known.filter(|(_, shifted)| !shifted || self.shift.is_some());
             let next = match (known, lent.get(&symbol)) {
                 (Some(key), _) => Some(key),
-                (None, Some(code)) => Some((*code, false)),
-                (None, None) => self.spare.get(lent.len()).map(|code| {
-                    lent.insert(symbol, *code);
-                    (*code, false)
+                (None, Some(key)) => Some(*key),
+                (None, None) => self.free_key(lent.len()).inspect(|key| {
+                    lent.insert(symbol, *key);
                 }),
             };
             match next {
@@ -227,8 +228,12 @@ impl Typing<'_> {
             }
             self.letters.next();
         }
-        let meanings = lent.iter().map(|(symbol, code)| (*code, *symbol));
-        self.borrowed.lend(&meanings.collect())?;
+        let mut meanings: BTreeMap<u8, [u32; 2]> = BTreeMap::new();
+        for (symbol, (code, shifted)) in &lent {
+            let both = meanings.entry(*code).or_insert([*symbol; 2]);
+            both[usize::from(*shifted)] = *symbol;
+        }
+        self.borrowed.lend(&meanings)?;
         let display = self.borrowed.display;
         let sent = display.with_keyboard_in(self.window, || {
             for (code, shifted) in &keys {
@@ -242,6 +247,15 @@ impl Typing<'_> {
         }
         display.until_read(self.window).await?;
         Ok(Ok(keys.len()))
+    }
+
+    /// Returns the free key for another character after so many, and whether Shift is held with it:
+    /// each key has two meanings, because every change makes all programs read the keyboard again.
+    fn free_key(&self, lent: usize) -> Option<(u8, bool)> {
+        match self.shift {
+            Some(_) => self.spare.get(lent / 2).map(|code| (*code, lent % 2 == 1)),
+            None => self.spare.get(lent).map(|code| (*code, false)),
+        }
     }
 }
 
@@ -341,7 +355,7 @@ impl Display {
                 code
             }
             (None, Some(code)) => {
-                borrowed.lend(&[(*code, symbol)].into())?;
+                borrowed.lend(&[(*code, [symbol; 2])].into())?;
                 *code
             }
             (None, None) => return Err(format!("no key is free for {}", chord.name())),

@@ -259,7 +259,7 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
     let _ = tokio::time::timeout(most, telling).await;
 }
 
-fn picture(
+pub(super) fn picture(
     session: &Session,
     elements: &[Element],
 ) -> Result<(Option<u64>, Option<Picture>), ScreenError> {

@@ -11,7 +11,8 @@
 //! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
 //! `session` (an open desktop), `trees` (which elements are whose), `look` (joining all of it), `status_dot` (what
-//! a person sees of the runs, and the key that stops them).
+//! a person sees of the runs, and the key that stops them), `notifications` (what they are told),
+//! `taken` (a desktop in a person's hands).
 
 mod stream;
 mod display;
@@ -23,6 +24,7 @@ mod clipboard;
 mod windows;
 mod own_windows;
 mod status_dot;
+mod notifications;
 mod accessible;
 mod cells;
 mod roles;
@@ -36,6 +38,7 @@ mod look;
 mod measure;
 mod effects;
 mod applications;
+mod taken;
 mod tools;
 
 use std::time::Duration;
@@ -46,6 +49,7 @@ use tokio::sync::Mutex;
 pub use enclosure::{Enclosure, MakeEnclosure};
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
+pub use notifications::{ChosenNotification, NotificationChoice, Notifications};
 use numbers::ElementNumbers;
 use session::{Session, unavailable};
 pub use status_dot::{DotEvent, DotState, StatusDot};

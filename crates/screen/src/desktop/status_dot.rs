@@ -6,6 +6,8 @@
 //! from a run, or from a person who looks in from afar, whose server for remote desktops uses the
 //! same device; so a run announces each Escape that it sends, and only that one is left out.
 //!
+//! Control, Alt and G together summon gyrus, as a click on the dot does.
+//!
 //! The server tells of keys by raw events (X Input Extension 2.2), which come to the dot even while
 //! a program has grabbed the keyboard.
 
@@ -45,6 +47,9 @@ const MARGIN: i16 = 10;
 
 /// The symbol of the Escape key.
 pub(super) const ESCAPE: u32 = 0xff1b;
+
+/// The symbol of the key G.
+const SUMMONS: u32 = 0x67;
 
 /// The selection whose owner uses the display.
 const IN_USE: &str = "_GYRUS_IN_USE";
@@ -108,8 +113,8 @@ impl DotState {
 pub enum DotEvent {
     /// They pressed the key that stops everything, at this moment.
     Stop(Instant),
-    /// They clicked the dot.
-    Clicked,
+    /// They clicked the dot, or pressed the key that summons gyrus.
+    Summoned,
 }
 
 /// A dot on a display.
@@ -127,6 +132,8 @@ struct Listener {
     in_use: Atom,
     /// The codes of the Escape key.
     escape: Vec<u32>,
+    /// The codes of the key that summons.
+    summons: Vec<u32>,
     /// The times at which runs announced an Escape that has not come yet.
     announced: Vec<Instant>,
     raised: Option<Instant>,
@@ -189,7 +196,7 @@ impl StatusDot {
         connection.change_property32(PropMode::REPLACE, window, own, AtomEnum::CARDINAL, &[1])?;
         let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
         connection.map_window(window)?.check()?;
-        let escape = display.codes_of(ESCAPE)?;
+        let (escape, summons) = (display.codes_of(ESCAPE)?, display.codes_of(SUMMONS)?);
         let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
         let listener = Listener {
             display: Arc::clone(&display),
@@ -197,6 +204,7 @@ impl StatusDot {
             escapes_sent,
             in_use,
             escape,
+            summons,
             announced: Vec::new(),
             raised: None,
             told,
@@ -237,6 +245,14 @@ impl StatusDot {
         shown().map_err(|error| error.to_string())
     }
 
+    /// Whether a run uses the display now, so that what is clicked there may be clicked by a run.
+    ///
+    /// # Errors
+    /// In words: the display is gone.
+    pub fn is_display_used(&self) -> Result<bool, String> {
+        is_used(&self.display, self.display.atom(IN_USE)?)
+    }
+
     /// Waits until a person does something with it.
     ///
     /// # Errors
@@ -264,7 +280,7 @@ impl Listener {
     fn take(&mut self, event: &Event) -> Result<Option<DotEvent>, DisplayError> {
         match event {
             Event::ButtonPress(press) if press.event == self.window => {
-                return Ok(Some(DotEvent::Clicked));
+                return Ok(Some(DotEvent::Summoned));
             }
             Event::VisibilityNotify(seen) if seen.state != Visibility::UNOBSCURED => {
                 self.raise()?;
@@ -272,7 +288,13 @@ impl Listener {
             Event::PropertyNotify(changed) if changed.atom == self.escapes_sent => {
                 self.announced.push(Instant::now());
             }
-            Event::MappingNotify(_) => self.escape = self.display.codes_of(ESCAPE)?,
+            Event::MappingNotify(_) => {
+                self.escape = self.display.codes_of(ESCAPE)?;
+                self.summons = self.display.codes_of(SUMMONS)?;
+            }
+            Event::XinputRawKeyPress(key) if self.summons.contains(&key.detail) => {
+                return Ok(self.is_with_both()?.then_some(DotEvent::Summoned));
+            }
             Event::XinputRawKeyPress(key) if self.escape.contains(&key.detail) => {
                 let pressed = Instant::now();
                 if self.is_of_person(key.sourceid)? && self.is_meant()? {
@@ -305,15 +327,16 @@ impl Listener {
 
     /// Whether an Escape of a person is meant for the runs.
     fn is_meant(&self) -> Result<bool, DisplayError> {
-        let connection = &self.display.connection;
-        let owner = connection.get_selection_owner(self.in_use).map_err(words)?;
-        let held = connection
-            .query_pointer(self.display.screen.root)
-            .map_err(words)?;
-        let owner = owner.reply().map_err(words)?.owner;
-        let held = held.reply().map_err(words)?.mask;
+        Ok(is_used(&self.display, self.in_use)? || self.is_with_both()?)
+    }
+
+    /// Whether Control and Alt are held.
+    fn is_with_both(&self) -> Result<bool, DisplayError> {
+        let root = self.display.screen.root;
+        let asked = self.display.connection.query_pointer(root).map_err(words)?;
+        let held = asked.reply().map_err(words)?.mask;
         let both = KeyButMask::CONTROL | KeyButMask::MOD1;
-        Ok(owner != x11rb::NONE || held & both == both)
+        Ok(held & both == both)
     }
 
     fn raise(&mut self) -> Result<(), DisplayError> {
@@ -328,6 +351,13 @@ impl Listener {
             .map_err(words)?;
         connection.flush().map_err(words)
     }
+}
+
+/// Whether a run uses the display.
+fn is_used(display: &Display, in_use: Atom) -> Result<bool, DisplayError> {
+    let asked = display.connection.get_selection_owner(in_use);
+    let owner = asked.map_err(words)?.reply().map_err(words)?.owner;
+    Ok(owner != x11rb::NONE)
 }
 
 fn words(error: impl std::fmt::Display) -> DisplayError {
@@ -529,14 +559,14 @@ mod tests {
             }
         };
         click(&person);
-        assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
+        assert_eq!(dot.next().await.unwrap(), DotEvent::Summoned);
 
         run.mark_in_use().unwrap();
         // A run sends an Escape; a person who looks in from afar uses the same device after it.
         run.announce_escape().unwrap();
         press(&run, ESCAPE_KEY, None);
         click(&person);
-        assert_eq!(dot.next().await.unwrap(), DotEvent::Clicked);
+        assert_eq!(dot.next().await.unwrap(), DotEvent::Summoned);
         press(&person, ESCAPE_KEY, None);
         assert!(matches!(dot.next().await.unwrap(), DotEvent::Stop(_)));
         // A person's keyboard counts even while a run has announced one of its own.

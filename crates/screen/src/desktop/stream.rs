@@ -56,11 +56,11 @@ impl Stream for TimedStream {
     }
 
     fn read(&self, buffer: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
-        self.stream.read(buffer, descriptors)
+        self.stream.read(buffer, descriptors).map_err(in_words)
     }
 
     fn write(&self, buffer: &[u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
-        self.stream.write(buffer, descriptors)
+        self.stream.write(buffer, descriptors).map_err(in_words)
     }
 
     fn write_vectored(
@@ -68,6 +68,17 @@ impl Stream for TimedStream {
         buffers: &[IoSlice<'_>],
         descriptors: &mut Vec<OwnedFd>,
     ) -> io::Result<usize> {
-        self.stream.write_vectored(buffers, descriptors)
+        let written = self.stream.write_vectored(buffers, descriptors);
+        written.map_err(in_words)
+    }
+}
+
+/// Says of an error that means so that the server is gone.
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ (io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            io::Error::new(kind, "the X server has ended")
+        }
+        _ => error,
     }
 }

@@ -1,6 +1,4 @@
-//! The person's view: pictures of the page as they change, and the data around it.
-//!
-//! Over the wire each is a length of four bytes, a byte that says what it is, and its bytes.
+//! The person's view of a page: pictures of it as they change, and the data around it.
 
 use std::{
     sync::Arc,
@@ -16,17 +14,12 @@ use tokio::sync::mpsc;
 use super::{
     cast_frame::{CastFrame, Shot},
     desk::Desk,
+    wire::{PICTURE, WORDS, chunk},
 };
 use crate::{
     browser::Session,
     state::{State, TabState},
 };
-
-/// Type of a message with JSON about the page.
-const WORDS: u8 = 0;
-
-/// Type of a message with a JPEG.
-const PICTURE: u8 = 1;
 
 /// Grades of picture quality, best first: JPEG's quality and the longest side in pixels.
 const GRADES: [(u32, u32); 3] = [(80, 1920), (60, 1280), (40, 960)];
@@ -41,8 +34,8 @@ const QUICK: u32 = 60;
 const MAX_TITLE: usize = 200;
 
 /// Sends pictures and data until the receiver is gone.
-pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
-    let session = &desk.session;
+pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
+    let session = &*session;
     let (cast, mut frames) = mpsc::unbounded_channel();
     let own = cast.downgrade();
     // An earlier receiver gets no more pictures.
@@ -67,7 +60,7 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
             ask_titles(session).await;
             continue;
         }
-        showing.turn_to(&desk, tab.as_ref());
+        showing.turn_to(session, tab.as_ref());
         // A page that is left at that moment gives none, nor does the cast that began on it: it is
         // tried again after the next change.
         if showing.owes
@@ -82,7 +75,7 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
         tokio::select! {
             frame = frames.recv() => {
                 let Some(frame) = frame else { return };
-                if !showing.send(&desk, frame, &out).await {
+                if !showing.send((session, &desk), frame, &out).await {
                     break;
                 }
             }
@@ -166,43 +159,46 @@ struct Showing {
 
 impl Showing {
     /// Shows this page from here on.
-    fn turn_to(&mut self, desk: &Desk, tab: Option<&TabState>) {
+    fn turn_to(&mut self, page: &Session, tab: Option<&TabState>) {
         let wanted = tab.map(|tab| tab.session.clone());
         if wanted == self.session {
             if self.owes {
-                self.start(desk);
+                self.start(page);
             }
             return;
         }
         if let Some(before) = &self.session {
-            stop(&desk.session, before);
+            stop(page, before);
         }
         self.session = wanted;
         if let Some(now) = &self.session {
-            let send = |method, params| desk.session.cdp.send(now, method, params);
+            let send = |method, params| page.cdp.send(now, method, params);
             send("Input.setInterceptDrags", json!({"enabled": true}));
             send("Page.bringToFront", json!({}));
         }
         self.owes = true;
-        self.start(desk);
+        self.start(page);
     }
 
-    fn start(&self, desk: &Desk) {
+    fn start(&self, page: &Session) {
         if let Some(shown) = &self.session {
             let (quality, side) = GRADES[self.grade];
             let order = json!({
                 "format": "jpeg", "quality": quality, "maxWidth": side, "maxHeight": side,
             });
             // Only a screencast that begins shows a page that stands still.
-            desk.session
-                .cdp
-                .send(shown, "Page.stopScreencast", json!({}));
-            desk.session.cdp.send(shown, "Page.startScreencast", order);
+            page.cdp.send(shown, "Page.stopScreencast", json!({}));
+            page.cdp.send(shown, "Page.startScreencast", order);
         }
     }
 
     /// Returns `false` if the receiver is gone.
-    async fn send(&mut self, desk: &Desk, frame: CastFrame, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn send(
+        &mut self,
+        (page, desk): (&Session, &Desk),
+        frame: CastFrame,
+        out: &mpsc::Sender<Bytes>,
+    ) -> bool {
         let Shot {
             data,
             metadata,
@@ -216,17 +212,16 @@ impl Showing {
             if out.send(chunk(PICTURE, &picture)).await.is_err() {
                 return false;
             }
-            self.adapt(desk, since.elapsed());
+            self.adapt(page, since.elapsed());
         }
         // The next one comes when this was taken: a slow line gets fewer.
         let ack = json!({"sessionId": number});
-        desk.session
-            .cdp
+        page.cdp
             .send(&frame.session, "Page.screencastFrameAck", ack);
         true
     }
 
-    fn adapt(&mut self, desk: &Desk, took: Duration) {
+    fn adapt(&mut self, page: &Session, took: Duration) {
         let before = self.grade;
         self.quick = if took > SLOW { 0 } else { self.quick + 1 };
         if took > SLOW {
@@ -236,7 +231,7 @@ impl Showing {
             self.quick = 0;
         }
         if self.grade != before {
-            self.start(desk);
+            self.start(page);
         }
     }
 }
@@ -262,13 +257,4 @@ fn words(state: &State, desk: &Desk) -> Value {
             "kind": dialog.kind, "message": dialog.message, "offered": dialog.offered,
         })),
     })
-}
-
-fn chunk(what: u8, bytes: &[u8]) -> Bytes {
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    let mut chunk = Vec::with_capacity(bytes.len() + 5);
-    chunk.extend(length.to_be_bytes());
-    chunk.push(what);
-    chunk.extend(bytes);
-    chunk.into()
 }

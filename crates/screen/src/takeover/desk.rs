@@ -19,7 +19,6 @@ use axum::{
 use tokio::sync::oneshot;
 
 use super::InputWatcher;
-use crate::browser::Session;
 
 /// Header with the key of a request.
 const KEY: &str = "x-gyrus-key";
@@ -35,10 +34,9 @@ pub struct GivenBack {
 }
 
 /// State of one page.
-pub(super) struct Desk {
-    pub(super) session: Arc<Session>,
+pub(crate) struct Desk {
     /// The reason for which the run asked for a person, in the model's words.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Hears of every input.
     pub(super) watcher: Option<Arc<dyn InputWatcher>>,
     port: u16,
@@ -55,20 +53,16 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Creates a desk for the holder of `token`, and the receiver of their giving back.
+    /// Creates a desk at a screen of this size for the holder of `token`, and the receiver of their giving back.
     pub(super) fn new(
-        session: Arc<Session>,
+        (width, height): (u32, u32),
         (port, token): (u16, &str),
         reason: Option<&str>,
         watcher: Option<Arc<dyn InputWatcher>>,
     ) -> (Arc<Self>, oneshot::Receiver<GivenBack>) {
         let (give_back, given_back) = oneshot::channel();
-        let shown = (
-            f64::from(session.launch.width),
-            f64::from(session.launch.height),
-        );
+        let shown = (f64::from(width), f64::from(height));
         let desk = Self {
-            session,
             reason: reason.map(|reason| {
                 let reason = gyrus_text::shorten(reason.trim(), MAX_REASON);
                 gyrus_text::readable(&reason).into_owned()
@@ -87,12 +81,12 @@ impl Desk {
     }
 
     /// Records the size of the page.
-    pub(super) fn is_shown(&self, width: f64, height: f64) {
+    pub(crate) fn is_shown(&self, width: f64, height: f64) {
         *lock(&self.shown) = (width, height);
     }
 
     /// Converts fractions of the picture to a point on the page.
-    pub(super) fn place(&self, x: f64, y: f64) -> (f64, f64) {
+    pub(crate) fn place(&self, x: f64, y: f64) -> (f64, f64) {
         let (width, height) = *lock(&self.shown);
         (x.clamp(0.0, 1.0) * width, y.clamp(0.0, 1.0) * height)
     }

@@ -1,9 +1,12 @@
 //! A person's input: mouse, keys, text, and the controls around the page.
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::{PersonInput, desk::Desk};
+use super::{
+    desk::Desk,
+    did::{Did, Mouse, MouseKind},
+};
 use crate::{
     browser::Session,
     cdp::CdpError,
@@ -12,100 +15,8 @@ use crate::{
     state::{LOGIN, LoginAnswer, State, TabState},
 };
 
-/// One input of a person. Positions are fractions of the picture's width and height.
-#[derive(Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub(super) enum Did {
-    Mouse(Mouse),
-    Wheel {
-        x: f64,
-        y: f64,
-        dx: f64,
-        dy: f64,
-        held: u32,
-    },
-    /// A key like `Control+a`.
-    Key {
-        key: String,
-    },
-    Text {
-        text: String,
-    },
-    Go {
-        address: String,
-    },
-    Back,
-    Reload,
-    Tab {
-        number: u32,
-    },
-    Close {
-        number: u32,
-    },
-    Dialog {
-        accept: bool,
-        #[serde(default)]
-        text: String,
-        /// For a login, with the user name in `text`.
-        #[serde(default)]
-        password: String,
-    },
-}
-
-#[derive(Deserialize)]
-pub(super) struct Mouse {
-    kind: Kind,
-    x: f64,
-    y: f64,
-    /// `left`, `middle`, `right` or `none`.
-    button: String,
-    /// Pressed buttons, as the DOM's bits.
-    buttons: u32,
-    /// Number of consecutive clicks.
-    count: u32,
-    /// Pressed modifiers, as the protocol's bits.
-    held: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-enum Kind {
-    #[serde(rename = "move")]
-    Moved,
-    #[serde(rename = "down")]
-    Pressed,
-    #[serde(rename = "up")]
-    Released,
-}
-
-impl Did {
-    /// Returns the input as a watcher hears of it, if it can mean something for the page.
-    pub(super) fn seen(&self) -> Option<PersonInput> {
-        match self {
-            Did::Mouse(mouse) => {
-                let (x, y) = (mouse.x, mouse.y);
-                let seen = match (mouse.kind, mouse.count) {
-                    (Kind::Moved, _) => return None,
-                    (Kind::Released, _) => PersonInput::Releases { x, y },
-                    (Kind::Pressed, 0 | 1) => PersonInput::Presses { x, y },
-                    (Kind::Pressed, count) => PersonInput::PressesAgain { count },
-                };
-                (mouse.button == "left").then_some(seen)
-            }
-            Did::Key { key } => Some(PersonInput::Strikes { key: key.clone() }),
-            Did::Go { address } => Some(PersonInput::GoesTo {
-                address: address.clone(),
-            }),
-            Did::Back | Did::Reload => Some(PersonInput::GoesBack),
-            Did::Tab { .. } | Did::Close { .. } => Some(PersonInput::ChangesTab),
-            Did::Dialog { accept, .. } => Some(PersonInput::Answers { accepts: *accept }),
-            Did::Wheel { .. } | Did::Text { .. } => None,
-        }
-    }
-}
-
 /// Carries the input out on the current page; the error says why it could not.
-pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
-    let session = &desk.session;
+pub(super) async fn forward(session: &Session, desk: &Desk, did: Did) -> Result<(), String> {
     let words = |error: CdpError| error.to_string();
     let tab = session.tab().map_err(|error| error.to_string())?;
     match did {
@@ -139,7 +50,10 @@ pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
         _ => {}
     }
     // A command blocked by a dialog is answered when it is gone, and one to a crashed page never.
-    match session.unless_held(&tab, input(desk, &tab, did)).await {
+    match session
+        .unless_held(&tab, input(session, desk, &tab, did))
+        .await
+    {
         Ok(done) => done,
         Err(_held) => Ok(()),
     }
@@ -152,11 +66,10 @@ fn is_login(tab: &TabState) -> bool {
         .is_some_and(|dialog| dialog.kind == LOGIN)
 }
 
-async fn input(desk: &Desk, tab: &TabState, did: Did) -> Result<(), String> {
-    let session = &desk.session;
+async fn input(session: &Session, desk: &Desk, tab: &TabState, did: Did) -> Result<(), String> {
     let words = |error: CdpError| error.to_string();
     match did {
-        Did::Mouse(mouse) => self::mouse(desk, tab, mouse).await.map_err(words),
+        Did::Mouse(mouse) => self::mouse(session, desk, tab, mouse).await.map_err(words),
         Did::Wheel { x, y, dx, dy, held } => {
             let (x, y) = desk.place(x, y);
             let order = json!({
@@ -208,31 +121,35 @@ async fn order_it(
 }
 
 /// Handles mouse input, including drags.
-async fn mouse(desk: &Desk, tab: &TabState, mouse: Mouse) -> Result<(), CdpError> {
-    let session = &desk.session;
+async fn mouse(
+    session: &Session,
+    desk: &Desk,
+    tab: &TabState,
+    mouse: Mouse,
+) -> Result<(), CdpError> {
     let (x, y) = desk.place(mouse.x, mouse.y);
     let carried = session.state().dragged.clone();
     if let Some(data) = carried {
         let over = |kind: &str| json!({"type": kind, "x": x, "y": y, "data": data});
         let drag = |kind| order_it(session, tab, "Input.dispatchDragEvent", over(kind));
         match mouse.kind {
-            Kind::Moved => {
+            MouseKind::Moved => {
                 if !desk.is_dragging(true) {
                     drag("dragEnter").await?;
                 }
                 return drag("dragOver").await;
             }
-            Kind::Released => {
+            MouseKind::Released => {
                 drag("drop").await?;
                 dropped(desk, &mut session.state());
             }
-            Kind::Pressed => dropped(desk, &mut session.state()),
+            MouseKind::Pressed => dropped(desk, &mut session.state()),
         }
     }
     let kind = match mouse.kind {
-        Kind::Moved => "mouseMoved",
-        Kind::Pressed => "mousePressed",
-        Kind::Released => "mouseReleased",
+        MouseKind::Moved => "mouseMoved",
+        MouseKind::Pressed => "mousePressed",
+        MouseKind::Released => "mouseReleased",
     };
     let order = json!({
         "type": kind, "x": x, "y": y, "button": mouse.button, "buttons": mouse.buttons,

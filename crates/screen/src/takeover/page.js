@@ -66,7 +66,7 @@ async function watch() {
 }
 
 async function paint(bytes) {
-  const picture = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));
+  const picture = await createImageBitmap(new Blob([bytes], { type: bytes[0] === 0x89 ? "image/png" : "image/jpeg" }));
   if (canvas.width !== picture.width || canvas.height !== picture.height) {
     canvas.width = picture.width;
     canvas.height = picture.height;
@@ -87,7 +87,9 @@ function element(name, text, click) {
   return made;
 }
 
-function surroundings({ reason, tabs, dialog, loading }) {
+function surroundings({ reason, tabs, dialog, loading, desktop, note }) {
+  document.body.classList.toggle("desktop", !!desktop);
+  if (note) at("quiet").textContent = note;
   at("reason").hidden = !reason;
   at("reason").querySelector("q").textContent = reason ?? "";
   stage.classList.toggle("loading", loading);
@@ -228,7 +230,7 @@ if (await letIn()) {
       await new Promise((done) => setTimeout(done, 700));
     }
   }
-  end("The browser is the run's again", "It was given back, or the run has ended. You can close this page.", true);
+  end("The screen is the run's again", "It was given back, or the run has ended. You can close this page.", true);
 } else {
   end("Nothing to see here", "This page was opened elsewhere, or its link is used up. Ask for a new one: gyrus take", true);
 }

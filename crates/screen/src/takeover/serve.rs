@@ -21,9 +21,10 @@ use axum::{
 use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{
-    PersonInput, cast,
+    PersonInput,
     desk::{Desk, GivenBack},
-    hands,
+    did::Did,
+    taken_screen::TakenScreen,
 };
 
 /// Maximum bytes of a request.
@@ -45,8 +46,16 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
+/// A desk and the screen that is had there.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) desk: Arc<Desk>,
+    pub(super) screen: Arc<dyn TakenScreen>,
+}
+
 /// Serves the page until it is aborted.
-pub(super) async fn serve(desk: Arc<Desk>, listener: TcpListener) {
+pub(super) async fn serve(served: Served, listener: TcpListener) {
+    let desk = served.desk.clone();
     let kept = Router::new()
         .route("/live", get(live))
         .route("/did", post(did))
@@ -68,8 +77,8 @@ pub(super) async fn serve(desk: Arc<Desk>, listener: TcpListener) {
         .route("/open", post(open))
         .merge(kept)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(middleware::from_fn_with_state(desk.clone(), ours_only))
-        .with_state(desk);
+        .layer(middleware::from_fn_with_state(desk, ours_only))
+        .with_state(served);
     // It fails only when the listener does, and then no one can connect.
     let _ = axum::serve(listener, app).await;
 }
@@ -103,16 +112,16 @@ async fn with_key(State(desk): State<Arc<Desk>>, request: Request, next: Next) -
     }
 }
 
-async fn open(State(desk): State<Arc<Desk>>, token: Bytes) -> Response {
-    match desk.exchange(&token) {
+async fn open(State(served): State<Served>, token: Bytes) -> Response {
+    match served.desk.exchange(&token) {
         Some(key) => key.into_response(),
         None => StatusCode::FORBIDDEN.into_response(),
     }
 }
 
-async fn live(State(desk): State<Arc<Desk>>) -> Response {
+async fn live(State(Served { desk, screen }): State<Served>) -> Response {
     let (out, chunks) = mpsc::channel(1);
-    tokio::spawn(cast::show(desk, out));
+    tokio::spawn(screen.show(desk, out));
     let chunks = futures_util::stream::unfold(chunks, |mut chunks| async {
         let chunk = chunks.recv().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk), chunks))
@@ -121,8 +130,8 @@ async fn live(State(desk): State<Arc<Desk>>) -> Response {
     (kind, Body::from_stream(chunks)).into_response()
 }
 
-async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
-    let Ok(all) = serde_json::from_slice::<Vec<hands::Did>>(&body) else {
+async fn did(State(Served { desk, screen }): State<Served>, body: Bytes) -> Response {
+    let Ok(all) = serde_json::from_slice::<Vec<Did>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let _turn = desk.inputs.lock().await;
@@ -131,14 +140,14 @@ async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
         if let (Some(watcher), Some(input)) = (&desk.watcher, one.seen()) {
             watcher.before(input).await;
         }
-        if let Err(why) = hands::forward(&desk, one).await {
+        if let Err(why) = screen.forward(&desk, one).await {
             said.push(why);
         }
     }
     said.join("; ").into_response()
 }
 
-async fn back(State(desk): State<Arc<Desk>>, words: String) -> StatusCode {
+async fn back(State(Served { desk, .. }): State<Served>, words: String) -> StatusCode {
     let words = gyrus_text::first_chars(words.trim(), MAX_WORDS).to_owned();
     let given = GivenBack {
         words: (!words.is_empty()).then_some(words),

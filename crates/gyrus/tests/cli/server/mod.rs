@@ -13,6 +13,7 @@ mod long_runs;
 mod run_pages;
 mod places;
 mod runs;
+mod service;
 mod triggers;
 
 use std::{

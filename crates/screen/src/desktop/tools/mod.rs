@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     input::{Target, is_same_aim},
+    takeover::HandOver,
     tools::action::Failure,
     verdict::Effects,
 };
@@ -55,6 +56,7 @@ pub fn desktop_tools(desktop: &Arc<Desktop>) -> Vec<Arc<dyn Tool>> {
         tool::<DesktopClipboardCall>(desktop),
         tool::<WaitCall>(desktop),
         tool::<TakeScreenshotCall>(desktop),
+        Arc::new(BuiltIn::new(HandOver)),
     ]
 }
 

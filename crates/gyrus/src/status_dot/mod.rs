@@ -1,0 +1,151 @@
+//! `gyrus dot`: a dot on the person's desktop that tells what runs do, takes the key that stops them,
+//! and opens gyrus where the person is.
+
+mod popover;
+mod questions;
+
+use std::time::Instant;
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Store, os::watch};
+use gyrus_kernel::log_name;
+use gyrus_screen::{DotEvent, DotState, StatusDot};
+use gyrus_server::{FoundRuns, Heads, RunWord};
+use gyrus_surfaces::{
+    console::put,
+    phases::{Phase, Phases},
+};
+use gyrus_text::plural;
+
+use crate::{Gyrus, commands::stop, drive, exit::Code, failure::Failure, stopped};
+use popover::Popover;
+use questions::Questions;
+
+/// Number of the last entries of a run that tell its part of the cycle.
+const ENTRIES: u64 = 40;
+
+/// Shows the dot until it is interrupted.
+pub(crate) fn show(gyrus: &Gyrus, display: &str) -> Result<Code, Failure> {
+    gyrus.home()?.create_state()?;
+    let store = gyrus.store()?;
+    drive::runtime()?.block_on(follow(gyrus, &store, display))
+}
+
+async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Failure> {
+    let latch = gyrus.home()?.latch();
+    let folder = latch.path().parent().unwrap_or(store.root()).to_owned();
+    let mut latch_changes = watch::watch(&folder)?;
+    let heads = Heads::follow(store, FoundRuns::look(store)?);
+    let mut changes = heads.changes();
+    let mut dot = StatusDot::open(display).map_err(Failure::failed)?;
+    put(&format!("a dot is shown on {display}; Ctrl-C ends it\n"))?;
+    let mut questions = match Questions::connect(store).await {
+        Ok(questions) => Some(questions),
+        Err(why) => {
+            put(&format!("questions come without notifications: {why}\n"))?;
+            None
+        }
+    };
+    let mut popover = Popover::on(display);
+    loop {
+        let (state, words) = match latch.check() {
+            Ok(()) => at_work(&heads, store),
+            Err(latched) => (DotState::Stopped, format!("; {}", stopped::words(&latched))),
+        };
+        dot.show(state, &words).map_err(Failure::failed)?;
+        let is_used = dot.is_display_used().map_err(Failure::failed)?;
+        if let Some(questions) = &mut questions {
+            questions.show(&waiting(&heads), is_used).await;
+        }
+        tokio::select! {
+            event = dot.next() => match event.map_err(Failure::failed)? {
+                DotEvent::Stop(pressed) => stop(gyrus, pressed)?,
+                DotEvent::Summoned => {
+                    put(&format!("{}{words}\n", state.word()))?;
+                    popover.open(state)?;
+                }
+            },
+            answered = Questions::answered(&mut questions) => match answered {
+                // What a run that uses the display could have clicked does not count.
+                _ if dot.is_display_used().map_err(Failure::failed)? => popover.open(state)?,
+                Some(answered) => answered.send(gyrus, store)?,
+                None => popover.open(state)?,
+            },
+            changed = changes.changed() => if changed.is_err() {
+                return Err(Failure::failed("the runs are no longer followed"));
+            },
+            () = latch_changes.changed() => {}
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                return Ok(Code::Reached);
+            }
+        }
+    }
+}
+
+/// Stops everything, and says how long after the key that was done.
+fn stop(gyrus: &Gyrus, pressed: Instant) -> Result<(), Failure> {
+    let stopped = stop::everything(
+        gyrus,
+        "status dot",
+        Some("the stop key was pressed".to_owned()),
+    );
+    put(&format!(
+        "{} ms after the key\n",
+        pressed.elapsed().as_millis()
+    ))?;
+    // What is said is no reason to take the dot away.
+    if let Err(failure) = stopped {
+        put(&format!("{failure}\n"))?;
+    }
+    Ok(())
+}
+
+/// Returns the runs that wait for answers.
+fn waiting(heads: &Heads) -> Vec<RunId> {
+    let live = heads.live().into_iter().filter_map(|run| heads.of(run));
+    let waiting = live.filter(|head| head.questions > 0);
+    waiting.map(|head| head.run).collect()
+}
+
+/// Returns what the runs do: a question comes before work, and of several at work the newest counts.
+fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
+    let mut live: Vec<_> = heads
+        .live()
+        .into_iter()
+        .filter_map(|run| heads.of(run))
+        .collect();
+    live.sort_by_key(|head| head.run);
+    let questions: usize = live.iter().map(|head| head.questions).sum();
+    if questions > 0 {
+        let words = format!("; {} for you", plural(questions, "question"));
+        return (DotState::Waiting, words);
+    }
+    let running = live
+        .iter()
+        .rev()
+        .find(|head| head.state == RunWord::Running);
+    let Some(head) = running else {
+        return (DotState::Idle, String::new());
+    };
+    let mut phases = Phases::default();
+    let name = log_name(head.run);
+    // A run that was removed meanwhile shows as idle until the next change.
+    let read = store.reader(&name).and_then(|reader| {
+        for entry in reader.entries(head.seq.saturating_sub(ENTRIES).max(1))? {
+            phases.take(&entry?);
+        }
+        Ok(())
+    });
+    let present = match read {
+        Ok(()) => phases.spans().last().map_or(Phase::Idle, |span| span.phase),
+        Err(_) => Phase::Idle,
+    };
+    let state = match present {
+        Phase::Idle | Phase::Think | Phase::Reflect => DotState::Thinking,
+        Phase::Perceive => DotState::Seeing,
+        Phase::Ask => DotState::Waiting,
+        Phase::Act => DotState::Acting,
+    };
+    (state, format!("; run {}", head.run.short()))
+}

@@ -1,0 +1,171 @@
+//! The questions of runs, as notifications that can be answered there.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Digest, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion};
+use gyrus_screen::{ChosenNotification, NotificationChoice, Notifications};
+use gyrus_surfaces::{
+    console::{card, put},
+    terminal,
+};
+use gyrus_text::{one_line, readable};
+
+use crate::{Gyrus, failure::Failure};
+
+/// Maximum number of questions that are shown at a time.
+const MAX_SHOWN: usize = 5;
+
+/// Maximum length of a card that can be allowed in a notification, in characters: services cut what
+/// is longer, and nobody is to allow what they have not seen.
+const MAX_CARD: usize = 500;
+
+const ALLOW: &str = "allow";
+const DENY: &str = "deny";
+
+/// Notifications of open questions.
+pub(super) struct Questions {
+    notifications: Notifications,
+    store: Store,
+    shown: BTreeMap<u32, (Digest, OpenQuestion)>,
+}
+
+/// A person's answer in a notification.
+pub(super) struct AnsweredQuestion {
+    open: OpenQuestion,
+    answer: ApprovalAnswer,
+}
+
+impl Questions {
+    /// Connects to what shows notifications.
+    ///
+    /// # Errors
+    /// In words: there is nothing.
+    pub(super) async fn connect(store: &Store) -> Result<Self, String> {
+        Ok(Self {
+            notifications: Notifications::connect().await?,
+            store: store.clone(),
+            shown: BTreeMap::new(),
+        })
+    }
+
+    /// Shows what these runs ask, and takes away what is no longer asked. Where a run uses the
+    /// display, a notification can only be clicked to open gyrus.
+    pub(super) async fn show(&mut self, waiting: &[RunId], is_display_used: bool) {
+        let open = waiting.iter().flat_map(|run| {
+            // A run that is removed meanwhile asks nothing.
+            approvals::open(&self.store, *run).unwrap_or_default()
+        });
+        let is_answered = |open: &OpenQuestion| {
+            let answer = approvals::waiting_answer(&self.store, open);
+            answer.is_ok_and(|answer| answer.is_some())
+        };
+        let open = open.filter(|open| !is_answered(open));
+        let open: Vec<(Digest, OpenQuestion)> = open
+            .map(|open| {
+                (
+                    Digest::of_json(&(&open.run, &open.card, &open.id.to_string())),
+                    open,
+                )
+            })
+            .collect();
+        let is_open = |digest: &Digest| open.iter().any(|(known, _)| known == digest);
+        let gone = self
+            .shown
+            .iter()
+            .filter(|(_, (digest, _))| !is_open(digest));
+        let gone: Vec<u32> = gone.map(|(notification, _)| *notification).collect();
+        for notification in gone {
+            self.shown.remove(&notification);
+            self.notifications.close(notification).await;
+        }
+        for (digest, open) in open {
+            let is_shown = self.shown.values().any(|(known, _)| *known == digest);
+            if is_shown || self.shown.len() >= MAX_SHOWN {
+                continue;
+            }
+            let body = body(&open);
+            let choices = choices(&open, &body, is_display_used);
+            let summary = format!("gyrus asks (run {})", open.run.short());
+            // Who cannot be told so sees the dot, which is amber.
+            if let Ok(number) = self.notifications.show(&summary, &body, &choices).await {
+                self.shown.insert(number, (digest, open));
+            }
+        }
+    }
+
+    /// Waits for an answer; `None` if the person wants to see the question.
+    pub(super) async fn answered(questions: &mut Option<Self>) -> Option<AnsweredQuestion> {
+        let Some(questions) = questions else {
+            return std::future::pending().await;
+        };
+        let ChosenNotification {
+            notification,
+            choice,
+        } = questions.notifications.next().await;
+        let answer = match choice.as_str() {
+            ALLOW => ApprovalAnswer::Yes {
+                words: None,
+                reach: ApprovalReach::Once,
+            },
+            DENY => ApprovalAnswer::No { reason: None },
+            _ => return None,
+        };
+        let (_, open) = questions.shown.get(&notification)?;
+        Some(AnsweredQuestion {
+            open: open.clone(),
+            answer,
+        })
+    }
+}
+
+impl AnsweredQuestion {
+    /// Sends the answer to the run.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub(super) fn send(self, gyrus: &Gyrus, store: &Store) -> Result<(), Failure> {
+        let person = terminal::person(gyrus.environment.user.as_deref(), "notification");
+        let (id, run) = (&self.open.id, self.open.run.short());
+        let told = match approvals::answer(store, &self.open, person, self.answer)? {
+            Delivery::Void(void) => format!("{id} of run {run} was not answered: {void}\n"),
+            _ => format!("{id} of run {run} was answered in a notification\n"),
+        };
+        Ok(put(&told)?)
+    }
+}
+
+/// Returns the whole card, in lines. What is not in gyrus's words is marked.
+fn body(open: &OpenQuestion) -> String {
+    let card = &open.card;
+    let mut lines = vec![card.sentence.clone()];
+    lines.extend(card.reasons.iter().map(|reason| format!("- {reason}")));
+    if !card.details.is_empty() {
+        lines.push(format!("{}:", card::whose(card)));
+    }
+    let details = card.details.iter().flat_map(|detail| detail.text.lines());
+    lines.extend(details.map(|line| format!("┃ {line}")));
+    let lines = lines
+        .iter()
+        .map(|line| readable(&one_line(line)).into_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the answers that a notification offers.
+fn choices(
+    open: &OpenQuestion,
+    body: &str,
+    is_display_used: bool,
+) -> Vec<NotificationChoice<'static>> {
+    let card = &open.card;
+    let mut choices = vec![("default", "Look")];
+    if is_display_used || card.question || card.edit.is_some() {
+        return choices;
+    }
+    if body.chars().count() <= MAX_CARD {
+        choices.push((ALLOW, "Allow once"));
+    }
+    choices.push((DENY, "Deny"));
+    choices
+}

@@ -1,0 +1,139 @@
+//! Notifications on the person's desktop (Desktop Notifications Specification 1.3, freedesktop.org):
+//! shown, taken away, and what the person chose.
+
+use std::collections::{BTreeSet, HashMap};
+
+use futures_util::{StreamExt as _, stream::Fuse};
+use zbus::{Connection, MatchRule, MessageStream, Variant, message::Type};
+
+/// The service, and the interface of it.
+const SERVICE: &str = "org.freedesktop.Notifications";
+
+/// The object that shows notifications.
+const OBJECT: &str = "/org/freedesktop/Notifications";
+
+/// The urgency of what waits for a person: it stays until it is answered.
+const CRITICAL: u8 = 2;
+
+/// Choice that a notification offers: its name, and its words.
+pub type NotificationChoice<'a> = (&'a str, &'a str);
+
+/// A person's act on a notification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenNotification {
+    /// The number of the notification.
+    pub notification: u32,
+    /// The name of the choice; `default` for a click on the notification itself.
+    pub choice: String,
+}
+
+/// The service that shows notifications.
+pub struct Notifications {
+    connection: Connection,
+    signals: Fuse<MessageStream>,
+    /// The abilities of the service, in its own words.
+    abilities: BTreeSet<String>,
+}
+
+impl Notifications {
+    /// Connects to the service of the person's session.
+    ///
+    /// # Errors
+    /// In words: there is no session bus, or nothing on it shows notifications.
+    pub async fn connect() -> Result<Self, String> {
+        let connection = Connection::session().await;
+        let connection = connection.map_err(|error| format!("there is no session bus: {error}"))?;
+        let missing = |error: zbus::Error| format!("nothing shows notifications here: {error}");
+        let reply = connection
+            .call_method(Some(SERVICE), OBJECT, Some(SERVICE), "GetCapabilities", &())
+            .await
+            .map_err(missing)?;
+        let abilities: Vec<String> = reply.body().deserialize().map_err(missing)?;
+        let rule = MatchRule::builder()
+            .msg_type(Type::Signal)
+            .sender(SERVICE)
+            .interface(SERVICE)
+            .member("ActionInvoked")
+            .build()
+            .map_err(missing)?;
+        let signals = MessageStream::for_match_rule(rule, &connection, None);
+        Ok(Self {
+            signals: signals.await.map_err(missing)?.fuse(),
+            connection,
+            abilities: abilities.into_iter().collect(),
+        })
+    }
+
+    /// Shows a notification until it is closed; returns its number. Choices are left out where the
+    /// service has none.
+    ///
+    /// # Errors
+    /// In words: the service does not take it.
+    pub async fn show(
+        &self,
+        summary: &str,
+        body: &str,
+        choices: &[NotificationChoice<'_>],
+    ) -> Result<u32, String> {
+        let has_choices = self.abilities.contains("actions");
+        let actions: Vec<&str> = choices
+            .iter()
+            .filter(|_| has_choices)
+            .flat_map(|(name, words)| [*name, *words])
+            .collect();
+        let is_markup = self.abilities.contains("body-markup");
+        let body = if is_markup {
+            escaped(body)
+        } else {
+            body.to_owned()
+        };
+        let hints = HashMap::from([("urgency", Variant::from(CRITICAL))]);
+        let fields = ("gyrus", 0_u32, "", summary, body, actions, hints, 0_i32);
+        let reply = self
+            .connection
+            .call_method(Some(SERVICE), OBJECT, Some(SERVICE), "Notify", &fields)
+            .await
+            .map_err(|error| format!("a notification cannot be shown: {error}"))?;
+        let body = reply.body();
+        body.deserialize().map_err(|error| error.to_string())
+    }
+
+    /// Takes a notification away, if it is still there.
+    pub async fn close(&self, notification: u32) {
+        let closed = self.connection.call_method(
+            Some(SERVICE),
+            OBJECT,
+            Some(SERVICE),
+            "CloseNotification",
+            &notification,
+        );
+        // A service that is gone shows nothing.
+        let _ = closed.await;
+    }
+
+    /// Waits until the person chooses something; for ever, once the service is gone.
+    pub async fn next(&mut self) -> ChosenNotification {
+        loop {
+            let Some(signal) = self.signals.next().await else {
+                std::future::pending::<()>().await;
+                continue;
+            };
+            let chosen = signal
+                .ok()
+                .and_then(|signal| signal.body().deserialize().ok());
+            if let Some((notification, choice)) = chosen {
+                return ChosenNotification {
+                    notification,
+                    choice,
+                };
+            }
+        }
+    }
+}
+
+/// Returns a text in which nothing is taken for markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

@@ -1,0 +1,21 @@
+//! The screen that a person has, as their page uses it.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use gyrus_contract::Boxed;
+use tokio::sync::mpsc;
+
+use super::{desk::Desk, did::Did};
+
+/// A screen that a person has.
+pub(crate) trait TakenScreen: Send + Sync {
+    /// Returns the width and the height at the beginning, in the pixels of its inputs.
+    fn size(&self) -> (u32, u32);
+
+    /// Sends pictures and what is around them until the receiver is gone.
+    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()>;
+
+    /// Carries an input of the person out; the error says why it could not.
+    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>>;
+}
