@@ -272,7 +272,11 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
                 Ok(None) | Err(_) => return,
             },
         };
-        let Ok(entry) = entry else { return };
+        let Ok(entry) = entry else {
+            // What cannot be followed is told as it is now.
+            let _ = look(&shared, run, &reader).await;
+            return;
+        };
         let known = shared
             .heads()
             .by_run
