@@ -74,8 +74,8 @@ const COMMANDS: [Command; 13] = [
     },
     Command {
         name: "eval",
-        takes: "[--only PATTERN] [--jobs N] …",
-        about: "play the tasks that come with gyrus by the perfect player, in a real browser",
+        takes: "[desktop] [--only PATTERN] [--jobs N] …",
+        about: "play the tasks that come with gyrus by the perfect player, in a real browser or on a desktop",
         run: eval::run,
     },
     Command {

@@ -1,15 +1,40 @@
-//! Plays the tasks that come with gyrus, or with `--miniwob FOLDER` those pages, by the perfect
-//! player, through the whole program, and prints what it came to.
+//! Plays the tasks that come with gyrus, with `desktop` those on programs of a desktop, or with
+//! `--miniwob FOLDER` those pages, by the perfect player, through the whole program, and prints what
+//! it came to.
 
 use std::{
     io::{BufRead, BufReader, Read},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::{error::CannotStart, repository};
+use crate::{error::CannotStart, programs, repository};
+
+/// A suite that comes with gyrus.
+pub(crate) struct Played {
+    /// The name of the suite.
+    name: &'static str,
+    /// The folder of its tasks.
+    folder: &'static str,
+    /// The features of gyrus that it needs.
+    features: &'static [&'static str],
+}
+
+/// The suite of tasks on gyrus's own sites.
+pub(crate) const SITES: Played = Played {
+    name: "demo-site",
+    folder: "crates/lab/suite",
+    features: &[],
+};
+
+/// The suite of tasks on programs of a desktop.
+const DESKTOP: Played = Played {
+    name: "desktop",
+    folder: "crates/lab/suite-of-desktops",
+    features: &["--features", "gyrus/desktop"],
+};
 
 /// Figures that the player counted.
 #[derive(Debug, Deserialize)]
@@ -30,14 +55,21 @@ struct Figures {
 /// Runs it, with further arguments for `gyrus eval`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
-    let status = with_player(|model| {
-        Ok(
-            repository::cargo(&["run", "--quiet", "--package", "gyrus", "--", "eval"])?
-                .args((!is_of_others).then_some("demo-site"))
-                .args(["--model", model])
-                .args(arguments)
-                .status()?,
-        )
+    let (suite, arguments) = match arguments.split_first() {
+        Some((first, rest)) if first == DESKTOP.name => (DESKTOP, rest),
+        Some(_) | None => (SITES, arguments),
+    };
+    if suite.name == DESKTOP.name {
+        programs::ensure_desktop_programs()?;
+    }
+    let status = with_player(&suite, |model| {
+        Ok(suite
+            .gyrus()?
+            .arg("eval")
+            .args((!is_of_others).then_some(suite.name))
+            .args(["--model", model])
+            .args(arguments)
+            .status()?)
     })?;
     match status.code() {
         Some(0) => Ok(()),
@@ -47,25 +79,28 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
+impl Played {
+    /// Returns gyrus as a command without arguments.
+    pub(crate) fn gyrus(&self) -> anyhow::Result<Command> {
+        let run = ["run", "--quiet", "--package", "gyrus"];
+        repository::cargo(&[&run, self.features, &["--"]].concat())
+    }
+}
+
 /// Builds gyrus and the perfect player, does something with the name of its model, and prints what
 /// the player counted meanwhile.
 pub(crate) fn with_player<T>(
+    suite: &Played,
     evaluate: impl FnOnce(&str) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let build = [
-        "build",
-        "--quiet",
-        "--package",
-        "gyrus",
-        "--package",
-        "gyrus-player",
-    ];
+    let packages = ["--package", "gyrus", "--package", "gyrus-player"];
+    let build = [&["build", "--quiet"], &packages[..], suite.features].concat();
     if !repository::cargo(&build)?.status()?.success() {
         bail!("gyrus or its player cannot be built");
     }
-    let suite = repository::root()?.join("crates/lab/suite");
+    let folder = repository::root()?.join(suite.folder);
     let mut player = repository::cargo(&["run", "--quiet", "--package", "gyrus-player", "--"])?
-        .arg(&suite)
+        .arg(&folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 13] = [
+const NEEDED: [(&str, &str); 14] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
@@ -18,14 +18,31 @@ const NEEDED: [(&str, &str); 13] = [
     ("openbox", "openbox"),
     ("ps", "procps"),
     ("setsid", "util-linux"),
+    ("thunar", "thunar"),
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
     ("xterm", "xterm"),
 ];
 
-/// Installs what is missing if this process may, else says how to.
+/// Each further program that the tasks on desktops use, with its Debian package.
+const ON_DESKTOPS: [(&str, &str); 3] = [
+    ("eom", "eom"),
+    ("gnumeric", "gnumeric"),
+    ("lxterminal", "lxterminal"),
+];
+
+/// Installs what the tests need and is missing if this process may, else says how to.
 pub(crate) fn ensure_installed() -> anyhow::Result<()> {
-    let packages = missing(&NEEDED, is_on_path);
+    ensure(&NEEDED)
+}
+
+/// Installs what the tasks on desktops need and is missing if this process may, else says how to.
+pub(crate) fn ensure_desktop_programs() -> anyhow::Result<()> {
+    ensure(&[&NEEDED[..], &ON_DESKTOPS].concat())
+}
+
+fn ensure(needed: &[(&str, &str)]) -> anyhow::Result<()> {
+    let packages = missing(needed, is_on_path);
     if packages.is_empty() {
         return Ok(());
     }
@@ -38,7 +55,7 @@ pub(crate) fn ensure_installed() -> anyhow::Result<()> {
             "programs are missing; install them by `sudo {command}`"
         )));
     }
-    println!("installing what the tests need: {}", packages.join(" "));
+    println!("installing what is missing: {}", packages.join(" "));
     let status = Command::new("sh")
         .args([
             "-c",

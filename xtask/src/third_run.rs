@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use crate::{eval, repository};
+use crate::eval;
 
 /// Maximum number of fresh tokens by which a prompt of the third run may be longer than one of the
 /// first, as the player counts them: those of the lessons that a run is given.
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         &["memory", "add", "Orders go to the street in the profile."],
     )?;
     ensure!(noted.success(), "nothing can be remembered");
-    let rounds = eval::with_player(|model| {
+    let rounds = eval::with_player(&eval::SITES, |model| {
         let rounds: Vec<_> = (1..=TIMES)
             .map(|number| round(home.path(), model, number, arguments))
             .collect::<Result<_, _>>()?;
@@ -138,7 +138,7 @@ fn state(home: &Path) -> std::path::PathBuf {
 }
 
 fn gyrus(home: &Path, arguments: &[&str]) -> anyhow::Result<std::process::ExitStatus> {
-    let mut command: Command = repository::cargo(&["run", "--quiet", "--package", "gyrus", "--"])?;
+    let mut command: Command = eval::SITES.gyrus()?;
     let command = command
         .env("GYRUS_HOME", state(home))
         .env("GYRUS_VAULT", home.join("notes"));

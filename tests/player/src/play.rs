@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    desktop,
     miniwob::{self, Deed, Sight},
     picture::{Area, largest_area},
     prompt::{Line, Prompt, found, plain},
@@ -154,7 +155,7 @@ pub(crate) fn episode(
 }
 
 /// Decision about a step on this screen.
-enum Next {
+pub(crate) enum Next {
     /// It is done already: what it waits for is there.
     Is,
     /// This does it, and the next step may be decided on the same screen.
@@ -305,6 +306,9 @@ impl Turn<'_> {
         if let Some(key) = &step.press {
             return Next::Last(json!({"do": "press_key", "key": key}));
         }
+        if let Some(next) = desktop::next(step, self.prompt) {
+            return next;
+        }
         if let Some(answer) = &step.dialog {
             return self.dialog(answer, step.text.as_deref());
         }
@@ -327,6 +331,7 @@ impl Turn<'_> {
             &step.drag,
             &step.upload,
             &step.hover,
+            &step.mark,
         ];
         let Some(on) = named.into_iter().flatten().next() else {
             return Next::Is;
@@ -353,10 +358,20 @@ impl Turn<'_> {
             let file = step.file.as_deref().unwrap_or_default();
             return Next::Last(json!({"do": "upload_file", "on": id, "path": file}));
         }
+        if step.mark.is_some() {
+            let mut action = json!({"do": "select_text", "on": id});
+            if let Some(text) = &step.text {
+                action["text"] = text.as_str().into();
+            }
+            return Next::Last(action);
+        }
         if step.hover.is_some() {
             return Next::Last(json!({"do": "hover", "on": id}));
         }
-        let click = json!({"do": "click", "on": id});
+        let mut click = json!({"do": "click", "on": id});
+        if let Some(kind) = &step.kind {
+            click["kind"] = kind.as_str().into();
+        }
         let stays = ["checkbox ", "radio ", "switch "];
         if stays.iter().any(|role| on.starts_with(role)) {
             Next::Then(click)

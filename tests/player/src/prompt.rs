@@ -17,6 +17,8 @@ pub(crate) struct Prompt {
     pub(crate) lines: Vec<Line>,
     /// The text of the screen.
     pub(crate) screen: String,
+    /// The windows of a desktop, or the tabs of a browser, if there are several.
+    pub(crate) tabs: Vec<Tab>,
     /// The picture's size in pixels, if there is one.
     pub(crate) picture: Option<(u32, u32)>,
 }
@@ -36,6 +38,15 @@ pub(crate) struct Line {
     pub(crate) is_box: bool,
     /// It is named among what scrolling would show.
     pub(crate) is_away: bool,
+}
+
+/// A tab, or a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tab {
+    pub(crate) number: u32,
+    /// Its title, cut if it is long.
+    pub(crate) title: String,
+    pub(crate) is_active: bool,
 }
 
 impl Prompt {
@@ -65,6 +76,7 @@ impl Prompt {
             returned: returned(said),
             lines: body.lines().flat_map(lines).collect(),
             screen: body.to_owned(),
+            tabs: tabs(body),
             picture: size(head),
             said: said.to_owned(),
         }
@@ -108,6 +120,26 @@ impl Prompt {
             .lines()
             .any(|line| line.starts_with("dialog \"") && line.contains("use answer_dialog"))
     }
+}
+
+/// `tabs 1 "notes.txt - Mousepad" (this), 2 "Calculator"`
+fn tabs(screen: &str) -> Vec<Tab> {
+    let line = screen.lines().find_map(|line| line.strip_prefix("tabs "));
+    let mut rest = line.unwrap_or_default();
+    let mut found = Vec::new();
+    while let Some((number, after)) = rest.split_once(" \"")
+        && let Ok(number) = number.parse()
+        && let Some((title, after)) = after.split_once('"')
+    {
+        let left = after.strip_prefix(" (this)");
+        found.push(Tab {
+            number,
+            title: title.to_owned(),
+            is_active: left.is_some(),
+        });
+        rest = left.unwrap_or(after).trim_start_matches(", ");
+    }
+    found
 }
 
 /// The part under a heading, up to the next one.
@@ -272,11 +304,17 @@ mod tests {
             "The goal:\nsend it\n=== your memo ===\n- step: 3\n- doing: 1 2\n=== your last actions ===\n\
              1. gyrus: open_url \"x\": changed\n2. click a1 \"Go: changed\": no effect, \"why\"\n2. type_text a2 \"To\" \"x\": refused\n\
              === `find` returned (data) ===\n| a9 link \"Terms\"\n\
-             === the screen, 1280 by 800 pixels (data) ===\npage \"Mail\" at \"http://x/\"\n \
+             === the screen, 1280 by 800 pixels (data) ===\npage \"Mail\" at \"http://x/\"\n\
+             tabs 1 \"Mail, new\" (this), 3 \"Save As\"\n \
              dialog \"New\":\n  b17 button \"Send\" (disabled, opens more)\nbelow: 3 link, e.g. b40 \"Privacy\"; 1 button: b50 \"Top\"\n\
              === end of the screen ===",
         );
         assert_eq!(prompt.token, "00aa 11bb 22cc 33dd");
+        let tabs = prompt.tabs.iter();
+        let tabs: Vec<_> = tabs
+            .map(|tab| (tab.number, tab.title.as_str(), tab.is_active))
+            .collect();
+        assert_eq!(tabs, [(1, "Mail, new", true), (3, "Save As", false)]);
         assert_eq!((prompt.number("step"), prompt.text("doing")), (3, "1 2"));
         assert_eq!(prompt.verdicts, ["no effect", "refused"]);
         assert_eq!(prompt.picture, Some((1280, 800)));
@@ -286,7 +324,7 @@ mod tests {
             .iter()
             .map(|line| format!("{:?} {} {} {}", line.id, line.role, line.name, line.is_away))
             .collect();
-        assert_eq!(shown[2], "Some(\"b17\") button Send false");
+        assert_eq!(shown[3], "Some(\"b17\") button Send false");
         assert!(
             shown.contains(&"Some(\"b40\") link Privacy true".to_owned()),
             "{shown:?}"

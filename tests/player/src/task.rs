@@ -48,10 +48,22 @@ pub struct Step {
     pub extract: Option<String>,
     /// The answer at the end.
     pub answer: Option<String>,
+    /// An application of a desktop that is started, with `file` if there is one.
+    pub open: Option<String>,
+    /// Words of the title of a window of a desktop that is brought to the front.
+    pub window: Option<String>,
+    /// Words of the title of a window of a desktop that is closed.
+    pub close: Option<String>,
+    /// Name of a field of which `text` is selected, or all of it.
+    pub mark: Option<String>,
+    /// Text that is typed where the keyboard is.
+    pub enter: Option<String>,
     /// The row, group or dialog that it is in.
     pub within: Option<String>,
     /// Number among several, from 1.
     pub nth: Option<usize>,
+    /// Kind of a click, beside one of the left button: `double`, `right`.
+    pub kind: Option<String>,
     /// Text that is typed.
     pub text: Option<String>,
     /// Option that is chosen.

@@ -76,6 +76,8 @@ mod memory;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;
+#[cfg(feature = "desktop")]
+mod desktop_evaluations;
 mod desktop_runs;
 #[cfg(feature = "desktop")]
 mod status_dot;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{ActionVerdict, Aim, EffectId, Image, RunId, Starts, Strength};
+use gyrus_contract::{ActionVerdict, Aim, EffectId, Image, ResolvedPath, RunId, Strength};
 use gyrus_journal::Reader;
 use gyrus_kernel::{ApprovalAsked, AttemptResult, Ending, Entry, Settled, summary};
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,14 @@ pub struct Questions {
     pub denied: u64,
 }
 
+/// Target of a call, as the gate measured it.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) aim: Aim,
+    /// The files that the call names.
+    pub(super) files: Vec<ResolvedPath>,
+}
+
 /// Reads the entries of a run as they come.
 #[derive(Debug, Default)]
 pub(super) struct Fold {
@@ -83,7 +91,7 @@ pub(super) struct Fold {
     pub(super) last_frame: Option<Image>,
     /// Targets of calls that are not settled: as the call named them and as the gate measured them.
     named: BTreeMap<EffectId, String>,
-    aims: BTreeMap<EffectId, Aim>,
+    measured: BTreeMap<EffectId, Measured>,
     /// The check that failed last.
     failed_check: Option<String>,
 }
@@ -104,7 +112,8 @@ impl Fold {
                 let named = self.named.remove(&judged.effect);
                 attempt.landed_elsewhere +=
                     u64::from(named.is_some_and(|named| at.is_some_and(|at| at != named)));
-                self.aims.insert(judged.effect, aim);
+                let files = judged.paths.into_values().collect();
+                self.measured.insert(judged.effect, Measured { aim, files });
             }
             Entry::ModelReply(reply) => {
                 attempt.tokens.prompts += 1;
@@ -152,32 +161,9 @@ impl Fold {
         self.ending = Some(ending);
     }
 
-    /// Everywhere that a question is about, as the gate measured it: the document, and whatever
-    /// the input would go to. Nothing if it is about no page.
-    pub(super) fn places(&self, asked: &ApprovalAsked) -> Vec<&str> {
-        let Some(aim) = self.aims.get(&asked.effect) else {
-            return Vec::new();
-        };
-        let form = aim.form.iter().map(|form| form.action.as_str());
-        let goes = aim.starts.iter().filter_map(|starts| match starts {
-            Starts::Follows { address }
-            | Starts::Opens { address }
-            | Starts::Sends { address, .. } => Some(address.as_str()),
-            Starts::Looking
-            | Starts::Types
-            | Starts::Chooses
-            | Starts::Submits
-            | Starts::Acts
-            | Starts::Uploads { .. }
-            | Starts::Launches { .. }
-            | Starts::Closes { .. }
-            | Starts::Answers { .. } => None,
-        });
-        [aim.origin.as_str(), aim.address.as_str()]
-            .into_iter()
-            .chain(form)
-            .chain(goes)
-            .collect()
+    /// Returns the target of the call that a question is about; `None` if it is about no screen.
+    pub(super) fn measured(&self, asked: &ApprovalAsked) -> Option<&Measured> {
+        self.measured.get(&asked.effect)
     }
 
     /// Settles it: `required` is the least strength, `answer` what the answer must hold.

@@ -6,7 +6,9 @@
 
 mod evaluation;
 mod attempt;
+mod screen;
 mod suite;
+mod desktop_suite;
 mod miniwob;
 mod running;
 mod report;
@@ -33,7 +35,8 @@ use self::{
     miniwob::Pages,
     report::{FILE, Plan},
     running::{Made, Setting},
-    suite::{Suite, Task},
+    screen::AttemptScreen,
+    suite::{ScreenKind, Suite, Task},
 };
 use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
@@ -69,7 +72,8 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Reads the suites, makes room for the report, and looks for a browser.
+    /// Reads the suites, makes room for the report, and looks for a browser and other programs that
+    /// the tasks need.
     pub fn prepare(options: EvalOptions) -> Result<Self, LabError> {
         let only = options.only.as_deref();
         let (suites, pages) = match &options.miniwob {
@@ -82,7 +86,11 @@ impl Evaluation {
             }
         };
         let folder = options.report.as_deref().map(Folder::new).transpose()?;
-        find_program(None).map_err(LabError::usage)?;
+        let tasks: Vec<_> = suites.iter().flat_map(|suite| &suite.tasks).collect();
+        if tasks.iter().any(|task| task.screen == ScreenKind::Browser) {
+            find_program(None).map_err(LabError::usage)?;
+        }
+        tasks.iter().try_for_each(|task| task.needs_programs())?;
         Ok(Self {
             options,
             suites,
@@ -224,6 +232,13 @@ impl Making<'_> {
             return self.episode(planned, pages, stopped).await;
         }
         let task = planned.task;
+        if task.screen == ScreenKind::X11 {
+            let programs = &task.programs;
+            let screen = AttemptScreen::Desktop { programs };
+            return self
+                .make(&self.setting(planned, task, screen), stopped)
+                .await;
+        }
         // A server of its own: what is allowed holds for this port, and nothing else has it.
         let site = if task.is_served_here() {
             Some(SiteServer::start(None).await.map_err(|error| {
@@ -238,17 +253,12 @@ impl Making<'_> {
         let ours = site
             .iter()
             .flat_map(|site| [site.address(), site.other_address()]);
-        let setting = Setting {
-            task,
-            files: &planned.suite.files,
-            repeat: planned.repeat,
+        let screen = AttemptScreen::Browser {
             start: task.start_in(world.as_deref().unwrap_or_default()),
             ours: ours.collect(),
-            arguments: &self.arguments,
-            required: self.options.required,
-            gyrus: self.gyrus,
         };
-        self.make(&setting, stopped).await
+        self.make(&self.setting(planned, task, screen), stopped)
+            .await
     }
 
     /// An episode of a page of MiniWoB++; its goal is what it asks for.
@@ -271,17 +281,29 @@ impl Making<'_> {
                 return Ok(Some(made));
             }
         };
-        let setting = Setting {
-            task: &task,
-            files: &planned.suite.files,
-            repeat: planned.repeat,
+        let screen = AttemptScreen::Browser {
             start,
             ours: vec![pages.origin().to_owned()],
+        };
+        self.make(&self.setting(planned, &task, screen), stopped)
+            .await
+    }
+
+    fn setting<'a>(
+        &'a self,
+        planned: &'a Planned<'_>,
+        task: &'a Task,
+        screen: AttemptScreen<'a>,
+    ) -> Setting<'a> {
+        Setting {
+            task,
+            files: &planned.suite.files,
+            repeat: planned.repeat,
+            screen,
             arguments: &self.arguments,
             required: self.options.required,
             gyrus: self.gyrus,
-        };
-        self.make(&setting, stopped).await
+        }
     }
 
     async fn make(

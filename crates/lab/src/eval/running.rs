@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     attempt::{Attempt, Fold, in_short},
+    screen::AttemptScreen,
     suite::Task,
 };
 use crate::{Installation, LabError};
@@ -48,10 +49,7 @@ pub(super) struct Setting<'a> {
     /// Files of its folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
-    /// Address at which it begins.
-    pub(super) start: String,
-    /// Origins that gyrus itself serves for it. What is asked about these is allowed.
-    pub(super) ours: Vec<String>,
+    pub(super) screen: AttemptScreen<'a>,
     /// Arguments of `gyrus run` that are the same for all.
     pub(super) arguments: &'a [String],
     pub(super) required: Strength,
@@ -163,7 +161,7 @@ impl Setting<'_> {
         let mut command = self.gyrus.command();
         command
             .arg("run")
-            .args(["--url", &self.start])
+            .args(self.screen.arguments())
             .args(["--workdir", &folder.display().to_string()])
             .args(["--max-steps", &budget.steps.to_string()])
             .args(["--max-time", &format!("{}s", budget.seconds)])
@@ -178,7 +176,11 @@ impl Setting<'_> {
         };
         command.args(["--require", required.word()]);
         // Questions are answered by us, or by nobody.
-        let on_ask = if self.ours.is_empty() { "deny" } else { "wait" };
+        let on_ask = if self.screen.may_allow() {
+            "wait"
+        } else {
+            "deny"
+        };
         command.args(["--on-ask", on_ask]).args(self.arguments);
         command.args(["--", &task.goal]);
         command
@@ -232,19 +234,15 @@ impl Watched<'_> {
         }
     }
 
-    /// Says yes to what is about our own server alone, and no to everything else.
+    /// Says yes to what is about the attempt's own screen alone, and no to everything else.
     fn answer(&mut self, run: RunId, asked: ApprovalAsked) {
-        let ours = &self.setting.ours;
-        if ours.is_empty() {
+        let screen = &self.setting.screen;
+        if !screen.may_allow() {
             self.fold.attempt.questions.denied += 1;
             return;
         }
-        let places = self.fold.places(&asked);
-        let may = !places.is_empty()
-            && !asked.card.question
-            && places
-                .iter()
-                .all(|place| ours.iter().any(|ours| is_of(ours, place)));
+        let measured = self.fold.measured(&asked);
+        let may = !asked.card.question && measured.is_some_and(|measured| screen.allows(measured));
         let questions = &mut self.fold.attempt.questions;
         let answer = if may {
             questions.allowed += 1;
@@ -255,7 +253,7 @@ impl Watched<'_> {
         } else {
             questions.denied += 1;
             ApprovalAnswer::No {
-                reason: Some("an evaluation allows only what is about its own pages".to_owned()),
+                reason: Some(screen.limit().to_owned()),
             }
         };
         let from = Principal {
@@ -270,13 +268,6 @@ impl Watched<'_> {
             answer,
         );
     }
-}
-
-/// Whether an address is of this origin.
-fn is_of(origin: &str, address: &str) -> bool {
-    address
-        .strip_prefix(origin)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
 }
 
 /// A process of gyrus. Dropping it kills it; what it started dies with it.
@@ -344,27 +335,5 @@ impl Process {
             Ok::<_, std::io::Error>((code, String::from_utf8_lossy(&said).into_owned()))
         });
         Ok(ended.await.map_err(LabError::failed)??)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_origin_is_no_prefix() {
-        let ours = "http://127.0.0.1:40";
-        for (address, expected) in [
-            ("http://127.0.0.1:40", true),
-            ("http://127.0.0.1:40/w/a/", true),
-            ("http://127.0.0.1:40?x", true),
-            ("http://127.0.0.1:4000/w/a/", false),
-            ("http://127.0.0.1:40.evil.example/", false),
-            ("http://127.0.0.1:40@evil.example/", false),
-            ("https://127.0.0.1:40/", false),
-            ("null", false),
-        ] {
-            assert_eq!(is_of(ours, address), expected, "{address}");
-        }
     }
 }

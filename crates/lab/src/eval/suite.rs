@@ -9,10 +9,11 @@ use std::{
 };
 
 use gyrus_loops::Check;
-use gyrus_process::{read_regular, read_regular_text};
+use gyrus_process::{Programs, read_regular, read_regular_text};
 use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
+use super::desktop_suite;
 use crate::{LabError, sites};
 
 /// The name of the suite that comes with gyrus.
@@ -21,6 +22,9 @@ pub(super) const BUILT_IN: &str = "demo-site";
 /// The name of the suite of tasks for the skills that come with gyrus, and its tasks.
 const SKILLS: &str = "skills";
 const SKILL_TASKS: &str = include_str!("../../suite-of-skills/tasks.toml");
+
+/// The name of the suite of tasks on programs of a desktop.
+const DESKTOP: &str = "desktop";
 
 /// Steps and seconds of a task that names none.
 const STEPS: u64 = 30;
@@ -46,8 +50,12 @@ pub(super) struct Task {
     /// Unique among all that are evaluated together.
     pub(super) id: String,
     pub(super) goal: String,
-    /// Below the task's world or the suite's address, or an address.
+    /// Below the task's world or the suite's address, or an address; empty on a desktop.
+    #[serde(default)]
     start: String,
+    /// Names of the programs of a desktop that the task is done with.
+    #[serde(default)]
+    pub(super) programs: Vec<String>,
     /// As `gyrus run --check` takes them.
     #[serde(default)]
     pub(super) checks: Vec<String>,
@@ -61,6 +69,19 @@ pub(super) struct Task {
     /// Address at which the suite is served; `None` for what gyrus serves itself.
     #[serde(skip)]
     address: Option<String>,
+    /// The screen that the suite is played on.
+    #[serde(skip)]
+    pub(super) screen: ScreenKind,
+}
+
+/// The kind of screen that a suite is played on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ScreenKind {
+    #[default]
+    Browser,
+    /// A desktop of the run's own.
+    X11,
 }
 
 /// Budget of a task.
@@ -87,6 +108,8 @@ struct Written {
     /// Address at which its pages are served, if not by gyrus.
     address: Option<String>,
     #[serde(default)]
+    screen: ScreenKind,
+    #[serde(default)]
     task: Vec<Task>,
 }
 
@@ -97,11 +120,13 @@ impl Task {
             id: id.to_owned(),
             goal: String::new(),
             start: start.to_owned(),
+            programs: Vec::new(),
             checks: vec![check.to_owned()],
             answer: None,
             budget,
             _does: Vec::new(),
             address: None,
+            screen: ScreenKind::Browser,
         }
     }
 
@@ -131,12 +156,12 @@ impl Task {
         if self.goal.trim().is_empty() {
             return Some(format!("the task `{id}` has no goal"));
         }
-        if !self.start.starts_with('/') && !is_address(&self.start) {
-            return Some(format!(
-                "the task `{id}` starts at `{}`, which is not an address: it begins with `/`, http:// \
-                 or https://",
-                self.start
-            ));
+        let of_screen = match self.screen {
+            ScreenKind::Browser => self.mistake_on_pages(),
+            ScreenKind::X11 => self.mistake_on_a_desktop(),
+        };
+        if of_screen.is_some() {
+            return of_screen;
         }
         if self.checks.is_empty() && self.answer.is_none() {
             return Some(format!(
@@ -154,6 +179,69 @@ impl Task {
         (self.budget.steps == 0 || self.budget.seconds == 0)
             .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
     }
+
+    fn mistake_on_pages(&self) -> Option<String> {
+        let (id, start) = (&self.id, &self.start);
+        if start.is_empty() {
+            return Some(format!("the task `{id}` has no `start`"));
+        }
+        if !start.starts_with('/') && !is_address(start) {
+            return Some(format!(
+                "the task `{id}` starts at `{start}`, which is not an address: it begins with `/`, \
+                 http:// or https://"
+            ));
+        }
+        (!self.programs.is_empty()).then(|| {
+            format!(
+                "the task `{id}` names programs, but is played on pages: write `screen = \"x11\"` at \
+                 the beginning of its file"
+            )
+        })
+    }
+
+    fn mistake_on_a_desktop(&self) -> Option<String> {
+        let (id, start) = (&self.id, &self.start);
+        if !start.is_empty() {
+            return Some(format!(
+                "the task `{id}` starts at `{start}`, but a desktop has no addresses"
+            ));
+        }
+        if self.programs.is_empty() {
+            return Some(format!(
+                "the task `{id}` names no `programs`, so its run may start none"
+            ));
+        }
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.+".contains(c);
+        let is_program = |name: &&String| !name.is_empty() && name.chars().all(is_name);
+        if let Some(wrong) = self.programs.iter().find(|name| !is_program(name)) {
+            return Some(format!(
+                "the task `{id}`: invalid program `{wrong}`: a name in small letters without a folder"
+            ));
+        }
+        let is_of_pages = |check: &&String| {
+            let check = check.parse::<Check>();
+            check.is_ok_and(|check| matches!(check, Check::Url(_) | Check::Script(_)))
+        };
+        let wrong = self.checks.iter().find(is_of_pages)?;
+        Some(format!(
+            "the task `{id}`: the check `{wrong}` is one of pages; on a desktop there are text:, file: \
+             and commands"
+        ))
+    }
+
+    /// Checks that the programs of the desktop are installed.
+    pub(super) fn needs_programs(&self) -> Result<(), LabError> {
+        let programs = Programs::of_this_process();
+        for name in &self.programs {
+            programs.find(name).map_err(|error| {
+                LabError::usage(format!("the task `{}` needs a program: {error}", self.id)).hint(
+                    "install it (in Debian its package has the same name), or choose other tasks with \
+                     --only",
+                )
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// The suites that a person names, sound and with the tasks that `only` lets through.
@@ -161,8 +249,9 @@ pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, L
     let mut suites = Vec::new();
     for name in named {
         let mut suite = match name.as_str() {
-            BUILT_IN => built_in(sites::suite::tasks())?,
-            SKILLS => built_in([(SKILLS, SKILL_TASKS)])?,
+            BUILT_IN => built_in(sites::suite::tasks(), of_sites())?,
+            SKILLS => built_in([(SKILLS, SKILL_TASKS)], of_sites())?,
+            DESKTOP => built_in(desktop_suite::tasks(), desktop_suite::files())?,
             path => from_path(Path::new(path))?,
         };
         suite.name.clone_from(name);
@@ -214,20 +303,28 @@ pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), Lab
     Ok(())
 }
 
-/// Returns a suite that comes with gyrus, of these files.
-fn built_in<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Suite, LabError> {
+/// Returns a suite that comes with gyrus, of these files of tasks, with the files that a task is
+/// given.
+fn built_in<'a>(
+    written: impl IntoIterator<Item = (&'a str, &'a str)>,
+    files: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> Result<Suite, LabError> {
     let mut tasks = Vec::new();
-    for (name, text) in files {
+    for (name, text) in written {
         tasks.extend(parse(Path::new(name), text)?);
     }
-    let files = sites::suite::files();
     Ok(Suite {
         name: BUILT_IN.to_owned(),
         tasks,
         files: files
-            .map(|(name, text)| (name.into(), text.into()))
+            .map(|(name, bytes)| (name.into(), bytes.into()))
             .collect(),
     })
+}
+
+/// Returns the files that tasks on the sites are given.
+fn of_sites() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    sites::suite::files().map(|(name, text)| (name, text.as_bytes()))
 }
 
 /// A file, or all files of a folder that end with `.toml`. What lies in `files` beside them is
@@ -237,7 +334,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
         LabError::usage(format!("the suite {} cannot be read", path.display()))
             .because(error)
             .hint(format!(
-                "name a TOML file, a folder of them, {BUILT_IN} or {SKILLS}"
+                "name a TOML file, a folder of them, {BUILT_IN}, {SKILLS} or {DESKTOP}"
             ))
     };
     let (folder, written) = if !path.is_dir() {
@@ -303,8 +400,15 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
             path.display()
         )));
     }
+    if let (ScreenKind::X11, Some(address)) = (written.screen, &written.address) {
+        return Err(LabError::usage(format!(
+            "{}: tasks on a desktop have no address, but the file names {address}",
+            path.display()
+        )));
+    }
     let of = |mut task: Task| {
         task.address.clone_from(&written.address);
+        task.screen = written.screen;
         task
     };
     Ok(written.task.into_iter().map(of).collect())

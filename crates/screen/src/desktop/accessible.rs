@@ -340,7 +340,7 @@ impl Accessible {
         chosen.await == Ok(true)
     }
 
-    async fn children(&self, name: &str, path: &str) -> Vec<Reference> {
+    pub(super) async fn children(&self, name: &str, path: &str) -> Vec<Reference> {
         let asked = self.ask(name, path, ACCESSIBLE, "GetChildren", &());
         asked.await.unwrap_or_default()
     }

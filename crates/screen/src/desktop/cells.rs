@@ -16,6 +16,9 @@ const ALL: i32 = 100;
 /// Maximum number of cells of a table that are read.
 const MAX_CELLS: i32 = 600;
 
+/// Maximum number of parts of a cell that are read.
+const MAX_PARTS: usize = 8;
+
 /// Distance of the points at which the first and the last cell are sought, in pixels, and their
 /// number.
 const STEP: i32 = 10;
@@ -78,6 +81,17 @@ impl Accessible {
         None
     }
 
+    /// Returns the words in a cell that consists of others, as one with an icon and a name does.
+    async fn parts_of_cell(&self, name: &str, path: &str) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for (_, part) in self.children(name, path).await.iter().take(MAX_PARTS) {
+            let said = self.property(name, part.as_str(), "Name").await;
+            let said = said.and_then(|said| String::try_from(said).ok());
+            words.extend(said.filter(|said| !said.is_empty() && !words.contains(said)));
+        }
+        words.join(" ")
+    }
+
     async fn cell(&self, name: &str, table: &str, index: i32) -> Option<Item> {
         let child = self.ask(name, table, ACCESSIBLE, "GetChildAtIndex", &index);
         let (_, child): Reference = child.await.ok()?;
@@ -91,11 +105,15 @@ impl Accessible {
             .await
             .ok()?;
         let said = self.property(name, path, "Name").await?;
+        let mut said = String::try_from(said).ok()?;
+        if said.is_empty() {
+            said = self.parts_of_cell(name, path).await;
+        }
         Some(Item {
             path: path.to_owned(),
             parent: table.to_owned(),
             index,
-            name: String::try_from(said).ok()?,
+            name: said,
             role,
             states: states(&words),
             has_place: true,

@@ -1,7 +1,7 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,8 @@ use super::{
     numbers::ElementNumbers,
     pointer::Point,
     session::{Session, lost},
-    window_tree::{self, shorten, tree_of},
+    trees::Tree,
+    window_tree::{self, shorten},
     windows::{DesktopWindow, other_user},
 };
 
@@ -157,6 +158,8 @@ impl Reading {
     async fn add_elements(&mut self, session: &mut Session) {
         let (programs, unread) = programs(session, &self.windows).await;
         self.unread = unread;
+        // The menus of a program are told with its uppermost window.
+        let mut told = BTreeSet::new();
         for (place, window) in self.windows.iter().enumerate() {
             if window.is_popup {
                 continue;
@@ -166,13 +169,18 @@ impl Reading {
             self.elements.push(window_element(numbers, window));
             let (Ok(accessible), Some(tree), true) = (
                 &session.accessible,
-                tree_of(window, &programs),
+                Tree::of(window, &self.windows, &programs),
                 window.is_shown,
             ) else {
                 continue;
             };
             let of = (window, document);
-            let inside = window_tree::inside(accessible, numbers, of, above, &tree).await;
+            let mut tops = vec![tree.root];
+            if told.insert(&tree.program.bus_name) {
+                tops.extend(tree.menus());
+            }
+            let tree = (&tree, &*tops);
+            let inside = window_tree::inside(accessible, numbers, of, above, tree).await;
             self.elements.extend(inside.elements);
             self.limits.extend(inside.limits);
             if !inside.is_whole {
@@ -237,7 +245,7 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Some(window) = windows.last()
             && let Ok((programs, _)) = accessible.programs().await
         {
-            let tree = tree_of(window, &programs);
+            let tree = Tree::of(window, &windows, &programs);
             let has_told = tree.is_some_and(|tree| tree.has_elements());
             let is_there = programs.iter().any(|one| one.process == window.process);
             if has_told || (!is_there && began.elapsed() > WITHOUT_ELEMENTS) {

@@ -199,10 +199,16 @@ impl Session {
     /// last in reading order, which is drawn over those around it.
     fn hit<'r>(&self, reading: &'r Reading, (x, y): Point) -> Option<&'r Element> {
         let top = reading.top((x, y))?;
+        let client = |element: &Element| {
+            let id = self.numbers.window(element.id.document)?;
+            let window = reading.windows.iter().find(|window| window.id == id)?;
+            Some(window.client)
+        };
         let own = |element: &&Element| {
             if top.is_popup {
                 let bounds = element.bounds;
-                bounds.is_some_and(|bounds| is_within(bounds, top.bounds))
+                let is_inside = bounds.is_some_and(|bounds| is_within(bounds, top.bounds));
+                is_inside && client(element) == Some(top.client)
             } else {
                 self.numbers.window(element.id.document) == Some(top.id)
             }
@@ -213,7 +219,11 @@ impl Session {
                 .filter(|_| !element.states.contains(&ElementState::OutOfView));
             bounds.is_some_and(|bounds| bounds.contains(x, y))
         };
-        reading.elements.iter().filter(own).rfind(at)
+        let there = || reading.elements.iter().filter(own).filter(at);
+        // A menu lies over what its window shows, also over elements that come after it.
+        let is_entry = |element: &&Element| element.role.starts_with("menu");
+        let entry = there().rfind(|element| top.is_popup && is_entry(element));
+        entry.or_else(|| there().next_back())
     }
 
     /// Returns what lies over an element at a point of it, in words.

@@ -16,6 +16,10 @@ impl States {
     }
 }
 
+/// The role of a window that is no frame and no dialog, as a menu's.
+pub(super) const WINDOW: u32 = 69;
+
+pub(super) const ACTIVE: u32 = 1;
 pub(super) const FOCUSED: u32 = 12;
 const SHOWING: u32 = 25;
 const VISIBLE: u32 = 30;
@@ -80,7 +84,7 @@ pub(super) fn is_secret(number: u32) -> bool {
 /// Whether a person uses the element by a click, although its role in ARIA is that of something to
 /// read: a menu, an icon, an item of a list, a cell, a terminal.
 fn is_clicked(number: u32) -> bool {
-    matches!(number, 26 | 32 | 33 | 41 | 56 | 60)
+    matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
 }
 
 /// Whether the role is that of a box that shows a part of what is in it.

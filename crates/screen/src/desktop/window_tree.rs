@@ -5,29 +5,15 @@ use std::{borrow::Cow, collections::BTreeMap};
 use gyrus_contract::{Bounds, Element, ElementId, ElementState};
 
 use super::{
-    accessible::{Accessible, Details, Item, Program},
+    accessible::{Accessible, Details, Item},
     numbers::ElementNumbers,
     roles,
+    trees::Tree,
     windows::DesktopWindow,
 };
 
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
-
-/// Elements of one window, found on the accessibility bus.
-pub(super) struct Tree<'a> {
-    program: &'a Program,
-    /// The items by the path of their parent, in their order.
-    children: BTreeMap<&'a str, Vec<&'a Item>>,
-    root: &'a Item,
-}
-
-impl Tree<'_> {
-    /// Whether the program tells any element of the window.
-    pub(super) fn has_elements(&self) -> bool {
-        self.children.contains_key(self.root.path.as_str())
-    }
-}
 
 /// Contents of a window.
 #[derive(Default)]
@@ -40,20 +26,23 @@ pub(super) struct Inside {
     pub(super) is_whole: bool,
 }
 
-/// Returns what is shown in a window, which has this number.
+/// Returns what is shown in a window, which has this number: what lies below these tops of its
+/// program.
 pub(super) async fn inside(
     accessible: &Accessible,
     numbers: &mut ElementNumbers,
     (window, document): (&DesktopWindow, u32),
     above: &[DesktopWindow],
-    tree: &Tree<'_>,
+    (tree, tops): (&Tree<'_>, &[&Item]),
 ) -> Inside {
     let mut listing = Listing::default();
     let top = Place {
         depth: 1,
         scrolled_in: None,
     };
-    listing.add_below(tree, tree.root, top);
+    for below in tops {
+        listing.add_below(tree, below, top);
+    }
     let listed = with_cells(accessible, tree, listing.listed).await;
     let asked: Vec<&Item> = std::iter::once(tree.root)
         .chain(listing.boxes.iter().copied())
@@ -190,37 +179,6 @@ async fn with_cells<'a>(
     all
 }
 
-/// Returns the tree of a window: the top with its title. Of several the one of its process counts,
-/// as far as processes are known: a program in a sandbox tells the number that it has there.
-pub(super) fn tree_of<'a>(window: &DesktopWindow, programs: &'a [Program]) -> Option<Tree<'a>> {
-    let tops = programs.iter().flat_map(|program| {
-        let tops = program
-            .items
-            .iter()
-            .filter(|item| matches!(item.role, 2 | 16 | 19 | 23 | 69));
-        tops.filter(|item| roles::is_shown(item.states))
-            .map(move |item| (program, item))
-    });
-    let is_named = |item: &Item| item.name == window.title;
-    let is_of_process = |program: &Program| program.process == window.process;
-    let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_process(program));
-    let (program, root) = tops
-        .filter(|top| fits(top) != (false, false))
-        .max_by_key(|top| fits(top))?;
-    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
-    for item in &program.items {
-        children.entry(&item.parent).or_default().push(item);
-    }
-    for items in children.values_mut() {
-        items.sort_by_key(|item| item.index);
-    }
-    Some(Tree {
-        program,
-        children,
-        root,
-    })
-}
-
 /// The way from places as a program says them to those on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Placing {
@@ -312,8 +270,8 @@ fn element(
         name = said.as_deref().map(shorten).unwrap_or_default();
     }
     let value = said.filter(|_| takes_text).map(|value| shorten(&value));
-    // A drawing without a name and text without words say nothing.
-    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group") {
+    // A drawing without a name, text without words and an empty cell say nothing.
+    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group" | "cell") {
         return None;
     }
     Some(Element {

@@ -35,6 +35,8 @@ pub(super) struct DesktopWindow {
     pub(super) class: String,
     /// The process, by the socket that it uses, else as it says itself; 0 if neither tells.
     pub(super) process: u32,
+    /// The connection to the X server that made it: the same for all windows of a program.
+    pub(super) client: u32,
     /// The number of the user whose program shows it, if it is another one than ours.
     pub(super) other_user: Option<u32>,
     /// The place of its content on the screen.
@@ -171,6 +173,7 @@ impl Display {
             title: self.title(id)?,
             class: self.class(id)?,
             process,
+            client: id & !self.connection.setup().resource_id_mask,
             other_user: None,
             bounds,
             is_active: false,

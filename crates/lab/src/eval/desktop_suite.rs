@@ -1,0 +1,67 @@
+//! The tasks on programs of a desktop, as they stand in `suite-of-desktops/`, and their files.
+
+/// Name and text of each file of tasks.
+const TASKS: [(&str, &str); 7] = [
+    (
+        "both.toml",
+        include_str!("../../suite-of-desktops/both.toml"),
+    ),
+    (
+        "calculator.toml",
+        include_str!("../../suite-of-desktops/calculator.toml"),
+    ),
+    (
+        "editor.toml",
+        include_str!("../../suite-of-desktops/editor.toml"),
+    ),
+    (
+        "files.toml",
+        include_str!("../../suite-of-desktops/files.toml"),
+    ),
+    (
+        "pictures.toml",
+        include_str!("../../suite-of-desktops/pictures.toml"),
+    ),
+    (
+        "spreadsheet.toml",
+        include_str!("../../suite-of-desktops/spreadsheet.toml"),
+    ),
+    (
+        "terminal.toml",
+        include_str!("../../suite-of-desktops/terminal.toml"),
+    ),
+];
+
+/// Name and content of each file that the folder of an attempt holds.
+const FILES: [(&str, &[u8]); 5] = [
+    (
+        "harbour.png",
+        include_bytes!("../../suite-of-desktops/files/harbour.png"),
+    ),
+    (
+        "meadow.png",
+        include_bytes!("../../suite-of-desktops/files/meadow.png"),
+    ),
+    (
+        "notes.txt",
+        include_bytes!("../../suite-of-desktops/files/notes.txt"),
+    ),
+    (
+        "prices.txt",
+        include_bytes!("../../suite-of-desktops/files/prices.txt"),
+    ),
+    (
+        "stock.csv",
+        include_bytes!("../../suite-of-desktops/files/stock.csv"),
+    ),
+];
+
+/// Returns the files of tasks, each with its name.
+pub(super) fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TASKS.into_iter()
+}
+
+/// Returns the files of the folder that a task is done in: name and content.
+pub(super) fn files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.into_iter()
+}

@@ -1,0 +1,215 @@
+//! The screen of an attempt, and which questions about it the evaluation answers with yes: those about
+//! the pages that it serves itself, or about the programs of the task on a desktop in the run's
+//! sandbox.
+
+use std::path::Path;
+
+use gyrus_contract::{Aim, Starts};
+
+use super::attempt::Measured;
+
+/// The address of a desktop in a run's sandbox. On one outside of it, programs have the person's own
+/// rights, so nothing is allowed there.
+const IN_SANDBOX: &str = "x11:sandbox";
+
+/// The screen of an attempt.
+pub(super) enum AttemptScreen<'a> {
+    /// A browser.
+    Browser {
+        /// Address at which it begins.
+        start: String,
+        /// Origins that gyrus itself serves for it. What is asked about these is allowed.
+        ours: Vec<String>,
+    },
+    /// A desktop of its own.
+    Desktop {
+        /// Names of the programs of the task. What is asked about these is allowed.
+        programs: &'a [String],
+    },
+}
+
+impl AttemptScreen<'_> {
+    /// Returns the arguments by which `gyrus run` has this screen.
+    pub(super) fn arguments(&self) -> [&str; 2] {
+        match self {
+            Self::Browser { start, .. } => ["--url", start],
+            Self::Desktop { .. } => ["--screen", "x11"],
+        }
+    }
+
+    /// Whether there is anything that may be allowed.
+    pub(super) fn may_allow(&self) -> bool {
+        match self {
+            Self::Browser { ours, .. } => !ours.is_empty(),
+            Self::Desktop { .. } => true,
+        }
+    }
+
+    /// Whether everything that the gate measured is this attempt's own.
+    pub(super) fn allows(&self, measured: &Measured) -> bool {
+        match self {
+            Self::Browser { ours, .. } => is_on_pages(ours, &measured.aim),
+            Self::Desktop { programs } => {
+                let is_inside = |file: &gyrus_contract::ResolvedPath| file.in_workspace.is_some();
+                is_of_programs(programs, &measured.aim) && measured.files.iter().all(is_inside)
+            }
+        }
+    }
+
+    /// Returns the reason for a no, for the model.
+    pub(super) fn limit(&self) -> &'static str {
+        match self {
+            Self::Browser { .. } => "an evaluation allows only what is about its own pages",
+            Self::Desktop { .. } => {
+                "an evaluation allows only what is about the programs and the files of the task"
+            }
+        }
+    }
+}
+
+/// Whether everything that an input is about (the document, the form, whatever it goes to) is of
+/// these origins.
+fn is_on_pages(ours: &[String], aim: &Aim) -> bool {
+    let form = aim.form.iter().map(|form| form.action.as_str());
+    let goes = aim.starts.iter().filter_map(|starts| match starts {
+        Starts::Follows { address } | Starts::Opens { address } | Starts::Sends { address, .. } => {
+            Some(address.as_str())
+        }
+        Starts::Looking
+        | Starts::Types
+        | Starts::Chooses
+        | Starts::Submits
+        | Starts::Acts
+        | Starts::Uploads { .. }
+        | Starts::Launches { .. }
+        | Starts::Closes { .. }
+        | Starts::Answers { .. } => None,
+    });
+    let own = [aim.origin.as_str(), aim.address.as_str()];
+    let mut places = own.into_iter().chain(form).chain(goes);
+    places.all(|place| ours.iter().any(|ours| is_of(ours, place)))
+}
+
+/// Whether an address is of this origin.
+fn is_of(origin: &str, address: &str) -> bool {
+    address
+        .strip_prefix(origin)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+}
+
+/// Whether an input goes to a window of one of these programs on a desktop in the run's sandbox, or
+/// starts one of them there.
+fn is_of_programs(programs: &[String], aim: &Aim) -> bool {
+    let is_named = |name: &str| programs.iter().any(|program| program == name);
+    let place = aim.origin.strip_prefix(IN_SANDBOX);
+    let program = place.and_then(|place| place.strip_prefix('/'));
+    let does = aim.starts.iter().all(|starts| match starts {
+        Starts::Looking | Starts::Types | Starts::Chooses | Starts::Acts => true,
+        Starts::Closes { .. } => true,
+        Starts::Launches { program } => {
+            let name = Path::new(program)
+                .file_name()
+                .and_then(|name| name.to_str());
+            name.is_some_and(is_named)
+        }
+        Starts::Follows { .. }
+        | Starts::Opens { .. }
+        | Starts::Submits
+        | Starts::Uploads { .. }
+        | Starts::Answers { .. }
+        | Starts::Sends { .. } => false,
+    });
+    program.is_some_and(is_named) && aim.form.is_none() && does
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_no_prefix() {
+        let ours = "http://127.0.0.1:40";
+        for (address, expected) in [
+            ("http://127.0.0.1:40", true),
+            ("http://127.0.0.1:40/w/a/", true),
+            ("http://127.0.0.1:40?x", true),
+            ("http://127.0.0.1:4000/w/a/", false),
+            ("http://127.0.0.1:40.evil.example/", false),
+            ("http://127.0.0.1:40@evil.example/", false),
+            ("https://127.0.0.1:40/", false),
+            ("null", false),
+        ] {
+            assert_eq!(is_of(ours, address), expected, "{address}");
+        }
+    }
+
+    /// The target of a call at a window, or of one that starts a program.
+    fn measured(origin: &str, starts: Starts, file: Option<&str>) -> Measured {
+        let file = file.map(|real| gyrus_contract::ResolvedPath {
+            given: real.to_owned(),
+            real: real.into(),
+            in_workspace: Path::new(real).strip_prefix("/work").ok().map(Into::into),
+        });
+        Measured {
+            aim: Aim {
+                address: origin.to_owned(),
+                origin: origin.to_owned(),
+                element: None,
+                form: None,
+                starts: vec![starts],
+            },
+            files: file.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn only_programs_of_the_task_on_a_desktop_of_its_own_are_allowed() {
+        let programs = ["mousepad".to_owned(), "xfce4-terminal".to_owned()];
+        let screen = AttemptScreen::Desktop {
+            programs: &programs,
+        };
+        let launches = |program: &str| Starts::Launches {
+            program: program.to_owned(),
+        };
+        for (origin, starts, file, expected) in [
+            ("x11:sandbox/mousepad", Starts::Acts, None, true),
+            ("x11:sandbox/xfce4-terminal", Starts::Types, None, true),
+            (
+                "x11:sandbox/mousepad",
+                launches("/usr/bin/mousepad"),
+                Some("/work/a"),
+                true,
+            ),
+            (
+                "x11:sandbox/mousepad",
+                launches("/usr/bin/mousepad"),
+                Some("/etc/hosts"),
+                false,
+            ),
+            (
+                "x11:sandbox/mousepad",
+                launches("/usr/bin/bash"),
+                None,
+                false,
+            ),
+            (
+                "x11:sandbox/bash",
+                launches("/usr/bin/mousepad"),
+                None,
+                false,
+            ),
+            ("x11:sandbox/mousepad", Starts::Submits, None, false),
+            ("x11:sandbox/mousepad2", Starts::Acts, None, false),
+            ("x11:sandbox/xterm", Starts::Acts, None, false),
+            ("x11:sandbox", Starts::Acts, None, false),
+            ("x11:0/mousepad", Starts::Acts, None, false),
+            ("x11:nested/mousepad", Starts::Acts, None, false),
+            ("x11:sandboxx/mousepad", Starts::Acts, None, false),
+            ("https://x11:sandbox/mousepad", Starts::Acts, None, false),
+        ] {
+            let told = format!("{origin} {starts:?} {file:?}");
+            let measured = measured(origin, starts, file);
+            assert_eq!(screen.allows(&measured), expected, "{told}");
+        }
+    }
+}

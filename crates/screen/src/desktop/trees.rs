@@ -1,0 +1,212 @@
+//! The trees of elements that programs hand out, and which of them is that of a window.
+
+use std::collections::BTreeMap;
+
+use super::{
+    accessible::{Item, Program},
+    roles,
+    windows::DesktopWindow,
+};
+
+/// Elements of one window, found on the accessibility bus.
+pub(super) struct Tree<'a> {
+    pub(super) program: &'a Program,
+    /// The items by the path of their parent, in their order.
+    pub(super) children: BTreeMap<&'a str, Vec<&'a Item>>,
+    pub(super) root: &'a Item,
+}
+
+impl<'a> Tree<'a> {
+    /// Whether the program tells any element of the window.
+    pub(super) fn has_elements(&self) -> bool {
+        self.children.contains_key(self.root.path.as_str())
+    }
+
+    /// Returns the tree of a window: the top with its title. Of several the one of its program
+    /// counts, which is known by its process, or by its other windows, as a program in a sandbox
+    /// tells the number that it has there. A message has a top with another name than its window, so
+    /// then those that are called like other windows come last, and the one that is active like the
+    /// window first.
+    pub(super) fn of(
+        window: &DesktopWindow,
+        windows: &[DesktopWindow],
+        programs: &'a [Program],
+    ) -> Option<Self> {
+        let tops = programs.iter().flat_map(|program| {
+            let tops = program.items.iter().filter(|item| is_top(item));
+            tops.filter(|item| roles::is_shown(item.states))
+                .map(move |item| (program, item))
+        });
+        let others = || windows.iter().filter(|other| other.id != window.id);
+        let is_named = |item: &Item| item.name == window.title;
+        let is_of_program = |program: &Program| {
+            let mut own = others().filter(|other| other.client == window.client);
+            let has = |title: &str| {
+                let mut items = program.items.iter();
+                items.any(|item| is_top(item) && item.name == title)
+            };
+            program.process == window.process || own.any(|other| has(&other.title))
+        };
+        let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_program(program));
+        let is_of_another = |item: &Item| others().any(|other| other.title == item.name);
+        let is_alike = |item: &Item| item.states.has(roles::ACTIVE) == window.is_active;
+        let rank = |top: &(&Program, &Item)| (fits(top), !is_of_another(top.1), is_alike(top.1));
+        let (program, root) = tops
+            .filter(|top| fits(top) != (false, false))
+            .max_by_key(rank)?;
+        Some(Self {
+            program,
+            children: children(program),
+            root,
+        })
+    }
+
+    /// Returns the menus of the program that hang at no other element: they are windows without a
+    /// name.
+    pub(super) fn menus(&self) -> impl Iterator<Item = &'a Item> {
+        let root = &self.root.path;
+        let items = self.program.items.iter();
+        items.filter(move |item| {
+            item.role == roles::WINDOW
+                && item.name.is_empty()
+                && item.path != *root
+                && roles::is_shown(item.states)
+        })
+    }
+}
+
+/// Returns the items of a program by the path of their parent, in their order.
+fn children(program: &Program) -> BTreeMap<&str, Vec<&Item>> {
+    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+    for item in &program.items {
+        children.entry(&item.parent).or_default().push(item);
+    }
+    for items in children.values_mut() {
+        // Entries of menus may not tell their place among the others.
+        let is_numbered = items.iter().all(|item| item.index >= 0);
+        items.sort_by_key(|item| {
+            if is_numbered {
+                i64::from(item.index)
+            } else {
+                made_as(item)
+            }
+        });
+    }
+    children
+}
+
+/// Whether an element is one that a window is.
+fn is_top(item: &Item) -> bool {
+    matches!(item.role, 2 | 16 | 19 | 23 | roles::WINDOW)
+}
+
+/// Returns the number that a program gave an element when it made it, which ends its path.
+fn made_as(item: &Item) -> i64 {
+    let number = item.path.rsplit('/').next();
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::Bounds;
+
+    use super::*;
+    use crate::desktop::roles::States;
+
+    const SHOWN: u64 = 1 << 25 | 1 << 30;
+
+    fn item(number: u32, parent: &str, index: i32, role: u32, name: &str) -> Item {
+        Item {
+            path: format!("/a/{number}"),
+            parent: parent.to_owned(),
+            index,
+            name: name.to_owned(),
+            role,
+            states: States(SHOWN),
+            has_place: true,
+            has_text: false,
+        }
+    }
+
+    fn window(id: u32, title: &str) -> DesktopWindow {
+        DesktopWindow {
+            id,
+            title: title.to_owned(),
+            class: "Editor".to_owned(),
+            process: 7,
+            client: id & !0xff,
+            other_user: None,
+            bounds: Bounds {
+                x: 0,
+                y: 0,
+                width: 10,
+                height: 10,
+            },
+            is_active: false,
+            is_shown: true,
+            is_popup: false,
+        }
+    }
+
+    #[test]
+    fn a_message_has_another_name_than_its_window() {
+        let editor = |items: Vec<Item>| Program {
+            bus_name: ":1.2".to_owned(),
+            // As it is outside of the sandbox.
+            process: 4711,
+            items,
+        };
+        let other = Program {
+            bus_name: ":1.3".to_owned(),
+            process: 4712,
+            items: vec![item(1, "/", 0, 23, "Calculator")],
+        };
+        let items = vec![
+            item(1, "/", 0, 2, "Question"),
+            item(2, "/", 1, 23, "notes"),
+            item(3, "/a/1", 0, 43, "Save"),
+        ];
+        let programs = [other, editor(items)];
+        let windows = [
+            window(0x101, "Save Changes"),
+            window(0x102, "notes"),
+            window(0x201, "Calculator"),
+        ];
+        let root = |at: usize| {
+            let tree = Tree::of(&windows[at], &windows, &programs);
+            tree.map(|tree| tree.root.name.clone())
+        };
+        assert_eq!(root(0).as_deref(), Some("Question"));
+        assert_eq!(root(1).as_deref(), Some("notes"));
+        assert_eq!(root(2).as_deref(), Some("Calculator"));
+        let alone = [window(0x301, "unknown"), window(0x102, "notes")];
+        assert!(Tree::of(&alone[0], &alone, &programs).is_none());
+    }
+
+    #[test]
+    fn entries_of_menus_come_in_the_order_in_which_they_were_made() {
+        let program = Program {
+            bus_name: ":1.2".to_owned(),
+            process: 7,
+            items: vec![
+                item(1, "/", 0, 23, "notes"),
+                item(12, "/a/1", -1, 35, "Redo"),
+                item(9, "/a/1", -1, 35, "Undo"),
+                item(30, "/a/1", 6, 33, "Convert"),
+                item(40, "/", 1, roles::WINDOW, ""),
+            ],
+        };
+        let windows = [window(0x101, "notes")];
+        let programs = [program];
+        let tree = Tree::of(&windows[0], &windows, &programs).unwrap();
+        let names: Vec<_> = tree.children["/a/1"]
+            .iter()
+            .map(|item| &*item.name)
+            .collect();
+        assert_eq!(names, ["Undo", "Redo", "Convert"]);
+        let menus: Vec<_> = tree.menus().map(|item| &*item.path).collect();
+        assert_eq!(menus, ["/a/40"]);
+    }
+}
