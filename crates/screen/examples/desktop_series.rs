@@ -307,6 +307,8 @@ impl Desk {
         std::fs::write(self.path("letter.txt"), "")?;
         let file = self.path("letter.txt");
         self.start(&["mousepad", &file.to_string_lossy()]).await?;
+        // The keyboard comes to the text a moment after the window is shown.
+        self.elements().await?;
         let begun = Instant::now();
         self.act("type_text", json!({"text": text})).await?;
         let took = begun.elapsed().as_millis();

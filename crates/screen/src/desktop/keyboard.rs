@@ -13,6 +13,7 @@ use x11rb::protocol::xproto::{
 
 use super::{
     display::{Display, DisplayError, Elsewhere},
+    lent_keys::{LentKeys, PressedKey},
     status_dot::ESCAPE,
 };
 use crate::input::Chord;
@@ -185,8 +186,7 @@ impl Drop for Borrowed<'_> {
 pub(super) struct Typing<'a> {
     borrowed: Borrowed<'a>,
     layout: Layout,
-    /// The keys without a meaning.
-    spare: Vec<u8>,
+    lent: LentKeys,
     /// The key of Shift.
     shift: Option<u8>,
     window: Window,
@@ -204,22 +204,15 @@ impl Typing<'_> {
     /// Types the next part of the text, of at most [`AT_ONCE`] characters, if the keyboard is still
     /// in the window, and waits until the program has read it. Returns the number of characters.
     pub(super) async fn next_part(&mut self) -> Result<Result<usize, Elsewhere>, DisplayError> {
-        let mut lent: BTreeMap<u32, (u8, bool)> = BTreeMap::new();
-        let mut keys: Vec<(u8, bool)> = Vec::new();
+        self.lent.begin_part();
+        let mut keys: Vec<PressedKey> = Vec::new();
         while keys.len() < AT_ONCE
             && let Some(&letter) = self.letters.peek()
         {
             let symbol = keysym(letter).ok_or("a control character cannot be typed")?;
             let known = self.layout.key(symbol);
             let known = known.filter(|(_, shifted)| !shifted || self.shift.is_some());
-            let next = match (known, lent.get(&symbol)) {
-                (Some(key), _) => Some(key),
-                (None, Some(key)) => Some(*key),
-                (None, None) => self.free_key(lent.len()).inspect(|key| {
-                    lent.insert(symbol, *key);
-                }),
-            };
-            match next {
+            match known.or_else(|| self.lent.key(symbol)) {
                 Some(key) => keys.push(key),
                 None if keys.is_empty() => {
                     return Err(format!("no key is free for the character `{letter}`"));
@@ -228,12 +221,7 @@ impl Typing<'_> {
             }
             self.letters.next();
         }
-        let mut meanings: BTreeMap<u8, [u32; 2]> = BTreeMap::new();
-        for (symbol, (code, shifted)) in &lent {
-            let both = meanings.entry(*code).or_insert([*symbol; 2]);
-            both[usize::from(*shifted)] = *symbol;
-        }
-        self.borrowed.lend(&meanings)?;
+        self.borrowed.lend(&self.lent.changes())?;
         let display = self.borrowed.display;
         let sent = display.with_keyboard_in(self.window, || {
             for (code, shifted) in &keys {
@@ -247,15 +235,6 @@ impl Typing<'_> {
         }
         display.until_read(self.window).await?;
         Ok(Ok(keys.len()))
-    }
-
-    /// Returns the free key for another character after so many, and whether Shift is held with it:
-    /// each key has two meanings, because every change makes all programs read the keyboard again.
-    fn free_key(&self, lent: usize) -> Option<(u8, bool)> {
-        match self.shift {
-            Some(_) => self.spare.get(lent / 2).map(|code| (*code, lent % 2 == 1)),
-            None => self.spare.get(lent).map(|code| (*code, false)),
-        }
     }
 }
 
@@ -317,14 +296,15 @@ impl Display {
         if let Some(code) = caps_lock {
             self.tap(code, &[])?;
         }
+        let shift = layout.key(SHIFT).map(|(code, _)| code);
         Ok(Typing {
             borrowed: Borrowed {
                 display: self,
                 width: u8::try_from(layout.width).unwrap_or(u8::MAX),
                 codes: Vec::new(),
             },
-            spare: layout.spare(),
-            shift: layout.key(SHIFT).map(|(code, _)| code),
+            lent: LentKeys::new(&layout.spare(), shift),
+            shift,
             layout,
             window,
             letters: text.chars().peekable(),

@@ -6,7 +6,8 @@
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
 //! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
-//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows` (those of gyrus), `accessible`
+//! between), `capture` (pixels), `pointer`, `lent_keys` and
+//! `keyboard`, `clipboard`, `windows`, `own_windows` (those of gyrus), `accessible`
 //! (the accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
 //! `session` (an open desktop), `trees` (which elements are whose),
@@ -19,6 +20,7 @@ mod display;
 mod exclusive;
 mod capture;
 mod pointer;
+mod lent_keys;
 mod keyboard;
 mod clipboard;
 mod windows;

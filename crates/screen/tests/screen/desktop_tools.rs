@@ -136,6 +136,38 @@ async fn what_is_out_of_view_is_listed_and_brought_into_view() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn programs_with_a_pixel_ratio_of_their_own_are_used_where_they_are() {
+    if is_missing() || !has(&["galculator"]) {
+        return;
+    }
+    let desk = Desk::new();
+    let words = ["env", "GDK_SCALE=2", "galculator"].map(str::to_owned);
+    desk.desktop.start(&words).await.unwrap();
+    let view = desk.look().await;
+    let window = view.elements[0].bounds.unwrap();
+    for element in &view.elements {
+        if let Some(bounds) = element.bounds {
+            // The program counts in its own pixels, so the last of ours is not told.
+            let (right, lower) = (bounds.x + bounds.width, bounds.y + bounds.height);
+            assert!(
+                bounds.x + 2 > window.x && bounds.y + 2 > window.y,
+                "{element:?}"
+            );
+            assert!(right < window.x + window.width + 2, "{element:?}");
+            assert!(lower < window.y + window.height + 2, "{element:?}");
+        }
+    }
+    for digit in ["7", "1", "9"] {
+        let button = desk.find(|one| one.role == "button" && one.name == digit);
+        let button = button.await.id;
+        desk.done("click", json!({"on": button})).await;
+    }
+    let shown = desk.text().await.value.unwrap_or_default();
+    assert_eq!(shown, "719");
+    desk.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_given_by_the_window_for_choosing_one() {
     if is_missing() {
         return;
