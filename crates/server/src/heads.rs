@@ -178,6 +178,13 @@ impl Shared {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a process drove a run when it was looked at last.
+    fn is_at_work(&self, run: RunId) -> bool {
+        let heads = self.heads();
+        let known = heads.by_run.get(&run);
+        known.is_some_and(|(_, head)| head.state == RunWord::Running)
+    }
+
     fn set(&self, head: Head) {
         let mut heads = self.heads();
         if heads
@@ -305,10 +312,13 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
     }
 }
 
-/// Waits until the process that drives a run has ended; for ever if there is none.
+/// Waits until the process that drives a run has ended; for ever if there is none, and none was when
+/// the run was looked at last.
 async fn process_ended(shared: &Shared, run: RunId) {
     match shared.store.holder(&log_name(run)) {
         Ok(Some(holder)) if holder.process.ended().await.is_ok() => {}
+        // It has let the run go since that look.
+        Ok(None) if shared.is_at_work(run) => {}
         _ => std::future::pending().await,
     }
 }

@@ -357,3 +357,26 @@ fn a_run_whose_display_ends_goes_on_with_another_and_says_so() {
     assert!(ended.status.success(), "{said}{errors}{}", results(&world));
     assert!(said.contains("The desktop was started anew."), "{said}");
 }
+
+/// Asks a helper in another loop as if it had a browser.
+const DELEGATES: &str = r#"
+[[reply]]
+calls = [{ tool = "browse", arguments = { goal = "write hello", url = "http://127.0.0.1:1/" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = false, answer = "It has none." } }]
+"#;
+
+#[test]
+fn other_loops_are_told_of_a_desktop_and_not_of_a_browser() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(DELEGATES);
+    let mut arguments = vec!["run", "write hello in mousepad", "--screen", "x11"];
+    arguments.extend(["--workdir", ".", "--loop", "react"]);
+    arguments.extend(["--on-ask", "deny", "--require", "claimed"]);
+    let said = world.gyrus(&arguments);
+    let wrong = "unknown argument `url`, expected `goal`";
+    assert!(said.err.contains(wrong), "{said:#?}");
+    assert!(said.err.contains("open notes.txt in the text editor"));
+}

@@ -54,9 +54,6 @@ const REGISTRY: &str = "org.a11y.atspi.Registry";
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 
-/// Maximum number of elements inside of each other.
-const MAX_DEPTH: usize = 60;
-
 /// Maximum number of options of a list that are read.
 const MAX_OPTIONS: usize = 500;
 
@@ -307,27 +304,6 @@ impl Accessible {
         // ATSPI_SCROLL_ANYWHERE.
         let scrolled = self.ask(name, path, COMPONENT, "ScrollTo", &6_u32);
         scrolled.await == Ok(true)
-    }
-
-    /// Returns the place of an element, if it has one, and that of the innermost box around it that
-    /// scrolls, as the program says them.
-    pub(super) async fn scrolled_in(
-        &self,
-        name: &str,
-        path: &str,
-    ) -> Option<(Option<Bounds>, Bounds)> {
-        let own = self.extents(name, path).await;
-        let mut at = path.to_owned();
-        for _ in 0..MAX_DEPTH {
-            let parent = self.property(name, &at, "Parent").await?;
-            let (_, parent) = Reference::try_from(parent).ok()?;
-            at = parent.to_string();
-            let asked = self.ask(name, &at, ACCESSIBLE, "GetRole", &());
-            if roles::scrolls(asked.await.ok()?) {
-                return Some((own, self.extents(name, &at).await?));
-            }
-        }
-        None
     }
 
     /// Returns the options below an element, in their order, with the element that chooses among

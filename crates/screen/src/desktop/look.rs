@@ -1,8 +1,7 @@
 //! A look at a desktop: windows of the X server joined with elements of the accessibility bus.
 
 use std::{
-    borrow::Cow,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -12,18 +11,15 @@ use gyrus_contract::{
 };
 
 use super::{
-    accessible::{Accessible, Details, Item, Program},
+    accessible::Program,
     display::Settled,
     numbers::ElementNumbers,
     pointer::Point,
-    roles,
     session::{Session, lost},
     trees::Tree,
+    window_tree::{self, shorten},
     windows::{DesktopWindow, other_user},
 };
-
-/// Maximum number of characters of a name or a value.
-const MAX_TEXT: usize = 400;
 
 /// Maximum number of characters of a title in a message.
 const MAX_TITLE: usize = 100;
@@ -37,6 +33,8 @@ pub(super) struct Reading {
     /// The windows with menus and hints, the uppermost first.
     pub(super) windows: Vec<DesktopWindow>,
     pub(super) elements: Vec<Element>,
+    /// The part of the screen in which an element can be seen, where a box that scrolls limits it.
+    pub(super) limits: BTreeMap<ElementId, Bounds>,
     pub(super) unread: Vec<String>,
     /// The width and the height of the screen in pixels.
     pub(super) size: (i32, i32),
@@ -143,52 +141,56 @@ pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> 
             window.other_user = other_user(window.process);
         }
     }
-    let (elements, unread) = elements(session, &windows).await;
     let mut reading = Reading {
         windows,
-        elements,
-        unread,
+        elements: Vec::new(),
+        limits: BTreeMap::new(),
+        unread: Vec::new(),
         size: (i32::from(width), i32::from(height)),
     };
+    reading.add_elements(session).await;
     reading.unread.extend(reading.locked());
     Ok(reading)
 }
 
-/// Returns the windows with what is shown in them, and what could not be read.
-async fn elements(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Element>, Vec<String>) {
-    let (programs, mut unread) = programs(session, windows).await;
-    let mut elements = Vec::new();
-    // The menus of a program are told with its uppermost window.
-    let mut told = BTreeSet::new();
-    for (place, window) in windows.iter().enumerate() {
-        if window.is_popup {
-            continue;
-        }
-        let (numbers, above) = (&mut session.numbers, &windows[..place]);
-        let document = numbers.document(window.id);
-        elements.push(window_element(numbers, window));
-        if let (Ok(accessible), Some(tree), true) = (
-            &session.accessible,
-            Tree::of(window, windows, &programs),
-            window.is_shown,
-        ) {
+impl Reading {
+    /// Adds the windows as elements, with what is shown in them.
+    async fn add_elements(&mut self, session: &mut Session) {
+        let (programs, unread) = programs(session, &self.windows).await;
+        self.unread = unread;
+        // The menus of a program are told with its uppermost window.
+        let mut told = BTreeSet::new();
+        for (place, window) in self.windows.iter().enumerate() {
+            if window.is_popup {
+                continue;
+            }
+            let (numbers, above) = (&mut session.numbers, &self.windows[..place]);
+            let document = numbers.document(window.id);
+            self.elements.push(window_element(numbers, window));
+            let (Ok(accessible), Some(tree), true) = (
+                &session.accessible,
+                Tree::of(window, &self.windows, &programs),
+                window.is_shown,
+            ) else {
+                continue;
+            };
             let of = (window, document);
             let mut tops = vec![tree.root];
             if told.insert(&tree.program.bus_name) {
                 tops.extend(tree.menus());
             }
-            let (inside, is_whole) =
-                window_elements(accessible, numbers, of, above, (&tree, &tops)).await;
-            elements.extend(inside);
-            if !is_whole {
+            let below = (&tree, &tops[..]);
+            let inside = window_tree::inside(accessible, numbers, of, above, below).await;
+            self.elements.extend(inside.elements);
+            self.limits.extend(inside.limits);
+            if !inside.is_whole {
                 let title = gyrus_text::shorten(&window.title, MAX_TITLE);
-                unread.push(format!(
+                self.unread.push(format!(
                     "the places of all elements of “{title}”: its program is slow or hangs"
                 ));
             }
         }
     }
-    (elements, unread)
 }
 
 /// Returns the programs on the accessibility bus, and in words what is missing.
@@ -244,8 +246,7 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Ok((programs, _)) = accessible.programs().await
         {
             let tree = Tree::of(window, &windows, &programs);
-            let has_told =
-                tree.is_some_and(|tree| tree.children.contains_key(tree.root.path.as_str()));
+            let has_told = tree.is_some_and(|tree| tree.has_elements());
             let is_there = programs.iter().any(|one| one.process == window.process);
             if has_told || (!is_there && began.elapsed() > WITHOUT_ELEMENTS) {
                 return;
@@ -300,180 +301,4 @@ fn window_element(numbers: &mut ElementNumbers, window: &DesktopWindow) -> Eleme
         bounds: window.is_shown.then_some(window.bounds),
         depth: 0,
     }
-}
-
-/// Returns what is shown in a window, which has this number, and whether that is all of it.
-async fn window_elements(
-    accessible: &Accessible,
-    numbers: &mut ElementNumbers,
-    (window, document): (&DesktopWindow, u32),
-    above: &[DesktopWindow],
-    (tree, tops): (&Tree<'_>, &[&Item]),
-) -> (Vec<Element>, bool) {
-    let mut listed = Vec::new();
-    let top = Place {
-        depth: 1,
-        is_scrolled: false,
-    };
-    for below in tops {
-        list(tree, below, top, &mut listed);
-    }
-    let listed = with_cells(accessible, tree, listed).await;
-    let asked: Vec<_> = std::iter::once(tree.root)
-        .chain(listed.iter().map(|(item, _)| &**item))
-        .collect();
-    let details = accessible.details(&tree.program.bus_name, &asked).await;
-    let is_whole = details.len() == asked.len();
-    let of_root = details.first().and_then(|details| details.bounds);
-    let shift = shift(of_root, window.bounds);
-    let details = details.into_iter().skip(1);
-    let details = details.chain(std::iter::repeat_with(Details::default));
-    let mut elements = Vec::new();
-    for ((item, depth), details) in listed.into_iter().zip(details) {
-        let key = format!("{} {}", tree.program.bus_name, item.path);
-        let id = numbers.id(document, key);
-        elements.extend(element(&item, id, depth, details, shift, above));
-    }
-    (elements, is_whole)
-}
-
-/// Adds the cells of tables that were not handed out with the other elements.
-async fn with_cells<'a>(
-    accessible: &Accessible,
-    tree: &Tree<'a>,
-    listed: Vec<(&'a Item, u16)>,
-) -> Vec<(Cow<'a, Item>, u16)> {
-    let mut all = Vec::new();
-    for (item, depth) in listed {
-        let is_empty = !tree.children.contains_key(item.path.as_str());
-        let has_cells = roles::has_cells(item.role) && is_empty && roles::is_shown(item.states);
-        all.push((Cow::Borrowed(item), depth));
-        if has_cells {
-            let cells = accessible.cells(&tree.program.bus_name, item).await;
-            all.extend(cells.into_iter().map(|cell| (Cow::Owned(cell), depth + 1)));
-        }
-    }
-    all
-}
-
-/// The place of an item in its tree.
-#[derive(Clone, Copy)]
-struct Place {
-    depth: u16,
-    /// Whether it lies in a box that scrolls.
-    is_scrolled: bool,
-}
-
-/// Lists what is shown below an item, or would be after scrolling, parents first, with its depth.
-fn list<'a>(tree: &Tree<'a>, below: &'a Item, at: Place, listed: &mut Vec<(&'a Item, u16)>) {
-    // A program may say that an element is its own ancestor.
-    if at.depth > 60 || listed.len() > 4_000 {
-        return;
-    }
-    for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
-        let is_out_of_view = at.is_scrolled && roles::is_visible(item.states);
-        if !roles::is_shown(item.states) && !is_out_of_view {
-            continue;
-        }
-        let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
-        if says_something {
-            listed.push((item, at.depth));
-        }
-        let inside = Place {
-            depth: at.depth + u16::from(says_something),
-            is_scrolled: at.is_scrolled || roles::scrolls(item.role),
-        };
-        list(tree, item, inside, listed);
-    }
-}
-
-/// Returns by how much the places of a program's elements are shifted: some toolkits say them from
-/// the corner of the window.
-fn shift(root: Option<Bounds>, window: Bounds) -> (i32, i32) {
-    match root {
-        Some(root)
-            if (root.x, root.y) == (0, 0)
-                && (window.x, window.y) != (0, 0)
-                && (root.width - window.width).abs() < 80 =>
-        {
-            let margin = |whole: i32, shown: i32| (whole - shown).max(0) / 2;
-            (
-                window.x + margin(window.width, root.width),
-                window.y + margin(window.height, root.height),
-            )
-        }
-        Some(_) | None => (0, 0),
-    }
-}
-
-fn element(
-    item: &Item,
-    id: ElementId,
-    depth: u16,
-    details: Details,
-    shift: (i32, i32),
-    above: &[DesktopWindow],
-) -> Option<Element> {
-    let role = roles::role(item.role).unwrap_or("group");
-    let bounds = details.bounds.map(|bounds| Bounds {
-        x: bounds.x + shift.0,
-        y: bounds.y + shift.1,
-        ..bounds
-    });
-    let mut states = roles::states(item.role, item.states);
-    let is_hidden_cell = roles::is_cell(item.role) && bounds.is_none();
-    if is_hidden_cell {
-        // It has a place once it is drawn; programs call it shown all the same.
-        states.insert(ElementState::OutOfView);
-    } else if !roles::is_shown(item.states) {
-        // What has no place is in a part that is not open.
-        bounds?;
-        states.insert(ElementState::OutOfView);
-    } else if let Some(bounds) = bounds {
-        let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
-        let covers = |window: &&DesktopWindow| {
-            window.is_shown
-                && window.bounds.contains(x, y)
-                && !(window.is_popup && is_within(bounds, window.bounds))
-        };
-        if above.iter().any(|window| covers(&window)) {
-            states.insert(ElementState::Covered);
-        }
-    }
-    let is_text = role == "text";
-    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
-    let said = details.value.filter(|value| !value.is_empty());
-    let mut name = shorten(&item.name);
-    if is_text && name.is_empty() {
-        name = said.as_deref().map(shorten).unwrap_or_default();
-    }
-    let value = said.filter(|_| takes_text).map(|value| shorten(&value));
-    // A drawing without a name, text without words and an empty cell say nothing.
-    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group" | "cell") {
-        return None;
-    }
-    Some(Element {
-        id,
-        role: role.to_owned(),
-        name,
-        value,
-        address: None,
-        states,
-        bounds,
-        depth,
-    })
-}
-
-/// Whether a rectangle lies within another, give or take a border: then an element may be one of
-/// the menu that is drawn there.
-pub(super) fn is_within(bounds: Bounds, around: Bounds) -> bool {
-    const BORDER: i32 = 6;
-    bounds.x >= around.x - BORDER
-        && bounds.y >= around.y - BORDER
-        && bounds.x + bounds.width <= around.x + around.width + BORDER
-        && bounds.y + bounds.height <= around.y + around.height + BORDER
-}
-
-fn shorten(text: &str) -> String {
-    gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
 }

@@ -5,9 +5,10 @@ use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, Scree
 use x11rb::protocol::xproto::Window;
 
 use super::{
-    look::{self, Reading, is_within},
+    look::{self, Reading},
     pointer::Point,
     session::Session,
+    window_tree::is_within,
     windows::DesktopWindow,
 };
 use crate::input::{Missed, Target};
@@ -150,7 +151,7 @@ impl Session {
             Target::Point(x, y) => Some((x.round() as i32, y.round() as i32)),
             Target::Element(_) | Target::Keyboard => element
                 .bounds
-                .and_then(|bounds| Self::middle(bounds, reading, &window)),
+                .and_then(|bounds| Self::middle(element.id, bounds, reading, &window)),
         };
         let covered = point.and_then(|at| self.covered(reading, element, at));
         let top = point.and_then(|at| reading.top(at));
@@ -165,31 +166,32 @@ impl Session {
         })
     }
 
-    /// Returns the middle of what is inside of the element's window, or of the menu around it, and
-    /// of the screen.
-    fn middle(bounds: Bounds, reading: &Reading, window: &DesktopWindow) -> Option<Point> {
+    /// Returns the middle of what is inside of the element's window, or of the menu around it, of the
+    /// box in which it scrolls, and of the screen.
+    fn middle(
+        id: ElementId,
+        bounds: Bounds,
+        reading: &Reading,
+        window: &DesktopWindow,
+    ) -> Option<Point> {
         let menu = |one: &&DesktopWindow| one.is_popup && is_within(bounds, one.bounds);
         let around = reading.windows.iter().find(menu).unwrap_or(window).bounds;
-        let inside = |from: i32, length: i32, around: i32, size: i32, whole: i32| {
-            let start = from.max(around).max(0);
-            let end = (from + length).min(around + size).min(whole);
-            (end > start).then(|| start + (end - start) / 2)
+        let screen = Bounds {
+            x: 0,
+            y: 0,
+            width: reading.size.0,
+            height: reading.size.1,
+        };
+        let limit = reading.limits.get(&id).copied();
+        let all = || [bounds, around, screen].into_iter().chain(limit);
+        let inside = |start: fn(&Bounds) -> i32, length: fn(&Bounds) -> i32| {
+            let from = all().map(|one| start(&one)).max()?;
+            let end = all().map(|one| start(&one) + length(&one)).min()?;
+            (end > from).then(|| from + (end - from) / 2)
         };
         Some((
-            inside(
-                bounds.x,
-                bounds.width,
-                around.x,
-                around.width,
-                reading.size.0,
-            )?,
-            inside(
-                bounds.y,
-                bounds.height,
-                around.y,
-                around.height,
-                reading.size.1,
-            )?,
+            inside(|one| one.x, |one| one.width)?,
+            inside(|one| one.y, |one| one.height)?,
         ))
     }
 

@@ -6,13 +6,13 @@
 //! one, started and ended by gyrus, so that the person's own mouse and windows are left alone.
 //!
 //! Reading order: `stream` and `display` (the X server), `exclusive` (inputs that nothing comes
-//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows`
-//! (those of gyrus), `accessible` (the
-//! accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
+//! between), `capture` (pixels), `clipboard`, `windows`, `own_windows` (those of gyrus), `accessible`
+//! (the accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
-//! `session` (an open desktop), `trees` (which elements are whose), `look` (joining all of it), `status_dot` (what
-//! a person sees of the runs, and the key that stops them), `notifications` (what they are told),
-//! `taken` (a desktop in a person's hands).
+//! `session` (an open desktop), `trees` (which elements are whose), `window_tree` (what one
+//! window shows), `look` (joining all of it),
+//! `status_dot` (what a person sees of the runs, and the key that stops them), `notifications` (what
+//! they are told), `taken` (a desktop in a person's hands).
 
 mod stream;
 mod display;
@@ -34,6 +34,7 @@ mod launcher;
 mod nested;
 mod session;
 mod trees;
+mod window_tree;
 mod look;
 mod measure;
 mod effects;

@@ -97,6 +97,11 @@ pub(super) fn has_cells(number: u32) -> bool {
     matches!(number, 31 | 55 | 65 | 66 | 98)
 }
 
+/// Whether the role is that of a head of a column.
+pub(super) fn is_head(number: u32) -> bool {
+    matches!(number, 10 | 57)
+}
+
 /// Whether the role is that of a cell or an item of a list.
 pub(super) fn is_cell(number: u32) -> bool {
     matches!(number, 32 | 56 | 91)

@@ -12,6 +12,7 @@
 //! a program has grabbed the keyboard.
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -50,6 +51,12 @@ pub(super) const ESCAPE: u32 = 0xff1b;
 
 /// The symbol of the key G.
 const SUMMONS: u32 = 0x67;
+
+/// The symbols of the keys Control, left and right.
+const CONTROLS: [u32; 2] = [0xffe3, 0xffe4];
+
+/// The symbols of the keys Alt, left and right, and Meta, which layouts put there too.
+const ALTS: [u32; 4] = [0xffe9, 0xffea, 0xffe7, 0xffe8];
 
 /// The selection whose owner uses the display.
 const IN_USE: &str = "_GYRUS_IN_USE";
@@ -134,6 +141,11 @@ struct Listener {
     escape: Vec<u32>,
     /// The codes of the key that summons.
     summons: Vec<u32>,
+    controls: Vec<u32>,
+    alts: Vec<u32>,
+    /// The keys that are down, as far as they were heard of. The state of the server is another one
+    /// by the time that it is asked, if this process is slow.
+    down: BTreeSet<u32>,
     /// The times at which runs announced an Escape that has not come yet.
     announced: Vec<Instant>,
     raised: Option<Instant>,
@@ -159,7 +171,7 @@ impl StatusDot {
         let root = display.screen.root;
         let keys = xinput::EventMask {
             deviceid: xinput::Device::ALL_MASTER.into(),
-            mask: vec![xinput::XIEventMask::RAW_KEY_PRESS],
+            mask: vec![xinput::XIEventMask::RAW_KEY_PRESS | xinput::XIEventMask::RAW_KEY_RELEASE],
         };
         connection.xinput_xi_select_events(root, &[keys])?.check()?;
         let announcements = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
@@ -196,19 +208,22 @@ impl StatusDot {
         connection.change_property32(PropMode::REPLACE, window, own, AtomEnum::CARDINAL, &[1])?;
         let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
         connection.map_window(window)?.check()?;
-        let (escape, summons) = (display.codes_of(ESCAPE)?, display.codes_of(SUMMONS)?);
         let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
-        let listener = Listener {
+        let mut listener = Listener {
             display: Arc::clone(&display),
             window,
             escapes_sent,
             in_use,
-            escape,
-            summons,
+            escape: Vec::new(),
+            summons: Vec::new(),
+            controls: Vec::new(),
+            alts: Vec::new(),
+            down: BTreeSet::new(),
             announced: Vec::new(),
             raised: None,
             told,
         };
+        listener.read_keys()?;
         thread::Builder::new()
             .name("status dot".to_owned())
             .spawn(move || listener.listen())?;
@@ -288,20 +303,39 @@ impl Listener {
             Event::PropertyNotify(changed) if changed.atom == self.escapes_sent => {
                 self.announced.push(Instant::now());
             }
-            Event::MappingNotify(_) => {
-                self.escape = self.display.codes_of(ESCAPE)?;
-                self.summons = self.display.codes_of(SUMMONS)?;
+            Event::MappingNotify(_) => self.read_keys()?,
+            Event::XinputRawKeyRelease(key) => {
+                self.down.remove(&key.detail);
             }
-            Event::XinputRawKeyPress(key) if self.summons.contains(&key.detail) => {
-                return Ok(self.is_with_both()?.then_some(DotEvent::Summoned));
-            }
-            Event::XinputRawKeyPress(key) if self.escape.contains(&key.detail) => {
-                let pressed = Instant::now();
-                if self.is_of_person(key.sourceid)? && self.is_meant()? {
-                    return Ok(Some(DotEvent::Stop(pressed)));
-                }
+            Event::XinputRawKeyPress(key) => {
+                self.down.insert(key.detail);
+                return self.pressed(key.detail, key.sourceid);
             }
             Event::Error(_) | _ => {}
+        }
+        Ok(None)
+    }
+
+    fn read_keys(&mut self) -> Result<(), DisplayError> {
+        let codes = |symbols: &[u32]| -> Result<Vec<u32>, DisplayError> {
+            let of_each = symbols.iter().map(|symbol| self.display.codes_of(*symbol));
+            Ok(of_each.collect::<Result<Vec<_>, _>>()?.concat())
+        };
+        let (escape, summons) = (codes(&[ESCAPE])?, codes(&[SUMMONS])?);
+        let (controls, alts) = (codes(&CONTROLS)?, codes(&ALTS)?);
+        (self.escape, self.summons) = (escape, summons);
+        (self.controls, self.alts) = (controls, alts);
+        Ok(())
+    }
+
+    /// Returns what a key of a device means.
+    fn pressed(&mut self, key: u32, device: u16) -> Result<Option<DotEvent>, DisplayError> {
+        let pressed = Instant::now();
+        if self.summons.contains(&key) && self.is_with_both()? {
+            return Ok(Some(DotEvent::Summoned));
+        }
+        if self.escape.contains(&key) && self.is_of_person(device)? && self.is_meant()? {
+            return Ok(Some(DotEvent::Stop(pressed)));
         }
         Ok(None)
     }
@@ -332,6 +366,11 @@ impl Listener {
 
     /// Whether Control and Alt are held.
     fn is_with_both(&self) -> Result<bool, DisplayError> {
+        let are_down = |codes: &[u32]| codes.iter().any(|code| self.down.contains(code));
+        if are_down(&self.controls) && are_down(&self.alts) {
+            return Ok(true);
+        }
+        // They may have been down before the dot was there.
         let root = self.display.screen.root;
         let asked = self.display.connection.query_pointer(root).map_err(words)?;
         let held = asked.reply().map_err(words)?.mask;

@@ -222,7 +222,8 @@ async fn text_stops_where_another_window_takes_the_keyboard() {
     fs::write(desk.path("note.txt"), "").unwrap();
     let opened = json!({"application": "mousepad", "file": "note.txt"});
     desk.done("open_application", opened).await;
-    let text: String = (0..300).map(|at| format!("{at} ")).collect();
+    // So long that it still is typed when the other window has come, however busy the machine is.
+    let text: String = (0..2_000).map(|at| format!("{at} ")).collect();
     let typed = desk.act("type_text", json!({"text": text})).await;
     assert!(typed.is_error, "{}", typed.text);
     let (_, said) = typed.text.split_once("the first ").unwrap();

@@ -181,22 +181,10 @@ impl Doing<'_> {
     ) -> Result<Option<(Bounds, (Button, u32), (ElementId, Option<Bounds>))>, Failure> {
         let reading = look::read(self.session).await?;
         let now = self.session.find(&reading, Target::Element(spot.id()))?;
-        let (Ok(accessible), Some((name, path))) = (
-            &self.session.accessible,
-            self.session.numbers.path(spot.id()),
-        ) else {
+        let Some(around) = reading.limits.get(&spot.id()).copied() else {
             return Ok(None);
         };
-        let Some((own, around)) = accessible.scrolled_in(name, path).await else {
-            return Ok(None);
-        };
-        if let (Some(own), Some(shown)) = (own, now.element.bounds) {
-            // The program may say places from the corner of its window.
-            let around = Bounds {
-                x: around.x + shown.x - own.x,
-                y: around.y + shown.y - own.y,
-                ..around
-            };
+        if let Some(shown) = now.element.bounds {
             let turn = turn_to(shown, around);
             return Ok(turn.map(|turn| (around, turn, (spot.id(), Some(shown)))));
         }

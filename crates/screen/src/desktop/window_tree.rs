@@ -1,0 +1,350 @@
+//! The elements of one window, from the tree that its program tells.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use gyrus_contract::{Bounds, Element, ElementId, ElementState};
+
+use super::{
+    accessible::{Accessible, Details, Item},
+    numbers::ElementNumbers,
+    roles,
+    trees::Tree,
+    windows::DesktopWindow,
+};
+
+/// Maximum number of characters of a name or a value.
+const MAX_TEXT: usize = 400;
+
+/// Contents of a window.
+#[derive(Default)]
+pub(super) struct Inside {
+    pub(super) elements: Vec<Element>,
+    /// The part of the screen in which an element can be seen, where a box that scrolls or the head
+    /// of a table limits it.
+    pub(super) limits: BTreeMap<ElementId, Bounds>,
+    /// Whether the program told all places in time.
+    pub(super) is_whole: bool,
+}
+
+/// Returns what is shown in a window, which has this number: below these items of its tree.
+pub(super) async fn inside(
+    accessible: &Accessible,
+    numbers: &mut ElementNumbers,
+    (window, document): (&DesktopWindow, u32),
+    above: &[DesktopWindow],
+    (tree, tops): (&Tree<'_>, &[&Item]),
+) -> Inside {
+    let mut listing = Listing::default();
+    let top = Place {
+        depth: 1,
+        scrolled_in: None,
+    };
+    for below in tops {
+        listing.add_below(tree, below, top);
+    }
+    let listed = with_cells(accessible, tree, listing.listed).await;
+    let asked: Vec<&Item> = std::iter::once(tree.root)
+        .chain(listing.boxes.iter().copied())
+        .chain(listed.iter().map(|one| &*one.item))
+        .collect();
+    let details = accessible.details(&tree.program.bus_name, &asked).await;
+    let is_whole = details.len() == asked.len();
+    let mut details = details.into_iter();
+    let of_root = details.next().and_then(|details| details.bounds);
+    let placing = Placing::of(of_root, window.bounds);
+    let mut details = details.chain(std::iter::repeat_with(Details::default));
+    let boxes: Vec<Option<Bounds>> = details
+        .by_ref()
+        .take(listing.boxes.len())
+        .map(|details| Some(placing.on_screen(details.bounds?)))
+        .collect();
+    let mut inside = Inside {
+        is_whole,
+        ..Inside::default()
+    };
+    // The places of tables, without their heads.
+    let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
+    for (one, details) in listed.into_iter().zip(details) {
+        let item = &*one.item;
+        let key = format!("{} {}", tree.program.bus_name, item.path);
+        let id = numbers.id(document, key);
+        let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
+            continue;
+        };
+        if let (true, Some(bounds)) = (roles::has_cells(item.role), element.bounds) {
+            tables.insert(item.path.clone(), bounds);
+        }
+        let table = tables.get_mut(&item.parent);
+        if let (true, Some(bounds), Some(table)) =
+            (roles::is_head(item.role), element.bounds, table)
+        {
+            *table = below(*table, bounds);
+        }
+        let table = tables.get(&item.parent);
+        let table = table.filter(|_| roles::is_cell(item.role)).copied();
+        let limit = table.or(one.scrolled_in.and_then(|number| boxes[number]));
+        if let Some(limit) = limit {
+            if element
+                .bounds
+                .is_some_and(|bounds| !is_touching(bounds, limit))
+            {
+                element.states.insert(ElementState::OutOfView);
+            }
+            inside.limits.insert(id, limit);
+        }
+        inside.elements.push(element);
+    }
+    inside
+}
+
+/// An item of a tree with its place in it.
+struct Listed<'a> {
+    item: Cow<'a, Item>,
+    depth: u16,
+    /// The number of the box in which it scrolls.
+    scrolled_in: Option<usize>,
+}
+
+/// The items of a tree that are shown, or would be after scrolling.
+#[derive(Default)]
+struct Listing<'a> {
+    listed: Vec<Listed<'a>>,
+    /// The boxes that scroll.
+    boxes: Vec<&'a Item>,
+}
+
+/// The place of items in their tree.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: u16,
+    /// The number of the innermost box around them that scrolls.
+    scrolled_in: Option<usize>,
+}
+
+impl<'a> Listing<'a> {
+    /// Adds what lies below an item, parents first.
+    fn add_below(&mut self, tree: &Tree<'a>, below: &'a Item, at: Place) {
+        // A program may say that an element is its own ancestor.
+        if at.depth > 60 || self.listed.len() > 4_000 {
+            return;
+        }
+        for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
+            let is_out_of_view = at.scrolled_in.is_some() && roles::is_visible(item.states);
+            if !roles::is_shown(item.states) && !is_out_of_view {
+                continue;
+            }
+            let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
+            if says_something {
+                self.listed.push(Listed {
+                    item: Cow::Borrowed(item),
+                    depth: at.depth,
+                    scrolled_in: at.scrolled_in,
+                });
+            }
+            let mut inside = Place {
+                depth: at.depth + u16::from(says_something),
+                ..at
+            };
+            if roles::scrolls(item.role) {
+                inside.scrolled_in = Some(self.boxes.len());
+                self.boxes.push(item);
+            }
+            self.add_below(tree, item, inside);
+        }
+    }
+}
+
+/// Adds the cells of tables that were not handed out with the other elements.
+async fn with_cells<'a>(
+    accessible: &Accessible,
+    tree: &Tree<'a>,
+    listed: Vec<Listed<'a>>,
+) -> Vec<Listed<'a>> {
+    let mut all = Vec::new();
+    for table in listed {
+        let item = table.item.clone();
+        let (depth, scrolled_in) = (table.depth + 1, table.scrolled_in);
+        all.push(table);
+        let is_empty = !tree.children.contains_key(item.path.as_str());
+        if roles::has_cells(item.role) && is_empty && roles::is_shown(item.states) {
+            let cells = accessible.cells(&tree.program.bus_name, &item).await;
+            all.extend(cells.into_iter().map(|cell| Listed {
+                item: Cow::Owned(cell),
+                depth,
+                scrolled_in,
+            }));
+        }
+    }
+    all
+}
+
+/// The way from places as a program says them to those on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Placing {
+    /// The number of pixels of each of the program's.
+    scale: i32,
+    /// The corner of the window, if the program counts from there.
+    x: i32,
+    y: i32,
+}
+
+/// Maximum pixel ratio of a program.
+const MAX_SCALE: i32 = 4;
+
+impl Placing {
+    /// Finds the way by the place of a window as its program says it, and as it is.
+    fn of(said: Option<Bounds>, window: Bounds) -> Self {
+        let as_it_is = Self {
+            scale: 1,
+            x: 0,
+            y: 0,
+        };
+        let Some(said) = said else { return as_it_is };
+        let is_near = |one: i32, other: i32| (one - other).abs() <= other / 10;
+        let fits = |scale: &i32| {
+            is_near(said.width * scale, window.width) && is_near(said.height * scale, window.height)
+        };
+        // GTK 3 counts in pixels of its own.
+        let scale = (1..=MAX_SCALE).find(fits).unwrap_or(1);
+        let (width, height) = (said.width * scale, said.height * scale);
+        let is_from_corner = (said.x, said.y) == (0, 0)
+            && (window.x, window.y) != (0, 0)
+            && (width - window.width).abs() < 80;
+        if !is_from_corner {
+            return Self { scale, ..as_it_is };
+        }
+        let margin = |whole: i32, shown: i32| (whole - shown).max(0) / 2;
+        Self {
+            scale,
+            x: window.x + margin(window.width, width),
+            y: window.y + margin(window.height, height),
+        }
+    }
+
+    fn on_screen(self, said: Bounds) -> Bounds {
+        Bounds {
+            x: said.x * self.scale + self.x,
+            y: said.y * self.scale + self.y,
+            width: said.width * self.scale,
+            height: said.height * self.scale,
+        }
+    }
+}
+
+fn element(
+    item: &Item,
+    id: ElementId,
+    depth: u16,
+    details: Details,
+    placing: Placing,
+    above: &[DesktopWindow],
+) -> Option<Element> {
+    let role = roles::role(item.role).unwrap_or("group");
+    let bounds = details.bounds.map(|bounds| placing.on_screen(bounds));
+    let mut states = roles::states(item.role, item.states);
+    let is_hidden_cell = roles::is_cell(item.role) && bounds.is_none();
+    if is_hidden_cell {
+        // It has a place once it is drawn; programs call it shown all the same.
+        states.insert(ElementState::OutOfView);
+    } else if !roles::is_shown(item.states) {
+        // What has no place is in a part that is not open.
+        bounds?;
+        states.insert(ElementState::OutOfView);
+    } else if let Some(bounds) = bounds {
+        let (x, y) = (bounds.x + bounds.width / 2, bounds.y + bounds.height / 2);
+        let covers = |window: &&DesktopWindow| {
+            window.is_shown
+                && window.bounds.contains(x, y)
+                && !(window.is_popup && is_within(bounds, window.bounds))
+        };
+        if above.iter().any(|window| covers(&window)) {
+            states.insert(ElementState::Covered);
+        }
+    }
+    let is_text = role == "text";
+    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let said = details.value.filter(|value| !value.is_empty());
+    let mut name = shorten(&item.name);
+    if is_text && name.is_empty() {
+        name = said.as_deref().map(shorten).unwrap_or_default();
+    }
+    let value = said.filter(|_| takes_text).map(|value| shorten(&value));
+    // A drawing without a name, text without words and an empty cell say nothing.
+    if name.is_empty() && value.is_none() && matches!(role, "img" | "text" | "group" | "cell") {
+        return None;
+    }
+    Some(Element {
+        id,
+        role: role.to_owned(),
+        name,
+        value,
+        address: None,
+        states,
+        bounds,
+        depth,
+    })
+}
+
+/// Returns the part of a table below one of its heads.
+fn below(table: Bounds, head: Bounds) -> Bounds {
+    let hidden = (head.y + head.height - table.y).clamp(0, table.height);
+    Bounds {
+        y: table.y + hidden,
+        height: table.height - hidden,
+        ..table
+    }
+}
+
+/// Whether two rectangles have a point in common.
+fn is_touching(one: Bounds, other: Bounds) -> bool {
+    one.x < other.x + other.width
+        && other.x < one.x + one.width
+        && one.y < other.y + other.height
+        && other.y < one.y + one.height
+}
+
+/// Whether a rectangle lies within another, give or take a border: then an element may be one of
+/// the menu that is drawn there.
+pub(super) fn is_within(bounds: Bounds, around: Bounds) -> bool {
+    const BORDER: i32 = 6;
+    bounds.x >= around.x - BORDER
+        && bounds.y >= around.y - BORDER
+        && bounds.x + bounds.width <= around.x + around.width + BORDER
+        && bounds.y + bounds.height <= around.y + around.height + BORDER
+}
+
+/// Returns a text as elements have it.
+pub(super) fn shorten(text: &str) -> String {
+    gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_programs_are_those_on_the_screen() {
+        let bounds = |(x, y, width, height): (i32, i32, i32, i32)| Bounds {
+            x,
+            y,
+            width,
+            height,
+        };
+        let window = bounds((100, 50, 400, 300));
+        for (said, expected) in [
+            // As it is; half the size for a pixel ratio of 2; from the corner; both; with a shadow.
+            (Some((100, 50, 400, 300)), (10, 10, 20, 20)),
+            (Some((50, 25, 200, 150)), (20, 20, 40, 40)),
+            (Some((0, 0, 400, 300)), (110, 60, 20, 20)),
+            (Some((0, 0, 200, 150)), (120, 70, 40, 40)),
+            (Some((0, 0, 380, 280)), (120, 70, 20, 20)),
+            // A dialog that says something else.
+            (Some((7, 7, 20, 1_000)), (10, 10, 20, 20)),
+            (None, (10, 10, 20, 20)),
+        ] {
+            let placing = Placing::of(said.map(bounds), window);
+            let placed = placing.on_screen(bounds((10, 10, 20, 20)));
+            assert_eq!(placed, bounds(expected), "{said:?}");
+        }
+    }
+}
