@@ -25,7 +25,8 @@ const NEEDED: [(&str, &str); 14] = [
 ];
 
 /// Each further program that the tasks on desktops use, with its Debian package.
-const ON_DESKTOPS: [(&str, &str); 3] = [
+const ON_DESKTOPS: [(&str, &str); 4] = [
+    ("claws-mail", "claws-mail"),
     ("eom", "eom"),
     ("gnumeric", "gnumeric"),
     ("lxterminal", "lxterminal"),

@@ -1,7 +1,7 @@
 //! The tasks on programs of a desktop, as they stand in `suite-of-desktops/`, and their files.
 
 /// Name and text of each file of tasks.
-const TASKS: [(&str, &str); 7] = [
+const TASKS: [(&str, &str); 8] = [
     (
         "both.toml",
         include_str!("../../suite-of-desktops/both.toml"),
@@ -19,6 +19,10 @@ const TASKS: [(&str, &str); 7] = [
         include_str!("../../suite-of-desktops/files.toml"),
     ),
     (
+        "mail.toml",
+        include_str!("../../suite-of-desktops/mail.toml"),
+    ),
+    (
         "pictures.toml",
         include_str!("../../suite-of-desktops/pictures.toml"),
     ),
@@ -33,10 +37,14 @@ const TASKS: [(&str, &str); 7] = [
 ];
 
 /// Name and content of each file that the folder of an attempt holds.
-const FILES: [(&str, &[u8]); 5] = [
+const FILES: [(&str, &[u8]); 6] = [
     (
         "harbour.png",
         include_bytes!("../../suite-of-desktops/files/harbour.png"),
+    ),
+    (
+        "inbox.mbox",
+        include_bytes!("../../suite-of-desktops/files/inbox.mbox"),
     ),
     (
         "meadow.png",

@@ -493,6 +493,64 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_in_tasks_on_desktops_are_told() {
+        let with = |head: &str, more: &str| {
+            said(&format!(
+                "{head}\n[[task]]\nid = \"a\"\ngoal = \"g\"\nanswer = \"x\"\n{more}\n"
+            ))
+        };
+        let desktop = "screen = \"x11\"";
+        assert_eq!(with(desktop, "programs = [\"xfce4-terminal\"]"), "1 tasks");
+        for (head, more, expected) in [
+            (desktop, "", "names no `programs`"),
+            (desktop, "programs = [\"\"]", "invalid program ``"),
+            (
+                desktop,
+                "programs = [\"../bash\"]",
+                "invalid program `../bash`",
+            ),
+            (
+                desktop,
+                "programs = [\"/bin/sh\"]",
+                "invalid program `/bin/sh`",
+            ),
+            (
+                desktop,
+                "programs = [\"Mousepad\"]",
+                "invalid program `Mousepad`",
+            ),
+            (desktop, "programs = [\"mousepаd\"]", "invalid program"),
+            (
+                desktop,
+                "start = \"/shop/\"\nprograms = [\"a\"]",
+                "a desktop has no addresses",
+            ),
+            (
+                desktop,
+                "programs = [\"a\"]\nchecks = [\"js:1\"]",
+                "is one of pages",
+            ),
+            (
+                "screen = \"wayland\"",
+                "programs = [\"a\"]",
+                "unknown word `wayland`",
+            ),
+            (
+                "",
+                "programs = [\"a\"]\nstart = \"/\"",
+                "is played on pages",
+            ),
+            ("", "", "has no `start`"),
+        ] {
+            let said = with(head, more);
+            assert!(said.contains(expected), "{said}");
+        }
+        let address = "screen = \"x11\"\naddress = \"http://127.0.0.1:1\"";
+        let said = with(address, "programs = [\"a\"]");
+        assert!(said.contains("have no address"), "{said}");
+    }
+
+    #[test]
     fn patterns_choose() {
         for (pattern, name, expected) in [
             ("shop-*", "shop-order", true),
