@@ -60,12 +60,6 @@ impl<'a> Tree<'a> {
             root,
         })
     }
-
-    /// Whether the program tells any element of the window.
-    pub(super) fn has_elements(&self) -> bool {
-        self.children.contains_key(self.root.path.as_str())
-    }
-
     /// Returns the menus of the program that hang at no other element: they are windows without a
     /// name.
     pub(super) fn menus(&self) -> impl Iterator<Item = &'a Item> {
