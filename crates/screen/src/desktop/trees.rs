@@ -60,6 +60,7 @@ impl<'a> Tree<'a> {
             root,
         })
     }
+
     /// Returns the menus of the program that hang at no other element: they are windows without a
     /// name.
     pub(super) fn menus(&self) -> impl Iterator<Item = &'a Item> {
