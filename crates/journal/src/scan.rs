@@ -143,10 +143,14 @@ impl Scan {
         let Some(proof) = self.proof()? else {
             return Ok(None);
         };
-        // The proof may be newer than the read of the line.
+        // The proof may be newer than the read of the line, and than the look for a next segment.
         self.lines = Lines::new(Arc::clone(&self.segment.file), offset, u64::MAX);
-        match self.next_valid(take)? {
-            Some(taken) => Ok(Some(taken)),
+        let end = self.look_for_end()?;
+        if let Some(taken) = self.next_valid(take)? {
+            return Ok(Some(taken));
+        }
+        match end {
+            Some(end) => self.check_end(&end, offset).map(|()| None),
             None => Err(self.damage(offset, proof)),
         }
     }

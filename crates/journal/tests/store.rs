@@ -586,6 +586,28 @@ async fn entries_that_nobody_waits_for_are_flushed_and_followed() {
     assert!(matches!(gone, Err(Error::NotFound { .. })));
 }
 
+/// Another process took the log, appended its last entry and finished it, all before the follower
+/// was served.
+#[tokio::test]
+async fn what_is_finished_in_another_segment_is_followed_to_its_end() {
+    let (_folder, store, name) = store();
+    let writer = store.create(&name).unwrap();
+    write(&writer, 3);
+    drop(writer);
+    // Another store: its writers do not tell this one how far they are.
+    let follows = Store::open(store.root()).unwrap();
+    let mut follower = follows.reader(&name).unwrap().follow(3).unwrap();
+    assert_eq!(follower.next().await.unwrap().seq, 3);
+    let cut_off = tokio::time::timeout(Duration::from_millis(1), follower.next()).await;
+    assert!(cut_off.is_err(), "there is nothing more yet");
+    let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+    write(&writer, 1);
+    writer.seal().await.unwrap();
+    drop(writer);
+    let next = tokio::time::timeout(LONG, follower.next()).await.unwrap();
+    assert_eq!(next.unwrap().seq, 4);
+}
+
 #[tokio::test]
 async fn a_thousand_inboxes_are_watched_at_once() {
     let (_folder, store, name) = store();

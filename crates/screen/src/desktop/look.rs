@@ -179,8 +179,8 @@ impl Reading {
             if told.insert(&tree.program.bus_name) {
                 tops.extend(tree.menus());
             }
-            let below = (&tree, &tops[..]);
-            let inside = window_tree::inside(accessible, numbers, of, above, below).await;
+            let tree = (&tree, &*tops);
+            let inside = window_tree::inside(accessible, numbers, of, above, tree).await;
             self.elements.extend(inside.elements);
             self.limits.extend(inside.limits);
             if !inside.is_whole {

@@ -9,8 +9,8 @@
 //! between), `capture` (pixels), `clipboard`, `windows`, `own_windows` (those of gyrus), `accessible`
 //! (the accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
-//! `session` (an open desktop), `trees` (which elements are whose), `window_tree` (what one
-//! window shows), `look` (joining all of it),
+//! `session` (an open desktop), `trees` (which elements are whose),
+//! `window_tree` (what one window shows), `look` (joining all of it),
 //! `status_dot` (what a person sees of the runs, and the key that stops them), `notifications` (what
 //! they are told), `taken` (a desktop in a person's hands).
 

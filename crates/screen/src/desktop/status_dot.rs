@@ -176,6 +176,38 @@ impl StatusDot {
         connection.xinput_xi_select_events(root, &[keys])?.check()?;
         let announcements = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
         connection.change_window_attributes(root, &announcements)?;
+        let window = Self::window(&display)?;
+        let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
+        connection.map_window(window)?.check()?;
+        let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
+        let mut listener = Listener {
+            display: Arc::clone(&display),
+            window,
+            escapes_sent,
+            in_use,
+            escape: Vec::new(),
+            summons: Vec::new(),
+            controls: Vec::new(),
+            alts: Vec::new(),
+            down: BTreeSet::new(),
+            announced: Vec::new(),
+            raised: None,
+            told,
+        };
+        listener.read_keys()?;
+        thread::Builder::new()
+            .name("status dot".to_owned())
+            .spawn(move || listener.listen())?;
+        Ok(Self {
+            display,
+            window,
+            events,
+        })
+    }
+
+    /// Makes the window of the dot, which is not shown yet.
+    fn window(display: &Display) -> Result<Window, Box<dyn std::error::Error + Send + Sync>> {
+        let (connection, root) = (&display.connection, display.screen.root);
         let window = connection.generate_id()?;
         let x = i16::try_from(display.screen.width_in_pixels)? - i16::try_from(DIAMETER)? - MARGIN;
         let look = CreateWindowAux::new()
@@ -206,32 +238,7 @@ impl StatusDot {
         )?;
         let own = display.atom(OWN_WINDOW)?;
         connection.change_property32(PropMode::REPLACE, window, own, AtomEnum::CARDINAL, &[1])?;
-        let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
-        connection.map_window(window)?.check()?;
-        let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
-        let mut listener = Listener {
-            display: Arc::clone(&display),
-            window,
-            escapes_sent,
-            in_use,
-            escape: Vec::new(),
-            summons: Vec::new(),
-            controls: Vec::new(),
-            alts: Vec::new(),
-            down: BTreeSet::new(),
-            announced: Vec::new(),
-            raised: None,
-            told,
-        };
-        listener.read_keys()?;
-        thread::Builder::new()
-            .name("status dot".to_owned())
-            .spawn(move || listener.listen())?;
-        Ok(Self {
-            display,
-            window,
-            events,
-        })
+        Ok(window)
     }
 
     /// Shows a state, with words that say more; `xprop` and screen readers tell them.

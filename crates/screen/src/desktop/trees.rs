@@ -17,6 +17,11 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
+    /// Whether the program tells any element of the window.
+    pub(super) fn has_elements(&self) -> bool {
+        self.children.contains_key(self.root.path.as_str())
+    }
+
     /// Returns the tree of a window: the top with its title. Of several the one of its program
     /// counts, which is known by its process, or by its other windows, as a program in a sandbox
     /// tells the number that it has there. A message has a top with another name than its window, so
@@ -54,11 +59,6 @@ impl<'a> Tree<'a> {
             children: children(program),
             root,
         })
-    }
-
-    /// Whether the program tells any element of the window.
-    pub(super) fn has_elements(&self) -> bool {
-        self.children.contains_key(self.root.path.as_str())
     }
 
     /// Returns the menus of the program that hang at no other element: they are windows without a

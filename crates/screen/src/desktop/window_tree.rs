@@ -26,7 +26,8 @@ pub(super) struct Inside {
     pub(super) is_whole: bool,
 }
 
-/// Returns what is shown in a window, which has this number: below these items of its tree.
+/// Returns what is shown in a window, which has this number: what lies below these tops of its
+/// program.
 pub(super) async fn inside(
     accessible: &Accessible,
     numbers: &mut ElementNumbers,
