@@ -32,16 +32,16 @@ use crate::{
 };
 
 pub(crate) use self::{
-    cast_frame::CastFrame,
-    desk::Desk,
-    did::{Did, Mouse, MouseKind},
-    hand_over::HandOver,
-    taken_screen::TakenScreen,
-    wire::{PICTURE, WORDS, chunk},
+    cast_frame::CastFrame, desk::Desk, did::Did, hand_over::HandOver, taken_screen::TakenScreen,
 };
 pub use self::{
     desk::GivenBack,
     watcher::{InputWatcher, PersonInput},
+};
+#[cfg(feature = "desktop")]
+pub(crate) use self::{
+    did::{Mouse, MouseKind},
+    wire::{PICTURE, WORDS, chunk},
 };
 
 /// The current page of a browser.
