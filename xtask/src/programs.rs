@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 15] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
@@ -22,6 +22,7 @@ const NEEDED: [(&str, &str); 14] = [
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
     ("xterm", "xterm"),
+    ("zenity", "zenity"),
 ];
 
 /// Each further program that the tasks on desktops use, with its Debian package.

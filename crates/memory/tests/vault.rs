@@ -13,6 +13,7 @@ use std::{
 
 use gyrus_contract::{EffectId, RunId};
 use gyrus_memory::{Author, ChangeEnd, Note, Vault, VaultError, Writing};
+use gyrus_workspace::Pace;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -335,6 +336,17 @@ fn writers_without_an_editor_are_all_in_the_note() {
     }
 }
 
+/// The pace of a process that crashes before this change of the disk, counted from 0.
+fn crashes_at(crash_at: usize) -> Pace<'static> {
+    let steps = AtomicUsize::new(0);
+    Box::leak(Box::new(move || {
+        if steps.fetch_add(1, Relaxed) >= crash_at {
+            return Err(Errno::IO);
+        }
+        Ok(())
+    }))
+}
+
 /// A crash before each single change of the disk, then a fresh process.
 #[test]
 fn a_crash_anywhere_leaves_the_note_as_before_or_after() {
@@ -342,16 +354,8 @@ fn a_crash_anywhere_leaves_the_note_as_before_or_after() {
         let world = World::new();
         world.write("a.md", "a person's\n");
         world.vault().add("other", &by(person(), "x")).unwrap();
-        let steps: &AtomicUsize = Box::leak(Box::default());
-        let pace: &'static (dyn Fn() -> Result<(), Errno> + Sync) =
-            Box::leak(Box::new(move || {
-                if steps.fetch_add(1, Relaxed) >= crash_at {
-                    return Err(Errno::IO);
-                }
-                Ok(())
-            }));
         let author = run(true);
-        let vault = world.vault().with_pace(pace);
+        let vault = world.vault().with_pace(crashes_at(crash_at));
         let written = vault.add("a", &by(author.clone(), "added"));
         drop(vault);
         let Author::Run { run, effect, .. } = &author else {
@@ -481,15 +485,7 @@ fn a_crash_while_versions_are_forgotten_loses_none_that_is_known() {
     }
     assert!(world.versions() > 380);
     for crash_at in 0.. {
-        let steps: &AtomicUsize = Box::leak(Box::default());
-        let pace: &'static (dyn Fn() -> Result<(), Errno> + Sync) =
-            Box::leak(Box::new(move || {
-                if steps.fetch_add(1, Relaxed) >= crash_at {
-                    return Err(Errno::IO);
-                }
-                Ok(())
-            }));
-        let noted = note(&world.vault().with_pace(pace));
+        let noted = note(&world.vault().with_pace(crashes_at(crash_at)));
         let vault = world.vault();
         for change in vault.log().unwrap() {
             vault.diff(&change).unwrap();

@@ -6,12 +6,11 @@
 
 #![expect(clippy::print_stdout, reason = "a developer reads the output")]
 
-use std::{env, fs, process::Stdio, sync::Arc};
+use std::{env, fs, sync::Arc};
 
 use futures_util::future::BoxFuture;
-use gyrus_contract::{
-    Bounds, Captured, CommandOutcome, CommandSpec, Element, Exit, KeeperError, Look, Screen as _,
-};
+use gyrus_contract::{Bounds, CommandSpec, Element, Look, Screen as _};
+use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zbus::{Connection, DynamicType, OwnedObjectPath, OwnedVariant, Type, connection::Builder};
@@ -124,27 +123,7 @@ async fn read(file: &str) -> Result<(), Failed> {
 }
 
 fn run() -> RunCommand {
-    Arc::new(|spec: CommandSpec| {
-        Box::pin(async move {
-            let child = tokio::process::Command::new(&spec.program)
-                .args(&spec.arguments)
-                .current_dir(&spec.folder)
-                .env_clear()
-                .envs(&spec.environment)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .kill_on_drop(true)
-                .status();
-            let status = child.await.map_err(|error| KeeperError::Keeper {
-                reason: error.to_string(),
-            })?;
-            Ok(CommandOutcome {
-                exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
-            })
-        })
-    })
+    Arc::new(|spec: CommandSpec| Box::pin(async { Keeper::start_beside().await?.run(spec).await }))
 }
 
 /// The result of seeking an element of the tree in the view.
@@ -179,8 +158,12 @@ fn find(told: &Told, elements: &[Element]) -> Found {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Failed> {
+fn main() -> Result<(), Failed> {
+    keeper::serve_if_asked(|_| Err("nothing is confined here".to_owned()));
+    tokio::runtime::Runtime::new()?.block_on(compare())
+}
+
+async fn compare() -> Result<(), Failed> {
     let words: Vec<String> = env::args().skip(1).collect();
     if let [first, file] = &words[..]
         && first == READ

@@ -24,9 +24,11 @@ const MARK: &str = "# Written by `gyrus serve install`; `gyrus serve uninstall` 
 const UNIT: &str = "gyrus.service";
 
 /// Commands that put the unit to work.
-const START: [&[&str]; 2] = [
+const START: [&[&str]; 3] = [
     &["--user", "daemon-reload"],
-    &["--user", "enable", "--now", UNIT],
+    &["--user", "enable", UNIT],
+    // One that runs already has the old settings.
+    &["--user", "restart", UNIT],
 ];
 
 /// Commands that end it.

@@ -15,15 +15,10 @@ use crate::failure::Failure;
 const CLASS: &str = "gyrus";
 
 /// Terminals that give their window a name, with the words for it and for the command.
-const TERMINALS: [(&str, &[&str]); 5] = [
+const TERMINALS: [(&str, &[&str]); 3] = [
     ("alacritty", &["--class", CLASS, "-e"]),
     ("kitty", &["--class", CLASS]),
     ("xterm", &["-u8", "-class", CLASS, "-e"]),
-    ("urxvt", &["-name", CLASS, "-e"]),
-    (
-        "xfce4-terminal",
-        &["--disable-server", "--class", CLASS, "-x"],
-    ),
 ];
 
 /// The terminal, one at a time.

@@ -9,22 +9,14 @@ use std::{
 use gyrus_player::Player;
 use serde_json::Value;
 
-use crate::support::{World, read, works};
+use crate::{
+    desktop_runs::has,
+    support::{World, read},
+};
 
 /// The folder of the suite.
 fn suite() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/suite-of-desktops")
-}
-
-/// Whether there are the programs to test with; says so if one is missing.
-fn has(programs: &[&str]) -> bool {
-    let versions = ["--version", "-help", "-version"];
-    let is_there = |program: &str| versions.iter().any(|version| works(program, &[version]));
-    let missing = programs.iter().find(|program| !is_there(program));
-    if let Some(missing) = missing {
-        eprintln!("left out: {missing} is not installed");
-    }
-    missing.is_none()
 }
 
 /// Plays the tasks that fit, and returns the report.

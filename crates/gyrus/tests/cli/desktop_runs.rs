@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     refusing::refuse,
-    support::{Said, World, said, works},
+    support::{Running, Said, World, said, works},
     taking_over::Person,
 };
 
@@ -33,7 +33,7 @@ text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "r
 "#;
 
 /// Whether there are the programs to test with; says so if one is missing.
-fn has(programs: &[&str]) -> bool {
+pub(crate) fn has(programs: &[&str]) -> bool {
     let versions = ["--version", "-help", "-version"];
     let is_there = |program: &str| versions.iter().any(|version| works(program, &[version]));
     let missing = programs.iter().find(|program| !is_there(program));
@@ -279,13 +279,8 @@ find = { word = '(I signed it)', token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
 "#;
 
-#[test]
-fn a_person_takes_a_desktop_over() {
-    if !has(&["Xvfb", "openbox", "mousepad"]) {
-        return;
-    }
-    let world = World::new(ASKS_FOR_A_PERSON);
-    fs::write(world.work().join("letter.txt"), "Dear Ada, ").unwrap();
+/// A run that has asked for a person, and the person who has its desktop.
+fn taken_over(world: &World) -> (Running, Person) {
     let arguments = ["run", "sign the letter in mousepad", "--screen", "x11"];
     let more = ["--on-ask", "wait", "--require", "claimed"];
     let run = world.start(&[&arguments[..], &more].concat());
@@ -294,6 +289,33 @@ fn a_person_takes_a_desktop_over() {
     take.stdout(Stdio::piped());
     let mut person = Person::at(take);
     person.opens();
+    (run, person)
+}
+
+#[test]
+fn a_display_that_ends_is_taken_from_the_person_who_has_it() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(ASKS_FOR_A_PERSON);
+    fs::write(world.work().join("letter.txt"), "Dear Ada, ").unwrap();
+    let (run, person) = taken_over(&world);
+    person.sees("letter.txt");
+    let servers = servers_of(run.process());
+    kill_process(servers[0], Signal::KILL).unwrap();
+    assert_eq!(person.ends(), Some(1));
+    world.gyrus(&["stop", "last"]).exits(0);
+    run.end();
+}
+
+#[test]
+fn a_person_takes_a_desktop_over() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(ASKS_FOR_A_PERSON);
+    fs::write(world.work().join("letter.txt"), "Dear Ada, ").unwrap();
+    let (run, person) = taken_over(&world);
     person.sees("letter.txt");
     person.clicks((640.0, 400.0));
     person.does(&json!([{"do": "key", "key": "Control+End"}]));

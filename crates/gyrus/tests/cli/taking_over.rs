@@ -238,10 +238,15 @@ impl Person {
     }
 
     /// Gives the browser back, and returns the exit code of the command.
-    pub(crate) fn leaves(mut self, words: &str) -> Option<i32> {
+    pub(crate) fn leaves(self, words: &str) -> Option<i32> {
         // The process may have ended before it has answered.
         let mut answer = self.sends("POST /back", &self.own(), words);
         let _ = answer.read_to_string(&mut String::new());
+        self.ends()
+    }
+
+    /// Waits until the command ends, and returns its exit code.
+    pub(crate) fn ends(mut self) -> Option<i32> {
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();
         self.command.0.take().unwrap().wait().unwrap().code()

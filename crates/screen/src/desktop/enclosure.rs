@@ -16,15 +16,16 @@ use tempfile::TempDir;
 
 use crate::RunCommand;
 
+/// The path of the folder as confined programs see it.
+const SEEN_AS: &str = "/tmp";
+
 /// Place in which a nested desktop and its programs run.
 pub struct Enclosure {
     run: RunCommand,
     /// The folder of the desktop, outside.
     folder: PathBuf,
-    /// The same as its programs see it, if they are confined.
-    seen_as: Option<PathBuf>,
-    /// The folder that programs begin in; their home if there is none.
-    begins_in: Option<PathBuf>,
+    /// The folder that programs begin in, if they are confined.
+    workspace: Option<PathBuf>,
     /// Removed when the desktop is over.
     _held: TempDir,
 }
@@ -51,8 +52,7 @@ impl Enclosure {
         Ok(Self {
             run,
             folder: held.path().to_owned(),
-            seen_as: None,
-            begins_in: None,
+            workspace: None,
             _held: held,
         })
     }
@@ -63,8 +63,7 @@ impl Enclosure {
         Self {
             run,
             folder: held.path().join("tmp"),
-            seen_as: Some(PathBuf::from("/tmp")),
-            begins_in: Some(workspace),
+            workspace: Some(workspace),
             _held: held,
         }
     }
@@ -83,7 +82,7 @@ impl Enclosure {
 
     /// Whether its programs are confined.
     pub(super) fn is_confined(&self) -> bool {
-        self.seen_as.is_some()
+        self.workspace.is_some()
     }
 
     /// Returns the path of an entry of the folder.
@@ -93,25 +92,29 @@ impl Enclosure {
 
     /// Returns the path of an entry of the folder as programs see it.
     pub(super) fn inner_path(&self, name: &str) -> String {
-        let folder = self.seen_as.as_ref().unwrap_or(&self.folder);
+        let folder = if self.is_confined() {
+            Path::new(SEEN_AS)
+        } else {
+            &self.folder
+        };
         folder.join(name).to_string_lossy().into_owned()
     }
 
     /// Returns the folder that programs begin in.
     pub(super) fn begins_in(&self) -> PathBuf {
         let home = || PathBuf::from(self.inner_path("home"));
-        self.begins_in.clone().unwrap_or_else(home)
+        self.workspace.clone().unwrap_or_else(home)
     }
 
     /// Finds the socket that programs see at `inner`, an absolute path.
     pub(super) fn socket(&self, inner: &Path) -> io::Result<Socket> {
-        let Some(seen_as) = &self.seen_as else {
+        if !self.is_confined() {
             return Ok(Socket {
                 path: inner.to_owned(),
                 _opened: None,
             });
-        };
-        let below = inner.strip_prefix(seen_as).map_err(io::Error::other)?;
+        }
+        let below = inner.strip_prefix(SEEN_AS).map_err(io::Error::other)?;
         let folder = openat2(
             CWD,
             &self.folder,

@@ -80,8 +80,9 @@ pub enum NestedError {
 
 /// A running nested desktop.
 pub(super) struct Nested {
-    enclosure: Enclosure,
+    /// Dropped before the folder that its programs use.
     launcher: Launcher,
+    enclosure: Enclosure,
     number: String,
     cookie: Vec<u8>,
     has_bus: bool,

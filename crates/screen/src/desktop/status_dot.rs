@@ -338,7 +338,7 @@ impl Listener {
     /// Returns what a key of a device means.
     fn pressed(&mut self, key: u32, device: u16) -> Result<Option<DotEvent>, DisplayError> {
         let pressed = Instant::now();
-        if self.summons.contains(&key) && self.is_with_both()? {
+        if self.summons.contains(&key) && self.has_control_and_alt()? {
             return Ok(Some(DotEvent::Summoned));
         }
         if self.escape.contains(&key) && self.is_of_person(device)? && self.is_meant()? {
@@ -368,11 +368,11 @@ impl Listener {
 
     /// Whether an Escape of a person is meant for the runs.
     fn is_meant(&self) -> Result<bool, DisplayError> {
-        Ok(is_used(&self.display, self.in_use)? || self.is_with_both()?)
+        Ok(is_used(&self.display, self.in_use)? || self.has_control_and_alt()?)
     }
 
     /// Whether Control and Alt are held.
-    fn is_with_both(&self) -> Result<bool, DisplayError> {
+    fn has_control_and_alt(&self) -> Result<bool, DisplayError> {
         let are_down = |codes: &[u32]| codes.iter().any(|code| self.down.contains(code));
         if are_down(&self.controls) && are_down(&self.alts) {
             return Ok(true);

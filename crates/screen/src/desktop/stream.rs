@@ -73,7 +73,7 @@ impl Stream for TimedStream {
     }
 }
 
-/// Says of an error that means so that the server is gone.
+/// Returns an error that says that the server has ended in place of one that only means it.
 fn in_words(error: io::Error) -> io::Error {
     match error.kind() {
         kind @ (io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {

@@ -3,7 +3,7 @@
 //! It has connections of its own to the X server, so that watching and doing do not wait for each
 //! other. The display that the person works at needs neither: they have it before them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use gyrus_contract::{Boxed, Picture, ScreenError};
@@ -44,8 +44,6 @@ struct TakenDesktop {
     /// Acts on it.
     hands: Display,
     size: (u32, u32),
-    /// The windows as they were told last, by number.
-    windows: Mutex<Vec<Window>>,
 }
 
 impl Desktop {
@@ -62,12 +60,15 @@ impl Desktop {
     ) -> Result<GivenBack, ScreenError> {
         let taken = {
             let mut open = self.open.lock().await;
-            TakenDesktop::of(self.session(&mut open).await?).map_err(lost)?
+            Arc::new(TakenDesktop::of(self.session(&mut open).await?).map_err(lost)?)
         };
         let _renumbered = Renumbered(self);
-        let (page, given_back) = TakeoverPage::open(Arc::new(taken), reason, None).await?;
+        let (page, given_back) = TakeoverPage::open(taken.clone(), reason, None).await?;
         told(&page.address);
-        given_back.await.map_err(no_page)
+        tokio::select! {
+            given = given_back => given.map_err(no_page),
+            reason = taken.end() => Err(lost(reason)),
+        }
     }
 
     /// Returns a picture of the desktop, with secrets covered as in the run's own pictures; `None`
@@ -108,8 +109,17 @@ impl TakenDesktop {
             eyes,
             hands,
             size: (u32::from(width), u32::from(height)),
-            windows: Mutex::default(),
         })
+    }
+
+    /// Waits until the X server is gone, and returns the reason. Meanwhile it takes the events that
+    /// nobody else waits for.
+    async fn end(&self) -> DisplayError {
+        loop {
+            if let Err(why) = self.hands.next_change().await {
+                return why;
+            }
+        }
     }
 
     /// Shows it until the receiver or the desktop is gone.
@@ -126,11 +136,8 @@ impl TakenDesktop {
                 told = now;
             }
             let Some(eyes) = &self.eyes else {
-                tokio::select! {
-                    () = out.closed() => return Ok(()),
-                    changed = self.hands.next_change() => changed?,
-                }
-                continue;
+                out.closed().await;
+                return Ok(());
             };
             let picture = eyes.capture()?;
             let bytes = picture.encode()?;
@@ -154,10 +161,9 @@ impl TakenDesktop {
             Some(_) => self.hands.windows()?,
             None => Vec::new(),
         };
-        *self.windows() = windows.iter().map(|window| window.id).collect();
-        let tabs = (0_u32..).zip(&windows).map(|(number, window)| {
+        let tabs = windows.iter().map(|window| {
             json!({
-                "number": number,
+                "number": window.id,
                 "title": window.title,
                 "address": window.class,
                 "active": window.is_active,
@@ -171,15 +177,6 @@ impl TakenDesktop {
             "loading": false,
             "dialog": null,
         }))
-    }
-
-    fn windows(&self) -> std::sync::MutexGuard<'_, Vec<Window>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn window(&self, number: u32) -> Option<Window> {
-        let number = usize::try_from(number).ok()?;
-        self.windows().get(number).copied()
     }
 
     /// Returns the window that has the keyboard.
@@ -213,14 +210,8 @@ impl TakenDesktop {
                 }
                 Ok(())
             }
-            Did::Tab { number } => match self.window(number) {
-                Some(window) => self.hands.activate(window),
-                None => Ok(()),
-            },
-            Did::Close { number } => match self.window(number) {
-                Some(window) => self.hands.close(window),
-                None => Ok(()),
-            },
+            Did::Tab { number } => self.hands.activate(number),
+            Did::Close { number } => self.hands.close(number),
             // These belong to pages.
             Did::Go { .. } | Did::Back | Did::Reload | Did::Dialog { .. } => Ok(()),
         }

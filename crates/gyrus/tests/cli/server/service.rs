@@ -22,7 +22,7 @@ fn a_service_is_installed_and_removed() {
     assert!(
         installed
             .err
-            .contains("systemctl --user enable --now gyrus.service"),
+            .contains("systemctl --user restart gyrus.service"),
         "{installed:?}"
     );
     assert_eq!(dot.exists(), cfg!(feature = "desktop"));
