@@ -1,5 +1,5 @@
-//! The pages of a Chromium, which it does not hand out with the elements of its windows: they are
-//! asked for level by level. The same holds for programs that are made of one (Electron).
+//! The pages of browsers, which they do not hand out with the elements of their windows: they are
+//! asked for level by level. The same holds for programs that are made of a browser (Electron).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,14 +14,15 @@ use super::{
 /// Maximum number of levels of a page that are read.
 const MAX_LEVELS: usize = 80;
 
-/// The name that Chromium gives its toolkit.
-const CHROMIUM: &str = "Chromium";
+/// The names that browsers give their toolkits: Chromium and Firefox.
+const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
 
 impl Accessible {
-    /// Adds what a program has in elements that tell of more than it handed out, if it is a Chromium.
+    /// Adds what a program has in elements that tell of more than it handed out, if it is a
+    /// browser.
     pub(super) async fn add_pages(&self, program: &mut Program) {
         let name = program.bus_name.clone();
-        if !self.is_chromium(&name).await {
+        if !self.is_browser(&name).await {
             return;
         }
         let mut told: BTreeMap<&str, i32> = BTreeMap::new();
@@ -53,7 +54,7 @@ impl Accessible {
         }
     }
 
-    async fn is_chromium(&self, name: &str) -> bool {
+    async fn is_browser(&self, name: &str) -> bool {
         let (root, application) = (
             "/org/a11y/atspi/accessible/root",
             "org.a11y.atspi.Application",
@@ -61,7 +62,7 @@ impl Accessible {
         let properties = "org.freedesktop.DBus.Properties";
         let asked = (application, "ToolkitName");
         let said: Result<OwnedVariant, _> = self.ask(name, root, properties, "Get", &asked).await;
-        said.is_ok_and(|said| String::try_from(said).is_ok_and(|said| said == CHROMIUM))
+        said.is_ok_and(|said| String::try_from(said).is_ok_and(|said| BROWSERS.contains(&&*said)))
     }
 
     /// Returns the children of elements that are not known yet, at most so many.
