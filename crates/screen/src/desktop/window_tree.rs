@@ -67,13 +67,7 @@ pub(super) async fn inside(
     let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
-        let says_nothing = details
-            .value
-            .as_ref()
-            .is_none_or(|value| value.trim().is_empty());
-        if roles::is_combo_box(item.role) && says_nothing {
-            details.value = tree.chosen(item).map(str::to_owned);
-        }
+        add_choice(&mut details, tree, item);
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
         let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
@@ -103,6 +97,14 @@ pub(super) async fn inside(
         inside.elements.push(element);
     }
     inside
+}
+
+/// Adds what is chosen in a closed list that does not tell it as its text.
+fn add_choice(details: &mut Details, tree: &Tree<'_>, item: &Item) {
+    let value = details.value.as_deref().unwrap_or_default();
+    if roles::is_combo_box(item.role) && value.trim().is_empty() {
+        details.value = tree.chosen(item).map(str::to_owned);
+    }
 }
 
 /// An item of a tree with its place in it.
