@@ -39,7 +39,9 @@ pub use desktop::{
     StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
-pub use profile::{Profile, ProfileError, sweep_profiles};
+#[cfg(feature = "desktop")]
+pub use profile::DESKTOP_PREFIX;
+pub use profile::{Profile, ProfileError, sweep_temporary_folders};
 pub use socket::{AttachError, Endpoint};
 pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use tools::tools;

@@ -61,22 +61,34 @@ pub enum ProfileError {
 /// Prefix of the names of ephemeral profiles.
 const PREFIX: &str = "gyrus-browser-";
 
+/// Prefix of the names of the folders of desktops, which are locked as profiles are.
+#[cfg_attr(
+    not(feature = "desktop"),
+    expect(unreachable_pub, reason = "there are none")
+)]
+pub const DESKTOP_PREFIX: &str = "gyrus-desktop-";
+
 /// Maximum number of attempts to make a folder that a sweep does not take away.
 const MAX_ATTEMPTS: usize = 8;
 
 /// Maximum number of folders that are removed at once.
 const MAX_SWEPT: usize = 20;
 
-/// Removes ephemeral profiles that killed processes left behind, at most 20 of them. Those in use
-/// are locked, and stay.
-pub fn sweep_profiles() {
+/// Removes ephemeral profiles and folders of desktops that killed processes left behind, at most 20 of
+/// them. Those in use are locked, and stay.
+pub fn sweep_temporary_folders() {
     sweep(&std::env::temp_dir());
 }
 
 /// Removes unlocked folders of ours, or of the user that root's browser runs as.
 fn sweep(below: &Path) {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
-    let own = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+    let own = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        [PREFIX, DESKTOP_PREFIX]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
     let ours = [geteuid().as_raw(), browser_user()];
     let mut swept = 0;
     for entry in entries.filter(own) {

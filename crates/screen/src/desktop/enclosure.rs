@@ -5,16 +5,17 @@
 //! never follows a link in it.
 
 use std::{
+    fs::File,
     io,
     os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2};
 use tempfile::TempDir;
 
-use crate::RunCommand;
+use crate::{RunCommand, profile::DESKTOP_PREFIX};
 
 /// The path of the folder as confined programs see it.
 const SEEN_AS: &str = "/tmp";
@@ -28,6 +29,8 @@ pub struct Enclosure {
     workspace: Option<PathBuf>,
     /// Removed when the desktop is over.
     _held: TempDir,
+    /// Keeps it from being swept.
+    _lock: File,
 }
 
 /// Makes the place of a desktop. The error is the reason in words.
@@ -46,26 +49,29 @@ impl Enclosure {
     /// # Errors
     /// Its folder cannot be made.
     pub fn open(run: RunCommand) -> io::Result<Self> {
-        let held = tempfile::Builder::new()
-            .prefix("gyrus-desktop-")
-            .tempdir()?;
+        let held = tempfile::Builder::new().prefix(DESKTOP_PREFIX).tempdir()?;
         Ok(Self {
             run,
             folder: held.path().to_owned(),
             workspace: None,
+            _lock: locked(&held)?,
             _held: held,
         })
     }
 
     /// Returns one whose programs are confined by `run`, begin in `workspace`, and see the folder
     /// `tmp` in `held` as `/tmp`.
-    pub fn confined(run: RunCommand, workspace: PathBuf, held: TempDir) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// `held` cannot be locked.
+    pub fn confined(run: RunCommand, workspace: PathBuf, held: TempDir) -> io::Result<Self> {
+        Ok(Self {
             run,
             folder: held.path().join("tmp"),
             workspace: Some(workspace),
+            _lock: locked(&held)?,
             _held: held,
-        }
+        })
     }
 
     /// Returns a function that makes such places as [`Self::open`] does.
@@ -136,6 +142,13 @@ impl Enclosure {
     }
 }
 
+/// Locks a folder for as long as the result is kept.
+fn locked(folder: &TempDir) -> io::Result<File> {
+    let file = File::open(folder.path())?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::{fs::symlink, net::UnixListener};
@@ -152,7 +165,7 @@ mod tests {
         symlink(outside.path().join("bus"), temporary.join("link")).unwrap();
         symlink(outside.path(), temporary.join("folder")).unwrap();
         let run: RunCommand = Arc::new(|_| unreachable!());
-        let enclosure = Enclosure::confined(run, PathBuf::from("/"), held);
+        let enclosure = Enclosure::confined(run, PathBuf::from("/"), held).unwrap();
         let connects = |inner: &str| {
             let socket = enclosure.socket(Path::new(inner))?;
             std::os::unix::net::UnixStream::connect(&socket.path).map(drop)
