@@ -12,7 +12,7 @@ mod live;
 mod long_runs;
 mod run_pages;
 mod places;
-mod runs;
+pub(crate) mod runs;
 mod service;
 mod triggers;
 

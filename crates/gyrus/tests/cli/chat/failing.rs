@@ -1,0 +1,196 @@
+//! Kills, duplicates, and a server that misbehaves.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::{
+    OWNER,
+    bot_api::{BotApi, Fault},
+    paired, start,
+};
+use crate::support::World;
+
+const AUTO: &str = "options = { approve = \"auto\", loop = \"react\" }";
+
+/// Finishes at once.
+const AT_ONCE: &str = r#"
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
+"#;
+
+fn results(bot: &BotApi) -> usize {
+    let shown = bot.shown().into_iter();
+    shown.filter(|shown| shown.text == "finished").count()
+}
+
+/// The goals of all runs, which must differ.
+fn goals(world: &World) -> BTreeSet<String> {
+    let runs = world.runs();
+    let goals: BTreeSet<String> = runs
+        .iter()
+        .map(|run| {
+            let reader = world.store().reader(&gyrus_kernel::log_name(*run)).unwrap();
+            let first = gyrus_kernel::parse(&reader.entry(1).unwrap().unwrap()).unwrap();
+            let gyrus_kernel::Entry::RunStarted(started) = first else {
+                panic!("{first:?}")
+            };
+            gyrus_surfaces::projection::goal(&started.goal, &reader)
+        })
+        .collect();
+    assert_eq!(goals.len(), runs.len(), "{goals:?}");
+    goals
+}
+
+/// Sends goals while the server is killed again and again: each becomes one run.
+fn commands_across_kills(commands: usize, kills: usize) {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let mut sent = 0;
+    for kill in 0..=kills {
+        let server = start(&world);
+        let until = commands * (kill + 1) / (kills + 1);
+        while sent < until {
+            sent += 1;
+            let message = bot.message(OWNER, &format!("goal {sent}"));
+            bot.send(message.clone());
+            if sent % 7 == 0 {
+                // The same once more, and again under another id.
+                bot.send(message);
+            }
+        }
+        if kill < kills {
+            // At a moment that differs from kill to kill.
+            let seen = results(&bot) + kill % 3;
+            bot.waits("some results", |bot| {
+                (results(bot) >= seen.min(sent)).then_some(())
+            });
+            server.kill();
+        } else {
+            bot.waits_until_read();
+            let until = Instant::now() + Duration::from_secs(1_200);
+            let is_done =
+                || results(&bot) + unknown(&bot) >= commands && goals(&world).len() >= commands;
+            while !is_done() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            drop(server);
+        }
+    }
+    let expected: BTreeSet<String> = (1..=commands)
+        .map(|number| format!("goal {number}"))
+        .collect();
+    assert_eq!(goals(&world), expected);
+    let (results, unknown) = (results(&bot), unknown(&bot));
+    eprintln!("{commands} commands, {kills} kills: {results} results, {unknown} unknown");
+    assert!(results + unknown >= commands, "{results} {unknown}");
+    assert!(results <= commands, "{results}");
+}
+
+/// The number of messages that were said to be of unknown delivery.
+fn unknown(bot: &BotApi) -> usize {
+    let shown = bot.shown().into_iter();
+    shown
+        .filter(|shown| shown.text.contains("Nobody knows"))
+        .count()
+}
+
+/// A longer one: `GYRUS_TEST_COMMANDS=1000` takes a quarter of an hour, with 50 kills.
+#[test]
+fn no_command_is_lost_or_done_twice_across_kills() {
+    match std::env::var("GYRUS_TEST_COMMANDS") {
+        Ok(commands) => commands_across_kills(commands.parse().unwrap(), 50),
+        Err(_) => commands_across_kills(14, 4),
+    }
+}
+
+#[test]
+fn a_server_that_refuses_for_a_while_is_asked_again() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let conflict = json!({"ok": false, "error_code": 500, "description": "Internal Server Error"});
+    bot.fails("getUpdates", Fault::BadGateway);
+    bot.fails("getUpdates", Fault::Answer(500, conflict));
+    let slow = json!({"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 2",
+        "parameters": {"retry_after": 2}});
+    bot.fails("sendMessage", Fault::BadGateway);
+    bot.fails("sendMessage", Fault::Answer(429, slow));
+    let _server = start(&world);
+    let since = Instant::now();
+    bot.says(OWNER, "goal");
+    bot.waits_for("finished");
+    assert!(since.elapsed() >= Duration::from_secs(3));
+    assert_eq!(results(&bot), 1);
+    assert_eq!(goals(&world).len(), 1);
+}
+
+#[test]
+fn a_second_program_that_reads_is_said() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let conflict = json!({"ok": false, "error_code": 409,
+        "description": "Conflict: terminated by other getUpdates request"});
+    bot.fails("getUpdates", Fault::Answer(409, conflict));
+    let mut command = world.command(&["serve", "--port", "0"]);
+    let mut serving = crate::support::Running::of(command.env("TELEGRAM_TOKEN", super::TOKEN));
+    serving.hears("another program reads the same account: Conflict: terminated");
+}
+
+#[test]
+fn a_message_whose_delivery_is_unknown_is_shown_as_that_and_not_repeated() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let _server = start(&world);
+    bot.says(OWNER, "first");
+    bot.waits_for("finished");
+    bot.fails("sendMessage", Fault::DoneInSilence);
+    bot.says(OWNER, "/help");
+    let notice =
+        bot.waits_for("Nobody knows whether this message arrived: “Write what is to be done");
+    let help = |bot: &BotApi| {
+        let shown = bot.shown().into_iter();
+        shown
+            .filter(|shown| shown.text.starts_with("Write what is"))
+            .count()
+    };
+    assert_eq!(help(&bot), 1);
+    bot.says(OWNER, "/status");
+    bot.waits_for("The delivery of 1 message is unknown.");
+    bot.presses(OWNER, &notice, "Send it again");
+    bot.waits("it is sent again", |bot| (help(bot) == 2).then_some(()));
+    bot.presses(OWNER, &notice, "Send it again");
+    bot.says(OWNER, "/agents");
+    bot.waits_for("there are no agents");
+    assert_eq!(help(&bot), 2);
+}
+
+#[test]
+fn updates_that_come_twice_out_of_order_or_anew_are_taken_once() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let server = start(&world);
+    let (first, second) = (bot.message(OWNER, "goal 1"), bot.message(OWNER, "goal 2"));
+    bot.update(json!({"update_id": 2_002, "message": second}));
+    bot.update(json!({"update_id": 2_001, "message": first}));
+    bot.update(json!({"update_id": 2_003, "message": first}));
+    bot.waits("both", |_| (world.runs().len() == 2).then_some(()));
+    bot.waits_until_read();
+    // Odd ones hold nothing up.
+    for odd in [
+        json!({"update_id": 2_004}),
+        json!({"update_id": 2_005, "message": {"message_id": "x"}}),
+        json!({"update_id": 2_006, "message": {"message_id": 1, "chat": {"id": 1, "type": "private"}}}),
+        json!({"update_id": 2_007, "callback_query": {"id": "1", "from": {"id": 5_000_000_042_i64}}}),
+        json!({"update_id": 2_008, "poll": {}}),
+    ] {
+        bot.update(odd);
+    }
+    bot.waits_until_read();
+    drop(server);
+    // After a restart the same updates may come again.
+    bot.update(json!({"update_id": 2_009, "message": first}));
+    bot.begin_ids_at(2_009);
+    let _server = start(&world);
+    bot.says(OWNER, "goal 3");
+    bot.waits("the third", |_| (world.runs().len() == 3).then_some(()));
+    bot.waits("all results", |bot| (results(bot) == 3).then_some(()));
+    assert_eq!(goals(&world).len(), 3);
+}
