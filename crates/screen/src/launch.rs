@@ -27,8 +27,8 @@ use crate::profile::{NOBODY, Profile, ProfileError};
 pub type RunCommand =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
 
-/// Names of programs that can be our own browser, in order of preference.
-const PROGRAMS: [&str; 6] = [
+/// Names of programs that can be our own browser, in order of preference: all are kinds of Chromium.
+pub(crate) const PROGRAMS: [&str; 6] = [
     "chromium",
     "chromium-browser",
     "google-chrome-stable",

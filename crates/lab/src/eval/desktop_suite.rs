@@ -1,10 +1,14 @@
 //! The tasks on programs of a desktop, as they stand in `suite-of-desktops/`, and their files.
 
 /// Name and text of each file of tasks.
-const TASKS: [(&str, &str); 8] = [
+const TASKS: [(&str, &str); 9] = [
     (
         "both.toml",
         include_str!("../../suite-of-desktops/both.toml"),
+    ),
+    (
+        "browser.toml",
+        include_str!("../../suite-of-desktops/browser.toml"),
     ),
     (
         "calculator.toml",
@@ -37,7 +41,7 @@ const TASKS: [(&str, &str); 8] = [
 ];
 
 /// Name and content of each file that the folder of an attempt holds.
-const FILES: [(&str, &[u8]); 6] = [
+const FILES: [(&str, &[u8]); 7] = [
     (
         "harbour.png",
         include_bytes!("../../suite-of-desktops/files/harbour.png"),
@@ -53,6 +57,10 @@ const FILES: [(&str, &[u8]); 6] = [
     (
         "notes.txt",
         include_bytes!("../../suite-of-desktops/files/notes.txt"),
+    ),
+    (
+        "order.html",
+        include_bytes!("../../suite-of-desktops/files/order.html"),
     ),
     (
         "prices.txt",

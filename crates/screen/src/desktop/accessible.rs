@@ -30,7 +30,7 @@ use super::{
 pub(super) const AT_ONCE: usize = 32;
 
 /// Maximum number of elements of a program that are read.
-const MAX_ITEMS: usize = 4_000;
+pub(super) const MAX_ITEMS: usize = 4_000;
 
 /// Maximum number of characters of a value.
 const MAX_VALUE: i32 = 2_000;
@@ -56,6 +56,9 @@ pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 
 /// Maximum number of options of a list that are read.
 const MAX_OPTIONS: usize = 500;
+
+/// Character in the place of an element within a text (OBJECT REPLACEMENT CHARACTER).
+const EMBEDDED: char = '\u{fffc}';
 
 /// The error for a program that has not answered in time.
 const NO_ANSWER: &str = "it does not answer";
@@ -86,9 +89,11 @@ pub(super) struct Item {
     pub(super) name: String,
     pub(super) role: u32,
     pub(super) states: States,
+    /// Number of elements that it says are in it.
+    pub(super) children: i32,
     /// Whether it has a place on the screen.
     pub(super) has_place: bool,
-    /// Whether it holds text that is read: never that of a password.
+    /// Whether it holds text that is read and is not its name: never that of a password.
     pub(super) has_text: bool,
 }
 
@@ -118,6 +123,19 @@ pub(super) struct ChoiceOption {
 
 /// The name on the bus and the path of an element.
 pub(super) type Reference = (String, OwnedObjectPath);
+
+/// Tells programs that somebody reads their elements, by the properties that screen readers set: some
+/// (Chromium, Firefox) make none before. Where nobody keeps these properties, nothing needs them.
+async fn ask_for_everything(session: &Connection) {
+    for name in ["IsEnabled", "ScreenReaderEnabled"] {
+        let value = ("org.a11y.Status", name, zbus::Variant::from(true));
+        let (bus, path) = (Some("org.a11y.Bus"), "/org/a11y/bus");
+        let properties = Some("org.freedesktop.DBus.Properties");
+        let _ = session
+            .call_method(bus, path, properties, "Set", &value)
+            .await;
+    }
+}
 
 /// An entry of a program's cache.
 type CacheItem = (
@@ -154,6 +172,9 @@ impl Accessible {
         };
         let session = session.method_timeout(CONNECT).build().await;
         let session = session.map_err(missing)?;
+        if nested.is_some() {
+            ask_for_everything(&session).await;
+        }
         let asked = session
             .call_method(
                 Some("org.a11y.Bus"),
@@ -231,14 +252,17 @@ impl Accessible {
             Err(why) if why == NO_ANSWER => silent().insert(name.to_owned()),
             Ok(_) | Err(_) => silent().remove(name),
         };
-        Some(match items {
-            Ok(items) => Ok(Program {
-                bus_name: name.to_owned(),
-                process,
-                items: items.into_iter().take(MAX_ITEMS).map(item).collect(),
-            }),
-            Err(why) => Err(Silent { process, why }),
-        })
+        let items = match items {
+            Ok(items) => items.into_iter().take(MAX_ITEMS).map(cached).collect(),
+            Err(why) => return Some(Err(Silent { process, why })),
+        };
+        let mut program = Program {
+            bus_name: name.to_owned(),
+            process,
+            items,
+        };
+        self.add_pages(&mut program).await;
+        Some(Ok(program))
     }
 
     /// Returns places and values of elements of a program, in their order. Those that it does not
@@ -271,7 +295,8 @@ impl Accessible {
             let read: Result<String, _> = self
                 .ask(name, &item.path, text, "GetText", &(0_i32, MAX_VALUE))
                 .await;
-            details.value = read.ok();
+            // Where another element stands in the text, programs put a character in its place.
+            details.value = read.ok().map(|text| text.replace(EMBEDDED, ""));
         }
         details
     }
@@ -389,9 +414,10 @@ impl Accessible {
     }
 }
 
-fn item(entry: CacheItem) -> Item {
-    let (object, _, parent, index, _, interfaces, name, role, _, states) = entry;
+fn cached(entry: CacheItem) -> Item {
+    let (object, _, parent, index, children, interfaces, name, role, _, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
+    let is_told = !name.is_empty() && !roles::takes_text(role);
     Item {
         path: object.1.to_string(),
         parent: parent.1.to_string(),
@@ -399,8 +425,9 @@ fn item(entry: CacheItem) -> Item {
         name,
         role,
         states: self::states(&states),
+        children,
         has_place: has("org.a11y.atspi.Component"),
-        has_text: has("org.a11y.atspi.Text") && !roles::is_secret(role),
+        has_text: has("org.a11y.atspi.Text") && roles::shows_text(role) && !is_told,
     }
 }
 

@@ -116,6 +116,7 @@ impl Accessible {
             name: said,
             role,
             states: states(&words),
+            children: 0,
             has_place: true,
             has_text: false,
         })

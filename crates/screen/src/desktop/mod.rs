@@ -19,6 +19,7 @@ mod stream;
 mod display;
 mod exclusive;
 mod capture;
+mod pages;
 mod pointer;
 mod lent_keys;
 mod keyboard;
@@ -41,6 +42,7 @@ mod look;
 mod measure;
 mod effects;
 mod applications;
+mod browsers;
 mod taken;
 mod tools;
 

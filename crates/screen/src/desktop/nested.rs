@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use super::{
+    browsers,
     display::Display,
     enclosure::Enclosure,
     launcher::{Launcher, ProgramEnd, Request},
@@ -213,6 +214,11 @@ impl Nested {
             let found = Programs::of_this_process().find(first);
             let found = found.map_err(NestedError::NoSuchProgram)?;
             *first = found.path.to_string_lossy().into_owned();
+        }
+        if let Some(first) = words.first() {
+            let options = browsers::options(Path::new(first), self.enclosure.is_confined());
+            let options: Vec<_> = options.map(str::to_owned).collect();
+            words.splice(1..1, options);
         }
         let ended = self.launch("the program", &words, None)?;
         Ok(async move {

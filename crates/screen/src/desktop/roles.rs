@@ -19,8 +19,16 @@ impl States {
 /// The role of a window that is no frame and no dialog, as a menu's.
 pub(super) const WINDOW: u32 = 69;
 
+/// The role of a menu, which holds the options of a list that opens, too.
+pub(super) const MENU: u32 = 33;
+
+/// The role of a page in a browser.
+pub(super) const PAGE: u32 = 95;
+
 pub(super) const ACTIVE: u32 = 1;
+const BUSY: u32 = 3;
 pub(super) const FOCUSED: u32 = 12;
+const SELECTED: u32 = 23;
 const SHOWING: u32 = 25;
 const VISIBLE: u32 = 30;
 
@@ -39,7 +47,7 @@ pub(super) fn role(number: u32) -> Option<&'static str> {
         29 | 73 | 81 | 116 => "text",
         31 | 98 => "list",
         32 => "listitem",
-        33 => "menu",
+        MENU => "menu",
         34 => "menubar",
         35 => "menuitem",
         37 => "tab",
@@ -76,6 +84,13 @@ pub(super) fn takes_text(number: u32) -> bool {
     matches!(number, 11 | 12 | 40 | 52 | 60 | 61 | 79)
 }
 
+/// Whether the text of an element of this role is read: what a person can enter, or reads there.
+/// Never a secret.
+pub(super) fn shows_text(number: u32) -> bool {
+    let is_read = takes_text(number) || role(number) == Some("text");
+    is_read && !is_secret(number)
+}
+
 /// Whether the role holds a secret.
 pub(super) fn is_secret(number: u32) -> bool {
     number == 40
@@ -89,7 +104,7 @@ fn is_clicked(number: u32) -> bool {
 
 /// Whether the role is that of a box that shows a part of what is in it.
 pub(super) fn scrolls(number: u32) -> bool {
-    matches!(number, 49 | 68)
+    matches!(number, 49 | 68 | PAGE)
 }
 
 /// Whether the role is that of a table, a list or a tree, whose cells are asked for by themselves.
@@ -112,6 +127,16 @@ pub(super) fn is_combo_box(number: u32) -> bool {
     number == 11
 }
 
+/// Whether an element with these states is about to change.
+pub(super) fn is_busy(states: States) -> bool {
+    states.has(BUSY)
+}
+
+/// Whether an element with these states is chosen among others.
+pub(super) fn is_chosen(states: States) -> bool {
+    states.has(SELECTED)
+}
+
 /// Whether an element with these states is drawn once it is scrolled to.
 pub(super) fn is_visible(states: States) -> bool {
     states.has(VISIBLE)
@@ -128,7 +153,7 @@ pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
         (FOCUSED, ElementState::Focused),
         (4, ElementState::Checked),
         (32, ElementState::Mixed),
-        (23, ElementState::Selected),
+        (SELECTED, ElementState::Selected),
         (20, ElementState::Pressed),
         (10, ElementState::Expanded),
         (5, ElementState::Collapsed),
@@ -137,7 +162,7 @@ pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
         (36, ElementState::Invalid),
         (42, ElementState::Opens),
         (17, ElementState::Multiple),
-        (3, ElementState::Busy),
+        (BUSY, ElementState::Busy),
     ];
     let mut found: BTreeSet<_> = named
         .into_iter()

@@ -8,6 +8,9 @@ use super::{
     windows::DesktopWindow,
 };
 
+/// Maximum number of levels of a tree: a program may say that an element is its own ancestor.
+pub(super) const MAX_DEPTH: u16 = 60;
+
 /// Elements of one window, found on the accessibility bus.
 pub(super) struct Tree<'a> {
     pub(super) program: &'a Program,
@@ -17,9 +20,27 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Whether the program tells any element of the window.
+    /// Whether the program tells the elements of the window, with those of a page that is shown.
     pub(super) fn has_elements(&self) -> bool {
-        self.children.contains_key(self.root.path.as_str())
+        !self.below(self.root).is_empty() && !self.is_loading(self.root, 0)
+    }
+
+    /// Whether a page is shown below an element without its elements, or is about to change.
+    fn is_loading(&self, item: &Item, depth: u16) -> bool {
+        if !roles::is_shown(item.states) || depth > MAX_DEPTH {
+            return false;
+        }
+        if item.role == roles::PAGE {
+            return roles::is_busy(item.states) || self.below(item).is_empty();
+        }
+        let mut below = self.below(item).iter();
+        below.any(|item| self.is_loading(item, depth + 1))
+    }
+
+    /// Returns what lies directly below an element, in its order.
+    pub(super) fn below(&self, item: &Item) -> &[&'a Item] {
+        let found = self.children.get(item.path.as_str());
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the tree of a window: the top with its title. Of several the one of its program
@@ -59,6 +80,13 @@ impl<'a> Tree<'a> {
             children: children(program),
             root,
         })
+    }
+
+    /// Returns the name of what is chosen in a list that opens, as far as the program hands it out.
+    pub(super) fn chosen(&self, list: &Item) -> Option<&str> {
+        let mut options = self.below(list).iter().flat_map(|menu| self.below(menu));
+        let chosen = options.find(|option| roles::is_chosen(option.states))?;
+        Some(&chosen.name)
     }
 
     /// Returns the menus of the program that hang at no other element: they are windows without a
@@ -125,6 +153,7 @@ mod tests {
             name: name.to_owned(),
             role,
             states: States(SHOWN),
+            children: 0,
             has_place: true,
             has_text: false,
         }

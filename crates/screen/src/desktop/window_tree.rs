@@ -8,7 +8,7 @@ use super::{
     accessible::{Accessible, Details, Item},
     numbers::ElementNumbers,
     roles,
-    trees::Tree,
+    trees::{MAX_DEPTH, Tree},
     windows::DesktopWindow,
 };
 
@@ -65,8 +65,15 @@ pub(super) async fn inside(
     };
     // The places of tables, without their heads.
     let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
-    for (one, details) in listed.into_iter().zip(details) {
+    for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
+        let says_nothing = details
+            .value
+            .as_ref()
+            .is_none_or(|value| value.trim().is_empty());
+        if roles::is_combo_box(item.role) && says_nothing {
+            details.value = tree.chosen(item).map(str::to_owned);
+        }
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
         let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
@@ -125,16 +132,23 @@ struct Place {
 impl<'a> Listing<'a> {
     /// Adds what lies below an item, parents first.
     fn add_below(&mut self, tree: &Tree<'a>, below: &'a Item, at: Place) {
-        // A program may say that an element is its own ancestor.
-        if at.depth > 60 || self.listed.len() > 4_000 {
+        if at.depth > MAX_DEPTH || self.listed.len() > 4_000 {
             return;
         }
-        for item in tree.children.get(below.path.as_str()).into_iter().flatten() {
+        for item in tree.below(below) {
             let is_out_of_view = at.scrolled_in.is_some() && roles::is_visible(item.states);
             if !roles::is_shown(item.states) && !is_out_of_view {
                 continue;
             }
-            let says_something = roles::role(item.role).is_some() || !item.name.trim().is_empty();
+            let name = item.name.trim();
+            // The text of a heading or a link is its name.
+            if !name.is_empty() && roles::shows_text(item.role) && name == below.name.trim() {
+                continue;
+            }
+            // The words of a text with others in it are theirs.
+            let is_around = roles::role(item.role) == Some("text") && item.children > 0;
+            let has_role = roles::role(item.role).is_some() && !is_around;
+            let says_something = has_role || !name.is_empty();
             if says_something {
                 self.listed.push(Listed {
                     item: Cow::Borrowed(item),
@@ -166,7 +180,7 @@ async fn with_cells<'a>(
         let item = table.item.clone();
         let (depth, scrolled_in) = (table.depth + 1, table.scrolled_in);
         all.push(table);
-        let is_empty = !tree.children.contains_key(item.path.as_str());
+        let is_empty = tree.below(&item).is_empty();
         if roles::has_cells(item.role) && is_empty && roles::is_shown(item.states) {
             let cells = accessible.cells(&tree.program.bus_name, &item).await;
             all.extend(cells.into_iter().map(|cell| Listed {

@@ -17,6 +17,8 @@ mod desktop;
 #[cfg(feature = "desktop")]
 mod desktop_acting;
 #[cfg(feature = "desktop")]
+mod desktop_browser;
+#[cfg(feature = "desktop")]
 mod desktop_stand_ins;
 #[cfg(feature = "desktop")]
 mod desktop_faults;
