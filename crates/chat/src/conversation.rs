@@ -244,18 +244,21 @@ fn paired(
     numbers: &mut Numbers,
     mut message: IncomingMessage,
 ) -> Vec<ChatChange> {
-    let is_spoken = |file: &IncomingFile| file.kind == KindOfFile::Voice;
+    let is_voice = |file: &IncomingFile| file.kind == KindOfFile::Voice;
+    let is_spoken = message.files.iter().any(is_voice);
     let answer = if message.is_forwarded && message.files.is_empty() {
         "A forwarded message is not followed. Write it yourself.".to_owned()
     } else if message.is_forwarded {
         // What somebody else sent may be worked on; their words are not followed.
         message.text.clear();
         return hold(shared, record, numbers, &message);
-    } else if !message.files.iter().any(is_spoken) {
+    } else if !is_spoken {
         match typed(shared, record, numbers, &message) {
             Followed::Changes(changes) => return changes,
             Followed::Answer(answer) => answer,
         }
+    } else if message.reply_to.is_some() {
+        "A voice message begins a run. To answer, or to add to a run, write.".to_owned()
     } else if shared.settings.transcription.is_some() {
         return task(shared, record, numbers, &message, "", None);
     } else {
@@ -371,6 +374,11 @@ pub(crate) fn task(
         ("(a voice message)".to_owned(), "is transcribed")
     } else {
         (progress::gist(goal), "accepted")
+    };
+    let state = if shared.is_stopped() {
+        "waits: everything is stopped until somebody types gyrus rearm at the machine"
+    } else {
+        state
     };
     let stage = if files.is_empty() {
         TaskStage::Ready(Box::new(RunRequest {

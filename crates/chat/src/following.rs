@@ -79,6 +79,7 @@ async fn to_end(
     let run = task.run;
     let mut commands = shared.gateway.changes();
     let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut children = 0_i64;
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -89,23 +90,16 @@ async fn to_end(
                     Err(error) => return Ok(Some(gyrus_net::causes(&error))),
                 };
                 progress.take(&entry, reader);
-                let state = match gyrus_kernel::parse(&entry) {
-                    Ok(Entry::RunEnded(_)) => return Ok(None),
-                    Ok(Entry::RunParked(_)) => {
-                        look(shared, task).await?;
-                        "waits"
-                    }
-                    Ok(Entry::ApprovalAsked(_)) => {
-                        look(shared, task).await?;
-                        "asks"
-                    }
-                    Ok(Entry::ApprovalAnswered(_) | Entry::ToolResulted(_)) => {
-                        settle_void(shared, run).await?;
-                        "is at work"
-                    }
-                    // Most entries neither ask nor answer.
-                    Ok(_) | Err(_) => "is at work",
+                let entry = gyrus_kernel::parse(&entry);
+                if matches!(entry, Ok(Entry::RunEnded(_))) {
+                    return Ok(None);
+                }
+                children += match entry {
+                    Ok(Entry::ChildStarted(_)) => 1,
+                    Ok(Entry::ChildEnded(_)) => -1,
+                    Ok(_) | Err(_) => 0,
                 };
+                let state = after(shared, task, entry.ok()).await?;
                 lock(&shared.board).show(run, progress.text(run, &task.gist, state));
                 shared.changes.send_modify(|changes| *changes += 1);
             }
@@ -122,10 +116,43 @@ async fn to_end(
                 }
             }
             _ = looks.tick() => {
-                look(shared, task).await?;
-                settle_void(shared, run).await?;
+                // Children ask in journals of their own, answers from elsewhere are in an inbox.
+                let is_asked = shared.with(|record| {
+                    let mut open = record.open_cards();
+                    open.any(|card| card.task == run)
+                });
+                if children > 0 {
+                    look(shared, task).await?;
+                }
+                if is_asked {
+                    settle_void(shared, run).await?;
+                }
             }
         }
+    }
+}
+
+/// Does what an entry asks for; returns what the run does after it, in words.
+async fn after(
+    shared: &Arc<Shared>,
+    task: &ChatTask,
+    entry: Option<Entry>,
+) -> Result<&'static str, LedgerError> {
+    match entry {
+        Some(Entry::RunParked(_)) => {
+            look(shared, task).await?;
+            Ok("waits")
+        }
+        Some(Entry::ApprovalAsked(_)) => {
+            look(shared, task).await?;
+            Ok("asks")
+        }
+        Some(Entry::ApprovalAnswered(_) | Entry::ToolResulted(_)) => {
+            settle_void(shared, task.run).await?;
+            Ok("is at work")
+        }
+        // Most entries neither ask nor answer.
+        Some(_) | None => Ok("is at work"),
     }
 }
 

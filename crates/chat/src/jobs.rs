@@ -270,6 +270,9 @@ fn status(shared: &Shared) -> String {
         lines.push(format!("{} {state}{gist}", run.short()));
     }
     let mut text = format!("{} at work, {queued} waiting.", counted(running, "run"));
+    if shared.is_stopped() {
+        text.push_str("\nEverything is stopped: gyrus rearm");
+    }
     let unknown = shared.with(ChatRecord::unknown);
     if unknown > 0 {
         let messages = counted(unknown, "message");
@@ -389,6 +392,11 @@ async fn add_to_run(
     let store = shared.gateway.store().clone();
     let by = shared.principal(&message.person);
     let (id, text) = (work.id.clone(), words.clone());
+    if !message.files.is_empty() && !is_over(&store, run) {
+        let text = "A run gets files only with its goal, so nothing was added. Send the words alone, \
+                    or the files as a new goal.";
+        return say(shared, message, text.to_owned());
+    }
     let told = blocking(move || tell(&store, run, &id, by, text, attempt)).await;
     let name = run.short();
     match told {
@@ -402,7 +410,7 @@ async fn add_to_run(
         }
         Ok(Told::Parked) => say(shared, message, format!("Run {name} is told.")),
         // It could not begin, and never will.
-        Ok(Told::NotBegun) if is_over(shared, run) => new_task(shared, message, words, None),
+        Ok(Told::NotBegun) if is_done(shared, run) => new_task(shared, message, words, None),
         Ok(Told::NotBegun) => {
             let text = format!("Run {name} has not begun yet. Say it again when it has.");
             say(shared, message, text)
@@ -415,7 +423,13 @@ async fn add_to_run(
     }
 }
 
-fn is_over(shared: &Shared, run: RunId) -> bool {
+/// Whether a run came to its end.
+fn is_over(store: &Store, run: RunId) -> bool {
+    matches!(RunState::of(store, run), Ok(RunState::Over(_)))
+}
+
+/// Whether nothing more is done for the task of a run.
+fn is_done(shared: &Shared, run: RunId) -> bool {
     shared.with(|record| record.tasks.get(&run).is_none_or(ChatTask::is_over))
 }
 

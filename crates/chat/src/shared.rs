@@ -8,7 +8,10 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, Principal, RunId};
-use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_kernel::{
+    approvals::{ApprovalAnswer, OpenQuestion},
+    latch::Latch,
+};
 use gyrus_runtime::{
     ledger::{Ledger, LedgerError},
     queue::{Gateway, OptionValue, RunRequest},
@@ -65,6 +68,8 @@ pub struct ChatSettings {
     pub options: BTreeMap<String, OptionValue>,
     /// The groups that may be used, by their ids.
     pub groups: BTreeSet<String>,
+    /// The emergency stop, which is shown where people wonder why nothing begins.
+    pub latch: Latch,
     /// The server that makes text of speech.
     pub transcription: Option<Transcription>,
     /// The folder for files on their way.
@@ -161,6 +166,11 @@ impl Shared {
         self.host.say(&format!(
             "chat {surface}: its ledger cannot be written: {why}\n"
         ));
+    }
+
+    /// Whether the emergency stop is in force.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.settings.latch.check().is_err()
     }
 
     pub(crate) fn principal(&self, person: &str) -> Principal {

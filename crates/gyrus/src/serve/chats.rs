@@ -119,6 +119,7 @@ fn settings(
         workdir,
         options: section.options.clone(),
         groups: section.groups.iter().map(ToString::to_string).collect(),
+        latch: home.latch(),
         transcription: transcription.transpose()?,
         folder: home.state.join("chats").join(name),
     })

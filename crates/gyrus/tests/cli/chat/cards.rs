@@ -200,3 +200,24 @@ fn a_card_that_arrived_though_nobody_knew_is_answered_by_its_buttons() {
     let status = bot.waits_for(", 0 waiting.");
     assert!(!status.text.contains("unknown"), "{status:?}");
 }
+
+#[test]
+fn a_press_counts_once_across_a_kill() {
+    let (world, bot) = paired(ASKS, "");
+    let server = start(&world);
+    bot.says(OWNER, "write it");
+    let card = bot.waits_for("Allow it once, or deny it?");
+    bot.waits("it is known", |_| super::is_all_said(&world).then_some(()));
+    bot.presses(OWNER, &card, "Deny");
+    bot.waits_until_read();
+    server.kill();
+    let _server = start(&world);
+    let shown = settled(&bot, &card);
+    assert!(
+        shown.text.ends_with("\n— denied by 5000000042 (telegram)"),
+        "{}",
+        shown.text
+    );
+    bot.waits_for_exactly("done");
+    assert_eq!(principals(&world), ["false telegram 5000000042"]);
+}

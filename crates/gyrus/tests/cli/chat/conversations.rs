@@ -2,8 +2,12 @@
 
 use serde_json::json;
 
-use super::{OWNER, STRANGER, bot_api::Shown, paired, start};
-use crate::support::{THREE_STEPS, UNTIL_GO};
+use super::{
+    OWNER, STRANGER, Server, TOKEN,
+    bot_api::{BotApi, Fault, Shown},
+    configure, pair, paired, start,
+};
+use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
 const AUTO: &str = "options = { approve = \"auto\" }";
 
@@ -109,6 +113,12 @@ fn a_reply_to_a_run_at_work_is_added_to_it_and_stop_stops_it() {
         "{words}"
     );
     assert_eq!(world.runs().len(), 1);
+    // Files come only with a goal, and a spoken reply is no answer.
+    let mut file = bot.message(OWNER, "");
+    file["voice"] = json!({"file_id": "v1"});
+    file["reply_to_message"] = json!({"message_id": status.id, "from": {"id": 110_201_543}});
+    bot.send(file);
+    bot.waits_for("To answer, or to add to a run, write.");
     // One that replies to what is not known is no goal.
     bot.replies(OWNER, 999_999, "what is this");
     bot.waits_for("is not known here");
@@ -125,7 +135,9 @@ fn stop_alone_stops_everything_and_latches() {
     bot.waits_for(": stopped by");
     // What comes after it waits for a person at the machine.
     bot.says(OWNER, "another");
-    bot.waits_for("another\naccepted");
+    bot.waits_for("another\nwaits: everything is stopped");
+    bot.says(OWNER, "/status");
+    bot.waits_for("\nEverything is stopped: gyrus rearm");
     world.gyrus(&["rearm", "--yes"]).exits(0);
     bot.waits("the next run", |_| (world.runs().len() == 2).then_some(()));
 }
@@ -168,6 +180,16 @@ fn files_and_pictures_come_with_a_goal() {
     // Nothing is left of it.
     let kept = world.path("home/chats/telegram/in");
     assert_eq!(std::fs::read_dir(kept).unwrap().count(), 0);
+
+    // A path that leads elsewhere is not followed.
+    let elsewhere =
+        json!({"ok": true, "result": {"file_id": "f4", "file_path": "../../bot/getMe"}});
+    bot.fails("getFile", Fault::Answer(200, elsewhere));
+    let mut astray = bot.message(OWNER, "");
+    astray["caption"] = json!("astray");
+    astray["document"] = document("f4", "a.txt", b"x");
+    bot.send(astray);
+    bot.waits_for("the server gave no usable path for the file");
 
     // One that is too large is refused, whether it is said or not.
     let mut large = bot.message(OWNER, "");
@@ -274,4 +296,31 @@ fn a_long_answer_is_a_file_with_its_beginning() {
     assert_eq!(files[0].0, format!("answer-{}.md", world.runs()[0].short()));
     let text = String::from_utf8(files[0].1.clone()).unwrap();
     assert_eq!(text.lines().count(), 1_500);
+}
+
+#[test]
+fn a_screenshot_is_a_picture_of_the_browser() {
+    if !crate::browsing::has_browser() {
+        return;
+    }
+    let (world, site) = (
+        World::new(crate::taking_over::ASKS),
+        crate::taking_over::site(),
+    );
+    let bot = BotApi::start();
+    let options = format!("options = {{ url = \"{site}\", require = \"claimed\" }}");
+    configure(&world, &bot, &options);
+    let browser = crate::server::live::browser();
+    let variables = [("TELEGRAM_TOKEN", TOKEN), ("GYRUS_BROWSER", &*browser)];
+    let _server = Server::start_in(&world, &[], &variables);
+    pair(&world, &bot, OWNER);
+    bot.says(OWNER, &format!("see who I am at {site}"));
+    bot.waits_for("Reply to this message to answer.");
+    bot.says(OWNER, "/screenshot");
+    let shown = bot.waits("the picture", |bot| {
+        bot.shown().into_iter().find(|shown| shown.is_picture)
+    });
+    let (name, bytes) = shown.file.unwrap();
+    assert_eq!(name, "screen.png");
+    assert!(bytes.starts_with(b"\x89PNG"));
 }

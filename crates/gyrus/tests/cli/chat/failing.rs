@@ -194,3 +194,75 @@ fn updates_that_come_twice_out_of_order_or_anew_are_taken_once() {
     bot.waits("all results", |bot| (results(bot) == 3).then_some(()));
     assert_eq!(goals(&world).len(), 3);
 }
+
+#[test]
+fn files_of_a_goal_are_fetched_after_a_kill() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let server = start(&world);
+    bot.keep_file("f1", b"the notes");
+    for _ in 0..3 {
+        bot.fails("getFile", Fault::BadGateway);
+    }
+    let mut message = bot.message(OWNER, "");
+    message["caption"] = json!("goal 1");
+    message["document"] = json!({"file_id": "f1", "file_name": "notes.txt"});
+    bot.send(message.clone());
+    bot.waits_for("goal 1\naccepted");
+    bot.waits_until_read();
+    server.kill();
+    bot.send(message);
+    let _server = start(&world);
+    bot.waits_for_exactly("finished");
+    assert_eq!(goals(&world).len(), 1);
+    let entries = format!("{:?}", world.entries());
+    assert!(entries.contains("the notes"), "{entries}");
+}
+
+#[test]
+fn words_for_a_run_are_added_once_across_a_kill() {
+    let (world, bot) = paired(crate::support::UNTIL_GO, AUTO);
+    let server = start(&world);
+    bot.says(OWNER, "wait");
+    let status = bot.waits_for("wait\n");
+    world.wait_for_file("ledger.txt", "begun");
+    bot.replies(OWNER, status.id, "be quick");
+    bot.waits_until_read();
+    server.kill();
+    let _server = start(&world);
+    bot.waits("it is told, or nobody knows", |bot| {
+        bot.has_said("is told").then_some(())
+    });
+    std::fs::write(world.work().join("go"), "").unwrap();
+    bot.waits_for_exactly("finished");
+    let entries = world.entries().into_iter();
+    let words = entries.filter_map(|entry| match entry {
+        gyrus_kernel::Entry::Steered(steered) => Some(steered.messages.len()),
+        _ => None,
+    });
+    assert_eq!(words.sum::<usize>(), 1);
+}
+
+#[test]
+fn a_run_that_waits_for_its_turn_is_taken_back() {
+    let (world, bot) = paired(crate::support::UNTIL_GO, AUTO);
+    let variables = [("TELEGRAM_TOKEN", super::TOKEN)];
+    let _server = crate::server::Server::start_in(&world, &["--at-once", "1"], &variables);
+    bot.says(OWNER, "the first");
+    world.wait_for_file("ledger.txt", "begun");
+    bot.says(OWNER, "the second");
+    let second = bot.waits_for("the second\naccepted");
+    bot.replies(OWNER, second.id, "be quick");
+    bot.waits_for("has not begun yet. Say it again when it has.");
+    bot.replies(OWNER, second.id, "/stop");
+    bot.waits_for("is taken back; it had not begun.");
+    bot.waits_for(": taken back by 5000000042 (telegram)");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    bot.waits_for_exactly("finished");
+    assert_eq!(goals(&world).len(), 1);
+    // It never was, so there is nothing to go on from.
+    bot.replies(OWNER, second.id, "again");
+    bot.waits_for("again\naccepted");
+    bot.waits("a run of its own", |_| {
+        (goals(&world).len() == 2).then_some(())
+    });
+}

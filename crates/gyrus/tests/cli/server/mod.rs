@@ -8,7 +8,7 @@ mod agents;
 mod guard;
 mod hooks;
 mod killed;
-mod live;
+pub(crate) mod live;
 mod long_runs;
 mod run_pages;
 mod places;
