@@ -164,6 +164,7 @@ impl Serve {
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
+        let mut signals = Signals::new()?;
         put(&said(taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
@@ -171,7 +172,6 @@ impl Serve {
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
         let dispatching = dispatcher.run(stopping);
         tokio::pin!(serving, dispatching);
-        let mut signals = Signals::new()?;
         let ended: Result<(), Failure> = tokio::select! {
             () = signals.next() => Ok(()),
             failed = &mut serving => failed.map_err(Failure::from),

@@ -221,3 +221,30 @@ fn a_press_counts_once_across_a_kill() {
     bot.waits_for_exactly("done");
     assert_eq!(principals(&world), ["false telegram 5000000042"]);
 }
+
+#[test]
+fn a_card_that_is_too_long_comes_as_a_file_whole() {
+    let content = "a line that nobody would read here\\n".repeat(1_000);
+    let script = ASKS.replace("hello\\n", &content);
+    let (world, bot) = paired(&script, "");
+    let _server = start(&world);
+    bot.says(OWNER, "write much");
+    let card = bot.waits_for("The whole card is in the file above.");
+    let files = bot.shown().into_iter().filter_map(|shown| shown.file);
+    let (name, bytes) = files.last().unwrap();
+    assert!(name.starts_with("question-1."), "{name}");
+    let text = String::from_utf8(bytes).unwrap();
+    let asked = world.gyrus(&["approvals", "--json"]).exits(0).out;
+    let asked: serde_json::Value = serde_json::from_str(&asked).unwrap();
+    let details = asked["card"]["details"].as_array().unwrap();
+    let lines = details
+        .iter()
+        .flat_map(|detail| detail["text"].as_str().unwrap().lines());
+    assert!(lines.clone().count() > 100, "{asked}");
+    for line in lines {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    bot.presses(OWNER, &card, "Deny");
+    settled(&bot, &card);
+    bot.waits_for_exactly("done");
+}

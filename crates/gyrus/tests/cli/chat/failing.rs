@@ -171,7 +171,7 @@ fn updates_that_come_twice_out_of_order_or_anew_are_taken_once() {
     bot.update(json!({"update_id": 2_002, "message": second}));
     bot.update(json!({"update_id": 2_001, "message": first}));
     bot.update(json!({"update_id": 2_003, "message": first}));
-    bot.waits("both", |_| (world.runs().len() == 2).then_some(()));
+    bot.waits("both", |bot| (results(bot) == 2).then_some(()));
     bot.waits_until_read();
     // Odd ones hold nothing up.
     for odd in [
@@ -184,6 +184,7 @@ fn updates_that_come_twice_out_of_order_or_anew_are_taken_once() {
         bot.update(odd);
     }
     bot.waits_until_read();
+    bot.waits("all is said", |_| super::is_all_said(&world).then_some(()));
     drop(server);
     // After a restart the same updates may come again.
     bot.update(json!({"update_id": 2_009, "message": first}));
@@ -265,4 +266,39 @@ fn a_run_that_waits_for_its_turn_is_taken_back() {
     bot.waits("a run of its own", |_| {
         (goals(&world).len() == 2).then_some(())
     });
+}
+
+#[test]
+fn a_server_that_is_stopped_leaves_nothing_unknown() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    for goal in ["goal 1", "goal 2", "goal 3"] {
+        let server = start(&world);
+        bot.says(OWNER, goal);
+        bot.waits_for(&format!("{goal}\n"));
+        server.signal(rustix::process::Signal::INT);
+        assert_eq!(server.end(), Some(0));
+    }
+    let _server = start(&world);
+    bot.waits("all results", |bot| (results(bot) == 3).then_some(()));
+    assert_eq!(unknown(&bot), 0);
+}
+
+#[test]
+fn a_messenger_that_cannot_be_reached_is_said_and_tried_again() {
+    let world = World::new(AT_ONCE);
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bot = BotApi::start();
+    super::configure(&world, &bot, AUTO);
+    let config = world.path("home/config.toml");
+    let text = crate::support::read(&config);
+    let nowhere = format!("http://{}", address.local_addr().unwrap());
+    drop(address);
+    std::fs::write(&config, text.replace(&bot.address, &nowhere)).unwrap();
+    let mut command = world.command(&["serve", "--port", "0"]);
+    let mut serving = crate::support::Running::of(command.env("TELEGRAM_TOKEN", super::TOKEN));
+    serving.hears("chat telegram: error sending request");
+    serving.signal(rustix::process::Signal::INT);
+    let said = serving.end().exits(0);
+    let secret = super::TOKEN.split_once(':').unwrap().1;
+    assert!(!said.err.contains(secret), "{said:?}");
 }
