@@ -230,8 +230,8 @@ fn a_card_that_is_too_long_comes_as_a_file_whole() {
     let _server = start(&world);
     bot.says(OWNER, "write much");
     let card = bot.waits_for("The whole card is in the file above.");
-    let files = bot.shown().into_iter().filter_map(|shown| shown.file);
-    let (name, bytes) = files.last().unwrap();
+    let mut files = bot.shown().into_iter().filter_map(|shown| shown.file);
+    let (name, bytes) = files.next_back().unwrap();
     assert!(name.starts_with("question-1."), "{name}");
     let text = String::from_utf8(bytes).unwrap();
     let asked = world.gyrus(&["approvals", "--json"]).exits(0).out;
