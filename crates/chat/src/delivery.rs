@@ -17,7 +17,7 @@ use crate::{
     conversation::Speaking,
     messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile},
     record::{About, ChatChange, Numbers, Outgoing, OutgoingState, Saying},
-    shared::{Shared, lock},
+    shared::{Shared, blocking, lock},
 };
 
 /// Shortest and longest time before a messenger that failed is tried again.
@@ -144,7 +144,7 @@ async fn send(
         (chat, may_write)
     });
     if !may_write {
-        return drop_message(shared, number).await;
+        return drop_message(shared, &outgoing).await;
     }
     let turned = |state| ChatChange::Turned { number, state };
     shared
@@ -164,8 +164,8 @@ async fn send(
                 None => ChatChange::Dropped { number },
             };
             shared.commit(|_, _| (vec![change], ())).await?;
-            if matches!(outgoing.what, Saying::File { .. }) {
-                shared.spool.remove(number);
+            if let Some(kept) = outgoing.what.kept() {
+                shared.spool.remove(kept);
             }
             Ok(())
         }
@@ -200,7 +200,7 @@ async fn not_sent(
             shared
                 .host
                 .say(&format!("chat {surface}: a message was refused: {why}\n"));
-            drop_message(shared, number).await
+            drop_message(shared, outgoing).await
         }
         error => {
             let moved = pauses.after(chat, &error);
@@ -222,11 +222,14 @@ async fn not_sent(
     }
 }
 
-async fn drop_message(shared: &Arc<Shared>, number: u64) -> Result<(), LedgerError> {
+async fn drop_message(shared: &Arc<Shared>, outgoing: &Outgoing) -> Result<(), LedgerError> {
+    let number = outgoing.number;
     shared
         .commit(|_, _| (vec![ChatChange::Dropped { number }], ()))
         .await?;
-    shared.spool.remove(number);
+    if let Some(kept) = outgoing.what.kept() {
+        shared.spool.remove(kept);
+    }
     Ok(())
 }
 
@@ -248,11 +251,13 @@ async fn say(
             messenger.send(&message).await?
         }
         Saying::File {
+            kept,
             name,
             caption,
             is_picture,
         } => {
-            let bytes = shared.spool.get(outgoing.number);
+            let (spool, kept) = (shared.spool.clone(), kept.clone());
+            let bytes = blocking(move || spool.get(&kept)).await;
             let bytes = bytes.map_err(|error| MessengerError::Refused {
                 why: format!("the file is gone: {error}"),
             })?;

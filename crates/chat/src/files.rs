@@ -4,6 +4,7 @@
 //! through a link, and a name is only ever one plain component.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -49,39 +50,32 @@ impl Spool {
         Ok(Self(folder))
     }
 
-    /// Writes a file that is to be sent, which is on disk when this returns.
-    pub(crate) fn put(&self, number: u64, bytes: &[u8]) -> io::Result<()> {
-        write_new(&self.0.join("out").join(number.to_string()), bytes)
+    /// Keeps a file that is to be sent; it is on disk when this returns. Returns its name here.
+    pub(crate) fn put(&self, bytes: &[u8]) -> io::Result<String> {
+        let name = gyrus_contract::time_ordered_uuid().to_string();
+        write_new(&self.0.join("out").join(&name), bytes)?;
+        Ok(name)
     }
 
     /// Reads a file that is to be sent.
-    pub(crate) fn get(&self, number: u64) -> io::Result<Vec<u8>> {
-        fs::read(self.0.join("out").join(number.to_string()))
-    }
-
-    /// Copies a file that is to be sent again, under another number.
-    pub(crate) fn copy(&self, from: u64, to: u64) -> io::Result<()> {
-        self.put(to, &self.get(from)?)
+    pub(crate) fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.0.join("out").join(name))
     }
 
     /// Removes a file that was sent.
-    pub(crate) fn remove(&self, number: u64) {
-        let _ = fs::remove_file(self.0.join("out").join(number.to_string()));
+    pub(crate) fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.0.join("out").join(name));
     }
 
-    /// Removes files that are not to be sent any more, and those of runs that are over.
-    pub(crate) fn retain(
-        &self,
-        is_outgoing: impl Fn(u64) -> bool,
-        is_open: impl Fn(RunId) -> bool,
-    ) {
-        for (number, path) in entries::<u64>(&self.0.join("out")) {
-            if !number.is_some_and(&is_outgoing) {
+    /// Removes files that are not to be sent (any more), and those of runs that are over.
+    pub(crate) fn retain(&self, outgoing: &BTreeSet<&str>, is_open: impl Fn(RunId) -> bool) {
+        for (name, path) in entries(&self.0.join("out")) {
+            if !outgoing.contains(name.as_str()) {
                 let _ = fs::remove_file(path);
             }
         }
-        for (run, path) in entries::<RunId>(&self.0.join("in")) {
-            if !run.is_some_and(&is_open) {
+        for (name, path) in entries(&self.0.join("in")) {
+            if !name.parse().is_ok_and(&is_open) {
                 let _ = fs::remove_dir_all(path);
             }
         }
@@ -188,14 +182,12 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn entries<T: std::str::FromStr>(folder: &Path) -> Vec<(Option<T>, PathBuf)> {
+/// Returns the names in a folder, with their paths.
+fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.map(|entry| {
-        let name = entry.file_name();
-        (
-            name.to_str().and_then(|name| name.parse().ok()),
-            entry.path(),
-        )
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, entry.path())
     });
     named.collect()
 }
@@ -291,7 +283,10 @@ mod tests {
         for path in ["received/key", "../outside/key", "/etc/passwd", "."] {
             assert!(left_by_run(&work, path, 100).is_err(), "{path}");
         }
-        spool.retain(|_| false, |_| false);
+        let sent = spool.put(b"x").unwrap();
+        assert_eq!(spool.get(&sent).unwrap(), b"x");
+        spool.retain(&BTreeSet::new(), |_| false);
+        assert!(spool.get(&sent).is_err());
         assert_eq!(
             fs::read_dir(folder.path().join("chat/in")).unwrap().count(),
             0

@@ -1,6 +1,6 @@
 //! Following a run: its state in one message, its questions as cards, and what became of them.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Follower, Reader, Store, os::watch};
@@ -18,6 +18,7 @@ use crate::{
     progress::Progress,
     record::{About, ChatChange, ChatRecord, ChatTask, Numbers, Saying, ShownCard},
     shared::{Shared, blocking, lock},
+    split::split,
 };
 
 /// Interval at which questions are looked for that other runs below this one ask.
@@ -223,83 +224,107 @@ async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> 
     if open.is_empty() {
         return Ok(());
     }
-    let speaking = Speaking::of(task);
-    shared
-        .commit(|record, numbers| {
-            let shown: BTreeSet<_> = record
-                .cards
-                .values()
-                .filter(|card| card.chat == record.present(&speaking.chat))
-                .map(|card| (card.run, card.question.clone(), card.digest))
-                .collect();
-            let mut changes = Vec::new();
-            for open in &open {
-                if !shown.contains(&(open.run, open.id.to_string(), open.digest)) {
-                    card_changes(shared, numbers, &speaking, task.run, open, &mut changes);
-                }
-            }
-            (changes, ())
-        })
-        .await
+    let chat = &task.asked.chat;
+    let is_shown = |record: &ChatRecord, open: &OpenQuestion| {
+        let mut cards = record.cards.values();
+        cards.any(|card| card.chat == record.present(chat) && card.is_for(open))
+    };
+    for open in open {
+        if shared.with(|record| is_shown(record, &open)) {
+            continue;
+        }
+        let card = WrittenCard::write(shared, run, open).await;
+        shared
+            .commit(|_, numbers| {
+                let mut changes = Vec::new();
+                card.show(numbers, &Speaking::of(task), &mut changes);
+                (changes, ())
+            })
+            .await?;
+    }
+    Ok(())
 }
 
-/// Adds a card to what is to be said.
-pub(crate) fn card_changes(
-    shared: &Shared,
-    numbers: &mut Numbers,
-    speaking: &Speaking,
+/// A card as it is to be shown.
+pub(crate) struct WrittenCard {
     task: RunId,
-    open: &OpenQuestion,
-    changes: &mut Vec<ChatChange>,
-) {
-    let number = numbers.next();
-    let speaking = speaking.clone().about(About::Card(number));
-    let messenger = &shared.messenger;
-    let most = messenger.limits().text.saturating_sub(ROOM);
-    let length = |text: &str| messenger.length(text);
-    let whole = cards::text(open);
-    let mut parts = crate::split::split(&whole, most, length);
-    if parts.len() > CARD_PARTS {
-        let file = speaking.add(
-            numbers,
-            Saying::File {
+    open: OpenQuestion,
+    parts: Vec<String>,
+    /// The name under which the whole card is kept, if it is too long for messages.
+    kept: Option<String>,
+}
+
+impl WrittenCard {
+    /// Writes the card of a question of a run that was asked for.
+    pub(crate) async fn write(shared: &Shared, task: RunId, open: OpenQuestion) -> Self {
+        let messenger = &shared.messenger;
+        let most = messenger.limits().text.saturating_sub(ROOM);
+        let whole = cards::text(&open);
+        let mut parts = split(&whole, most, |text| messenger.length(text));
+        let mut kept = None;
+        if parts.len() > CARD_PARTS {
+            let spool = shared.spool.clone();
+            let where_it_is = match blocking(move || spool.put(whole.as_bytes())).await {
+                Ok(name) => {
+                    kept = Some(name);
+                    "The whole card is in the file above.".to_owned()
+                }
+                Err(error) => format!("The rest cannot be sent ({error}): gyrus approvals"),
+            };
+            parts.truncate(1);
+            parts.push(format!("… {where_it_is} Allow it once, or deny it?"));
+        }
+        Self {
+            task,
+            open,
+            parts,
+            kept,
+        }
+    }
+
+    /// Adds it to what is to be said.
+    pub(crate) fn show(
+        self,
+        numbers: &mut Numbers,
+        speaking: &Speaking,
+        changes: &mut Vec<ChatChange>,
+    ) {
+        let number = numbers.next();
+        let speaking = speaking.clone().about(About::Card(number));
+        let open = &self.open;
+        if let Some(kept) = self.kept {
+            let what = Saying::File {
+                kept,
                 name: format!("question-{}.txt", open.id),
                 caption: "The whole card.".to_owned(),
                 is_picture: false,
-            },
-            changes,
-        );
-        let kept = shared.spool.put(file, whole.as_bytes());
-        let where_it_is = match kept {
-            Ok(()) => "The whole card is in the file above.".to_owned(),
-            Err(error) => format!("The rest cannot be sent ({error}): gyrus approvals"),
-        };
-        parts.truncate(1);
-        parts.push(format!("… {where_it_is} Allow it once, or deny it?"));
+            };
+            speaking.add(numbers, what, changes);
+        }
+        let last = self.parts.len().saturating_sub(1);
+        let (mut message, mut shown) = (number, String::new());
+        for (index, text) in self.parts.into_iter().enumerate() {
+            let buttons = if index == last {
+                cards::buttons(number, open)
+            } else {
+                Vec::new()
+            };
+            shown.clone_from(&text);
+            message = speaking.add(numbers, Saying::Text { text, buttons }, changes);
+        }
+        changes.push(ChatChange::Card(Box::new(ShownCard {
+            number,
+            task: self.task,
+            run: open.run,
+            question: open.id.to_string(),
+            digest: open.digest,
+            chat: speaking.chat.clone(),
+            message,
+            text: shown,
+            asks_words: open.card.question,
+            is_settled: false,
+        })));
     }
-    let last = parts.len().saturating_sub(1);
-    let (mut message, mut shown) = (number, String::new());
-    for (index, text) in parts.into_iter().enumerate() {
-        let buttons = if index == last {
-            cards::buttons(number, open)
-        } else {
-            Vec::new()
-        };
-        shown.clone_from(&text);
-        message = speaking.add(numbers, Saying::Text { text, buttons }, changes);
-    }
-    changes.push(ChatChange::Card(Box::new(ShownCard {
-        number,
-        task,
-        run: open.run,
-        question: open.id.to_string(),
-        digest: open.digest,
-        chat: speaking.chat.clone(),
-        message,
-        text: shown,
-        asks_words: open.card.question,
-        is_settled: false,
-    })));
 }
 
 /// Takes the buttons away from cards of a run that need no answer any more, and says why.
@@ -361,6 +386,11 @@ pub(crate) fn settle(
 }
 
 impl ShownCard {
+    /// Whether it is the card of exactly this question.
+    pub(crate) fn is_for(&self, open: &OpenQuestion) -> bool {
+        self.run == open.run && self.digest == open.digest && self.question == open.id.to_string()
+    }
+
     /// Returns the reason why an answer does not count any more, in words, if there is one.
     pub(crate) fn void(&self, store: &Store) -> Result<Option<String>, ApprovalError> {
         let Ok(id) = self.question.parse() else {

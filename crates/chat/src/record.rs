@@ -103,8 +103,11 @@ pub(crate) enum Saying {
         text: String,
         buttons: Vec<(String, String)>,
     },
-    /// A file, which lies in the folder of outgoing files under the number of this message.
+    /// A file.
     File {
+        /// Its name among the files that are to be sent.
+        kept: String,
+        /// Its name for the people who get it.
         name: String,
         caption: String,
         is_picture: bool,
@@ -299,6 +302,16 @@ impl Fold for ChatRecord {
     }
 }
 
+impl Saying {
+    /// Returns the name under which its file is kept.
+    pub(crate) fn kept(&self) -> Option<&str> {
+        match self {
+            Saying::File { kept, .. } => Some(kept),
+            Saying::Text { .. } | Saying::Edit { .. } => None,
+        }
+    }
+}
+
 impl ChatTask {
     pub(crate) fn is_over(&self) -> bool {
         self.stage == TaskStage::Over
@@ -365,6 +378,13 @@ impl ChatRecord {
     /// Returns the cards that wait for an answer.
     pub(crate) fn open_cards(&self) -> impl Iterator<Item = &ShownCard> {
         self.cards.values().filter(|card| !card.is_settled)
+    }
+
+    /// Returns the files that are to be sent, by the names under which they are kept.
+    pub(crate) fn outgoing_files(&self) -> BTreeSet<&str> {
+        let outgoing = self.outgoing.values();
+        let files = outgoing.filter_map(|one| one.what.kept());
+        files.collect()
     }
 
     /// Whether a message in a conversation is being sent, whose id is not known yet.

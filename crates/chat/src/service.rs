@@ -126,9 +126,8 @@ impl ChatTasks {
 /// Goes on with tasks and jobs that the process before this one did not finish.
 fn go_on(shared: &Arc<Shared>) {
     shared.with(|record| {
-        let is_outgoing = |number| record.outgoing.contains_key(&number);
         let is_open = |run| record.tasks.get(&run).is_some_and(|task| !task.is_over());
-        shared.spool.retain(is_outgoing, is_open);
+        shared.spool.retain(&record.outgoing_files(), is_open);
         for task in record.open_tasks() {
             tokio::spawn(tasks::drive(Arc::clone(shared), task.run));
         }

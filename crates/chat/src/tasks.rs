@@ -26,6 +26,12 @@ use crate::{
 /// Number of messages that an answer may fill; a longer one is sent as a file.
 const ANSWER_PARTS: usize = 3;
 
+/// Room in a message for words about the rest of an answer.
+const ROOM: usize = 60;
+
+/// Columns of the last state of a run.
+const STATE_COLUMNS: usize = 200;
+
 /// Number of attempts to fetch a file, and the time between two.
 const FETCHES: u32 = 5;
 const FETCH_AGAIN: Duration = Duration::from_secs(2);
@@ -279,59 +285,65 @@ async fn end(
     };
     task.stage = TaskStage::Over;
     lock(&shared.board).forget(run);
+    let answer = WrittenAnswer::write(shared, &task, &answer).await;
     shared
         .commit(|_, numbers| {
             let mut changes = Vec::new();
-            let text =
-                progress::heading(run, &task.gist, &gyrus_text::clip(&readable(&state), 200));
+            let state = gyrus_text::clip(&readable(&state), STATE_COLUMNS);
+            let text = progress::heading(run, &task.gist, &state);
             let of = task.status;
             let speaking = Speaking::of(&task);
             speaking.add(numbers, Saying::Edit { of, text }, &mut changes);
-            say_answer(shared, &task, numbers, &answer, &mut changes);
+            if let Some(file) = answer.file {
+                speaking.add(numbers, file, &mut changes);
+            }
+            let buttons = cards::files(&task.files);
+            speaking.say(shared, numbers, &answer.text, buttons, &mut changes);
             changes.push(ChatChange::Task(Box::new(task)));
             (changes, ())
         })
         .await
 }
 
-/// Says an answer: in a few messages, or its beginning and the whole of it as a file. The last has a
-/// button for each file that the run left.
-fn say_answer(
-    shared: &Shared,
-    task: &ChatTask,
-    numbers: &mut crate::record::Numbers,
-    answer: &str,
-    changes: &mut Vec<ChatChange>,
-) {
-    let speaking = Speaking::of(task);
-    let messenger = &shared.messenger;
-    let limits = messenger.limits();
-    let answer = readable(answer);
-    let buttons = cards::files(&task.files);
-    let parts = split(&answer, limits.text, |text| messenger.length(text));
-    if parts.len() <= ANSWER_PARTS {
-        speaking.say(shared, numbers, &answer, buttons, changes);
-        return;
-    }
-    let file = speaking.add(
-        numbers,
-        Saying::File {
-            name: format!("answer-{}.md", task.run.short()),
-            caption: "The whole answer.".to_owned(),
-            is_picture: false,
-        },
-        changes,
-    );
-    let whole = gyrus_text::first_bytes(&answer, limits.file_bytes);
-    if let Err(error) = shared.spool.put(file, whole.as_bytes()) {
-        changes.pop();
+/// An answer as it is to be said: in a few messages, or its beginning and the whole of it as a file.
+struct WrittenAnswer {
+    text: String,
+    file: Option<Saying>,
+}
+
+impl WrittenAnswer {
+    async fn write(shared: &Shared, task: &ChatTask, answer: &str) -> Self {
+        let messenger = &shared.messenger;
+        let length = |text: &str| messenger.length(text);
+        let (limits, whole) = (messenger.limits(), readable(answer).into_owned());
+        if split(&whole, limits.text, length).len() <= ANSWER_PARTS {
+            return Self {
+                text: whole,
+                file: None,
+            };
+        }
         let name = task.run.short();
-        let text = format!("The answer cannot be sent whole ({error}): gyrus show {name}");
-        speaking.say(shared, numbers, &text, Vec::new(), changes);
+        let parts = split(&whole, limits.text.saturating_sub(ROOM), length);
+        let beginning = parts.into_iter().next().unwrap_or_default();
+        let spool = shared.spool.clone();
+        let kept = blocking(move || {
+            let bytes = gyrus_text::first_bytes(&whole, limits.file_bytes).as_bytes();
+            spool.put(bytes)
+        });
+        match kept.await {
+            Ok(kept) => Self {
+                text: format!("{beginning}\n… (the rest is in the file)"),
+                file: Some(Saying::File {
+                    kept,
+                    name: format!("answer-{name}.md"),
+                    caption: "The whole answer.".to_owned(),
+                    is_picture: false,
+                }),
+            },
+            Err(_) => Self {
+                text: format!("{beginning}\n… (the rest: gyrus show {name})"),
+                file: None,
+            },
+        }
     }
-    let room = limits.text.saturating_sub(40);
-    let beginning = split(&answer, room, |text| messenger.length(text));
-    let beginning = beginning.into_iter().next().unwrap_or_default();
-    let text = format!("{beginning}\n… (the rest is in the file)");
-    speaking.say(shared, numbers, &text, buttons, changes);
 }

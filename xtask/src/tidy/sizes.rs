@@ -16,7 +16,7 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
-    ("chat", 5_500),
+    ("chat", 5_700),
     ("contract", 5_480),
     ("gate", 16_600),
     ("gyrus", 24_060),
