@@ -1,7 +1,10 @@
 //! Reading a messenger. An update and everything that follows from it are one fact, and the position
 //! moves behind an update no sooner, so a kill loses none of it and repeats none of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gyrus_runtime::ledger::LedgerError;
 
@@ -26,13 +29,21 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
     connect(&shared, &mut trouble).await;
     loop {
         let position = shared.with(|record| record.position.clone());
+        let since = Instant::now();
         match shared.messenger.receive(position.as_deref()).await {
             Ok(received) => {
                 trouble.is_over();
-                if let Err(error) = take(&shared, received).await {
-                    // Nothing was confirmed, so it comes again.
-                    shared.failed(&error);
-                    tokio::time::sleep(AGAIN_SLOWLY).await;
+                match take(&shared, received).await {
+                    Ok(Taken::Something) => {}
+                    // A messenger that does not wait, or repeats itself, is not asked all the time.
+                    Ok(Taken::Nothing) => {
+                        tokio::time::sleep(AGAIN_AFTER.saturating_sub(since.elapsed())).await;
+                    }
+                    Err(error) => {
+                        // Nothing was confirmed, so it comes again.
+                        shared.failed(&error);
+                        tokio::time::sleep(AGAIN_SLOWLY).await;
+                    }
                 }
             }
             Err(error) => trouble.wait_after(&error).await,
@@ -57,25 +68,36 @@ async fn connect(shared: &Shared, trouble: &mut Trouble<'_>) {
     }
 }
 
+/// Whether an answer of a messenger told anything new.
+enum Taken {
+    Something,
+    Nothing,
+}
+
 /// Takes updates, each together with what follows from it, the last also with the position behind
 /// all of them.
-async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<(), LedgerError> {
+async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<Taken, LedgerError> {
+    let mut taken = Taken::Nothing;
     let mut updates = received.updates.into_iter().peekable();
     while let Some(update) = updates.next() {
         let position = updates.peek().is_none().then(|| received.position.clone());
-        shared
+        let is_new = shared
             .commit(|record, numbers| {
                 let mut changes = Vec::new();
-                if !record.has_seen(&update.key) {
+                let is_new = !record.has_seen(&update.key);
+                if is_new {
                     changes.push(ChatChange::Seen { key: update.key });
                     changes.extend(follow_from(shared, record, numbers, update.event));
                 }
                 changes.extend(position.map(|position| ChatChange::Position { position }));
-                (changes, ())
+                (changes, is_new)
             })
             .await?;
+        if is_new {
+            taken = Taken::Something;
+        }
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// A messenger that cannot be read: the person at the console is told once, and once it is over.

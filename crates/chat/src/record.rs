@@ -499,7 +499,9 @@ impl ChatRecord {
         self.cards.insert(card.number, card);
         if self.cards.len() > REMEMBERED_CARDS {
             let settled = self.cards.values().find(|card| card.is_settled);
-            if let Some(oldest) = settled.map(|card| card.number) {
+            // One that is forgotten open is shown again by asking for it.
+            let oldest = settled.or_else(|| self.cards.values().next());
+            if let Some(oldest) = oldest.map(|card| card.number) {
                 self.cards.remove(&oldest);
             }
         }
@@ -535,5 +537,164 @@ impl Numbers {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 += 1;
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(number: u64) -> ChatPlace {
+        ChatPlace {
+            chat: (number % 3).to_string(),
+            message: number.to_string(),
+        }
+    }
+
+    fn task(number: u64, stage: TaskStage) -> ChatChange {
+        ChatChange::Task(Box::new(ChatTask {
+            run: run(number),
+            asked: place(number),
+            person: "1".to_owned(),
+            gist: "g".to_owned(),
+            status: number,
+            files: Vec::new(),
+            stage,
+        }))
+    }
+
+    fn run(number: u64) -> RunId {
+        format!("00000000-0000-7000-8000-{number:012x}")
+            .parse()
+            .unwrap()
+    }
+
+    fn say(number: u64) -> ChatChange {
+        ChatChange::Say(Box::new(Outgoing {
+            number,
+            chat: place(number).chat,
+            reply_to: None,
+            what: Saying::Edit {
+                of: number,
+                text: "t".to_owned(),
+            },
+            about: About::Run(run(number)),
+            state: OutgoingState::Waiting,
+        }))
+    }
+
+    fn card(number: u64) -> ChatChange {
+        ChatChange::Card(Box::new(ShownCard {
+            number,
+            task: run(number),
+            run: run(number),
+            question: "1.1".to_owned(),
+            digest: Digest::of(&number.to_le_bytes()),
+            chat: place(number).chat,
+            message: number,
+            text: String::new(),
+            asks_words: false,
+            is_settled: number.is_multiple_of(5),
+        }))
+    }
+
+    /// Returns a change that `random` chooses.
+    fn change(random: u64) -> ChatChange {
+        let number = random / 32 % 40;
+        let key = number.to_string();
+        match random % 16 {
+            0 => ChatChange::Position { position: key },
+            1 => ChatChange::Seen { key },
+            2 => ChatChange::Pending {
+                number,
+                work: PendingWork {
+                    id: key,
+                    event: ChatEvent::Other,
+                },
+            },
+            3 => ChatChange::Done { number },
+            4 => ChatChange::Paired(PairedPerson {
+                id: key,
+                name: "n".to_owned(),
+                since_ms: 1,
+            }),
+            5 => ChatChange::Removed { person: key },
+            6 => ChatChange::Moved {
+                from: (number % 3).to_string(),
+                to: key,
+            },
+            7 => ChatChange::Held {
+                place: (key, "1".to_owned()),
+                files: Vec::new(),
+            },
+            8 => task(number, TaskStage::Over),
+            9 => task(number, TaskStage::Resumed { key }),
+            10 | 11 => say(number),
+            12 => ChatChange::Turned {
+                number,
+                state: OutgoingState::Unknown,
+            },
+            13 => ChatChange::Sent {
+                number,
+                place: place(number),
+                about: About::Card(number),
+            },
+            14 => ChatChange::Dropped { number },
+            _ => card(number),
+        }
+    }
+
+    #[test]
+    fn a_state_is_the_fold_of_its_facts() {
+        // As `xorshift64` of Marsaglia.
+        let mut random = 88_172_645_463_325_252_u64;
+        let mut record = ChatRecord::default();
+        for step in 0..20_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            record.apply(ChatFact::Changed(vec![change(random)]));
+            if step % 97 != 0 {
+                continue;
+            }
+            let mut again = ChatRecord::default();
+            for fact in record.facts() {
+                let fact = serde_json::to_string(&fact).unwrap();
+                again.apply(serde_json::from_str(&fact).unwrap());
+            }
+            assert_eq!(record, again, "step {step}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut record = ChatRecord::default();
+        for number in 0..20_000 {
+            let changes = vec![
+                ChatChange::Seen {
+                    key: number.to_string(),
+                },
+                task(number, TaskStage::Over),
+                card(number),
+                say(number),
+                ChatChange::Turned {
+                    number,
+                    state: OutgoingState::Unknown,
+                },
+            ];
+            record.apply(ChatFact::Changed(changes));
+            record.apply(ChatFact::Changed(vec![ChatChange::Sent {
+                number: number + 50_000,
+                place: place(number),
+                about: About::Nothing,
+            }]));
+        }
+        assert_eq!(record.seen.len(), REMEMBERED_UPDATES);
+        assert_eq!(record.tasks.len(), REMEMBERED_TASKS);
+        assert_eq!(record.cards.len(), REMEMBERED_CARDS);
+        assert_eq!(record.unknown(), REMEMBERED_UNKNOWN);
+        assert_eq!(record.sent.len(), REMEMBERED_MESSAGES);
+        assert_eq!(record.by_place.len(), REMEMBERED_MESSAGES);
+        assert!(record.has_seen("19999") && !record.has_seen("1"));
     }
 }

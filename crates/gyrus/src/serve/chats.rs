@@ -96,7 +96,7 @@ fn settings(
     name: &str,
     section: &ChatSection,
 ) -> Result<ChatSettings, String> {
-    let home = gyrus.home().map_err(|failure| failure.to_string())?;
+    let home = gyrus.home().map_err(|failure| failure.message)?;
     let workdir = match (section.workdir.strip_prefix("~"), &home.person) {
         (Ok(rest), Some(person)) => person.join(rest),
         (Ok(_), None) => return Err("invalid `workdir`: HOME is not set".to_owned()),
@@ -112,7 +112,10 @@ fn settings(
         context: Vec::new(),
         continues: None,
     };
-    words::command(&request, &[]).map_err(|failure| failure.to_string())?;
+    words::command(&request, &[]).map_err(|failure| match failure.hint {
+        Some(hint) => format!("`options`: {}; {hint}", failure.message),
+        None => format!("`options`: {}", failure.message),
+    })?;
     let transcription = section.transcribe.as_ref();
     let transcription = transcription.map(|section| transcribing(keys, section));
     Ok(ChatSettings {

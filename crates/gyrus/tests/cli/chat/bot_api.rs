@@ -62,7 +62,20 @@ struct State {
     toasts: Vec<String>,
     violations: Vec<String>,
     polling: usize,
+    /// The last random number, if the server fails by chance.
+    chance: Option<u64>,
     is_over: bool,
+}
+
+impl State {
+    /// Returns the next number of `xorshift64` (Marsaglia), if something happens by chance.
+    fn chance(&mut self) -> Option<u64> {
+        let number = self.chance.as_mut()?;
+        *number ^= *number << 13;
+        *number ^= *number >> 7;
+        *number ^= *number << 17;
+        Some(*number)
+    }
 }
 
 /// The server, while it is not dropped.
@@ -116,6 +129,12 @@ impl BotApi {
             .entry(method.to_owned())
             .or_default()
             .push_back(fault);
+    }
+
+    /// Has the server fail by chance from now on: gateways that do not reach it, answers that are
+    /// lost, updates that come twice and out of order.
+    pub(crate) fn fails_by_chance(&self, seed: u64) {
+        self.state().chance = Some(seed);
     }
 
     /// Puts an update there; without an id it gets the next one.
@@ -280,7 +299,12 @@ fn serve(state: &Shared, stream: &TcpStream) -> io::Result<()> {
     };
     let fault = {
         let mut state = state.0.lock().unwrap();
-        state.faults.get_mut(method).and_then(VecDeque::pop_front)
+        let given = state.faults.get_mut(method).and_then(VecDeque::pop_front);
+        given.or_else(|| match state.chance()? % 32 {
+            0 => Some(Fault::BadGateway),
+            1 | 2 => Some(Fault::DoneInSilence),
+            _ => None,
+        })
     };
     match &fault {
         Some(Fault::Answer(status, body)) => {
@@ -466,7 +490,15 @@ fn updates(shared: &Shared, arguments: &Arguments) -> Done {
     loop {
         if !state.updates.is_empty() || state.is_over || Instant::now() >= until {
             state.polling -= 1;
-            return Ok(json!(state.updates.iter().take(100).collect::<Vec<_>>()));
+            let mut updates: Vec<Value> = state.updates.iter().take(100).cloned().collect();
+            if state
+                .chance()
+                .is_some_and(|chance| chance.is_multiple_of(3))
+            {
+                updates.extend(updates.clone());
+                updates.reverse();
+            }
+            return Ok(json!(updates));
         }
         state = shared
             .1

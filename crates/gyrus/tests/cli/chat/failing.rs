@@ -302,3 +302,48 @@ fn a_messenger_that_cannot_be_reached_is_said_and_tried_again() {
     let secret = super::TOKEN.split_once(':').unwrap().1;
     assert!(!said.err.contains(secret), "{said:?}");
 }
+
+#[test]
+fn a_server_that_does_not_wait_is_not_asked_all_the_time() {
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    let nothing = json!({"ok": true, "result": []});
+    for _ in 0..3 {
+        bot.fails("getUpdates", Fault::Answer(200, nothing.clone()));
+    }
+    let since = Instant::now();
+    let _server = start(&world);
+    bot.says(OWNER, "goal 1");
+    bot.waits_for("goal 1\n");
+    assert!(since.elapsed() >= Duration::from_secs(3));
+}
+
+/// Lets everything go wrong now and then, and the server be stopped and killed: whatever happens,
+/// nothing is lost and nothing comes twice. `GYRUS_TEST_SEED` is another course of events.
+#[test]
+fn nothing_is_lost_or_doubled_whatever_goes_wrong() {
+    let seed = std::env::var("GYRUS_TEST_SEED").ok();
+    let seed = seed.map_or(2_463_534_242, |seed| seed.parse().unwrap());
+    let (world, bot) = paired(AT_ONCE, AUTO);
+    bot.fails_by_chance(seed);
+    let expected: BTreeSet<String> = (1..=9).map(|number| format!("goal {number}")).collect();
+    for (index, goals) in Vec::from_iter(&expected).chunks(3).enumerate() {
+        let server = start(&world);
+        for goal in goals {
+            bot.says(OWNER, goal);
+        }
+        bot.waits_until_read();
+        if index == 0 {
+            server.kill();
+        }
+    }
+    let _server = start(&world);
+    bot.waits("all results", |bot| {
+        let shown = bot.shown().into_iter();
+        let notices = shown.filter(|shown| shown.text.ends_with("arrived: “finished”"));
+        let results = results(bot) + notices.count();
+        let is_done = results >= expected.len() && super::is_all_said(&world);
+        (is_done && world.runs().len() >= expected.len()).then_some(())
+    });
+    assert_eq!(goals(&world), expected);
+    assert!(results(&bot) <= expected.len());
+}
