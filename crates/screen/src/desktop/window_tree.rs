@@ -67,13 +67,7 @@ pub(super) async fn inside(
     let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
-        let says_nothing = details
-            .value
-            .as_ref()
-            .is_none_or(|value| value.trim().is_empty());
-        if roles::is_combo_box(item.role) && says_nothing {
-            details.value = tree.chosen(item).map(str::to_owned);
-        }
+        details.or_chosen(item, tree);
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
         let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
@@ -103,6 +97,16 @@ pub(super) async fn inside(
         inside.elements.push(element);
     }
     inside
+}
+
+impl Details {
+    /// Takes the name of the chosen option for the value of a list that opens and tells no other.
+    fn or_chosen(&mut self, item: &Item, tree: &Tree<'_>) {
+        let mut said = self.value.iter().filter(|said| !said.trim().is_empty());
+        if roles::is_combo_box(item.role) && said.next().is_none() {
+            self.value = tree.chosen(item).map(str::to_owned);
+        }
+    }
 }
 
 /// An item of a tree with its place in it.

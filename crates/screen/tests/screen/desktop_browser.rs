@@ -1,5 +1,4 @@
 //! Browsers on a nested desktop: their pages are part of the view, and are used like any program.
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::fs;
 
