@@ -229,6 +229,7 @@ fn pair(shared: &Arc<Shared>, numbers: &mut Numbers, message: &IncomingMessage) 
     ));
     let mut changes = vec![ChatChange::Paired(PairedPerson {
         id: person.clone(),
+        chat: message.chat.clone(),
         name,
         since_ms: now_ms(),
     })];
