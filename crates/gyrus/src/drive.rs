@@ -231,7 +231,7 @@ fn sweep(home: &Home) {
     let _ = sandbox_folders::sweep(home);
     let _ = takeover::sweep(home);
     state_folder::sweep(home);
-    gyrus_screen::sweep_profiles();
+    gyrus_screen::sweep_temporary_folders();
 }
 
 fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {

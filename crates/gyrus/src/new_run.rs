@@ -60,9 +60,9 @@ impl RunOptions<'_> {
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.of_session(before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
-        let replay = self.replay(url.as_deref(), &workspace, screen.is_some())?;
-        let start = replay.as_ref().and_then(|replay| replay.start.clone());
-        let url = start.or(url);
+        let replay = self.replay(url.as_deref(), &workspace, screen.as_ref())?;
+        let start = replay.as_ref().and_then(Replay::address);
+        let url = start.map(str::to_owned).or(url);
         let mut thinks = self.thinks(chosen, replay.as_ref(), screen.is_some())?;
         if let Some(url) = &url {
             thinks = thinks.with_start_url(url);
@@ -127,7 +127,7 @@ impl RunOptions<'_> {
     ) -> Result<CognitiveConfig, Failure> {
         let (config, on_screen) = match replay {
             // Once a model has taken over, another one looks.
-            Some(replay) => (replay.config(), replay.start.is_some()),
+            Some(replay) => (replay.config(), replay.is_on_screen()),
             None => {
                 let on_screen = chosen.strategy() == Strategy::Reactive;
                 (chosen, on_screen)
@@ -187,12 +187,12 @@ impl RunOptions<'_> {
         &self,
         url: Option<&str>,
         workspace: &Path,
-        has_screen: bool,
+        screen: Option<&ScreenOptions>,
     ) -> Result<Option<Replay>, Failure> {
         let place = CommandPlace {
             url,
             workspace,
-            has_screen,
+            screen,
         };
         let says_more = !self.context.is_empty() || self.session == Session::Continued;
         let refusing = procedures::refusing_flag(self.flags);

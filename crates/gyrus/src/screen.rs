@@ -70,7 +70,7 @@ impl ScreenOptions {
 impl DesktopOptions {
     #[cfg(feature = "desktop")]
     #[expect(clippy::unnecessary_wraps, reason = "without desktops there is none")]
-    fn screen(
+    pub(crate) fn screen(
         &self,
         home: &Home,
         workspace: &Path,
@@ -92,7 +92,7 @@ impl DesktopOptions {
     }
 
     #[cfg(not(feature = "desktop"))]
-    fn screen(&self, _: &Home, _: &Path, _: Confinement) -> Result<RunScreen, Failure> {
+    pub(crate) fn screen(&self, _: &Home, _: &Path, _: Confinement) -> Result<RunScreen, Failure> {
         Err(without_desktops())
     }
 
@@ -143,10 +143,8 @@ fn enclosure(
         if !gyrus::runtime::sandbox::has_own_folders(&home) {
             return open();
         }
-        // The path of a socket in it must be short.
-        let held = tempfile::Builder::new().prefix("gyrus-desktop-").tempdir();
-        let held =
-            held.map_err(|error| format!("the folder of a desktop cannot be made: {error}"))?;
+        let held = gyrus_screen::TemporaryFolder::of_desktop()
+            .map_err(|error| format!("the folder of a desktop cannot be made: {error}"))?;
         let containment = gyrus::runtime::sandbox::plan(&home, held.path(), &workspace)?;
         let run = gyrus::runtime::sandbox::run_in(containment);
         Ok(Enclosure::confined(run, workspace.clone(), held))

@@ -11,7 +11,7 @@ use gyrus_contract::{Element, ElementId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Sight, Slot, SlotValues, Template, address,
+    Sight, Slot, SlotValues, Template, address, desktop,
     page::{self, Page},
     template::one_spaced,
     words,
@@ -42,6 +42,41 @@ pub struct Anchor {
     /// The choices that it offers, if nothing else on the page offers the same.
     #[serde(default)]
     pub choices: Vec<String>,
+    /// The place of a field of a window, as it has no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unnamed: Option<UnnamedField>,
+}
+
+/// The place of a field without a name among others of its role, in a window of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnnamedField {
+    /// The number, from 0.
+    pub number: usize,
+    /// The number of all of them.
+    pub of: usize,
+    /// The text before it or over it.
+    pub label: Option<Template>,
+}
+
+impl UnnamedField {
+    /// Describes a field that is one of these.
+    fn of(page: &Page<'_>, index: usize, same: &[usize], learned: Learned<'_>) -> Option<Self> {
+        let label = page
+            .label(index)
+            .map(|label| Template::of(&label, learned.slots, |slot| learned.used.contains(&slot)));
+        Some(Self {
+            number: same.iter().position(|other| *other == index)?,
+            of: same.len(),
+            label,
+        })
+    }
+
+    /// Returns the field among those of a page that have its role and no name.
+    fn among(&self, page: &Page<'_>, all: &[usize], values: &SlotValues) -> Option<usize> {
+        let own = all.get(self.number).filter(|_| all.len() == self.of)?;
+        let label = self.label.as_ref().map(|label| label.filled(values));
+        (page.label(*own) == label).then_some(*own)
+    }
 }
 
 /// The reason why an anchor fits no element, or more than one.
@@ -84,7 +119,9 @@ impl Anchor {
         let has_slot = address::has_slot(&name);
         // A field without a name is told by what it holds, if it is the only one.
         let holds = element.value.as_deref().unwrap_or_default().trim();
-        let is_told = page::is_field(element) && own_name.is_empty() && !holds.is_empty();
+        let on_desktop = desktop::is_desktop(page.view);
+        let is_unnamed = page::is_field(element) && own_name.is_empty();
+        let is_told = is_unnamed && (!holds.is_empty() || on_desktop);
         if words::plain(&own_name).is_empty() && !has_slot && !is_told {
             return None;
         }
@@ -102,6 +139,7 @@ impl Anchor {
             others: Vec::new(),
             fields: fields_in(page, group),
             choices: choices(page, index),
+            unnamed: None,
         };
         let beside = page.in_group(group, &element.role);
         let beside = beside.into_iter().filter(|other| *other != index);
@@ -131,7 +169,9 @@ impl Anchor {
             values: &values,
         };
         let same = anchor.named(page, &sight, &|element| page::is_shown(element));
-        if same.len() > 1 {
+        if is_unnamed && on_desktop {
+            anchor.unnamed = Some(UnnamedField::of(page, index, &same, learned)?);
+        } else if same.len() > 1 {
             anchor.within = Some(told_apart(page, index, &same, learned)?);
         }
         (anchor.find_shown(&sight) == Ok(element.id)).then_some(anchor)
@@ -164,7 +204,15 @@ impl Anchor {
         fits: &dyn Fn(&Element) -> bool,
     ) -> Result<ElementId, AnchorMiss> {
         let page = Page::new(sight.view);
-        let mut found = self.named(&page, sight, fits);
+        let mut found = match &self.unnamed {
+            None => self.named(&page, sight, fits),
+            Some(unnamed) => {
+                let all = self.named(&page, sight, &page::is_shown);
+                let own = unnamed.among(&page, &all, sight.values);
+                let own = own.filter(|index| fits(page.element(*index)));
+                own.into_iter().collect()
+            }
+        };
         if let Some(within) = &self.within
             && found.len() > 1
         {
@@ -172,7 +220,12 @@ impl Anchor {
             let all = found.clone();
             found.retain(|index| surrounds(&page, *index, &all, &text));
         }
-        if found.is_empty() && !address::has_slot(&self.name) && self.within.is_none() {
+        let may_be_renamed = !desktop::is_desktop(sight.view);
+        if found.is_empty()
+            && may_be_renamed
+            && !address::has_slot(&self.name)
+            && self.within.is_none()
+        {
             found = self.renamed(&page, fits);
         }
         match found[..] {
@@ -303,7 +356,17 @@ impl Anchor {
 
     /// Describes the element: `button “Send”`.
     pub fn in_words(&self, values: &SlotValues) -> String {
-        format!("{} “{}”", self.role, self.name.filled(values))
+        let name = self.name.filled(values);
+        match &self.unnamed {
+            Some(UnnamedField {
+                label: Some(label), ..
+            }) => format!("{} beside “{}”", self.role, label.filled(values)),
+            Some(UnnamedField { number, of, .. }) if *of > 1 => {
+                format!("{} without a name ({} of {of})", self.role, number + 1)
+            }
+            Some(_) => format!("{} without a name", self.role),
+            None => format!("{} “{name}”", self.role),
+        }
     }
 }
 

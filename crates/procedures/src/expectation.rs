@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Anchor, Sight, SlotValues, Template, address,
+    desktop::{self, SeenWindow},
     page::{self, Page},
     template::one_spaced,
 };
@@ -27,6 +28,11 @@ pub enum Expectation {
     NewAddress {
         /// The form.
         is: Template,
+    },
+    /// These are all windows of the desktop, in any order.
+    Windows {
+        /// The windows.
+        are: Vec<LearnedWindow>,
     },
     /// The page shows this text as the whole name of an element.
     Shows {
@@ -73,6 +79,18 @@ pub enum Expectation {
     },
 }
 
+/// A window as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LearnedWindow {
+    /// The name (class) that the program gives it.
+    pub program: String,
+    /// The title.
+    pub title: Template,
+    /// Whether it has the keyboard.
+    #[serde(default)]
+    pub is_active: bool,
+}
+
 /// A field as it was when something was sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LearnedField {
@@ -93,6 +111,8 @@ pub enum FieldValue {
     Slot(usize),
     /// Always the same.
     Fixed(String),
+    /// Whatever the program puts there by itself.
+    Any,
 }
 
 impl Expectation {
@@ -124,6 +144,13 @@ impl Expectation {
                 hold(
                     address::ids_in(&found, is, sight.values).is_some(),
                     format!("the page is `{}`", sight.view.address),
+                )
+            }
+            Self::Windows { are } => {
+                let found = desktop::windows(sight.view);
+                hold(
+                    is_same_windows(are, &found, sight.values),
+                    named(found.iter().map(|it| (it.title.as_str(), it.is_active))),
                 )
             }
             Self::Shows { text } => hold(sight.shows(text), "the page does not show it".to_owned()),
@@ -164,6 +191,12 @@ impl Expectation {
             Self::Address { is } | Self::NewAddress { is } => {
                 format!("the address `{}`", is.filled(values))
             }
+            Self::Windows { are } => {
+                let are = are.iter().map(|it| (it.title.filled(values), it.is_active));
+                let are: Vec<_> = are.collect();
+                let windows = named(are.iter().map(|(title, active)| (title.as_str(), *active)));
+                format!("that {windows}")
+            }
             Self::Shows { text } => format!("the text “{}”", text.filled(values)),
             Self::ShowsAny { texts } => {
                 let texts = texts
@@ -190,12 +223,46 @@ impl fmt::Display for Expectation {
     }
 }
 
+fn is_same_windows(are: &[LearnedWindow], found: &[SeenWindow], values: &SlotValues) -> bool {
+    let expected = are.iter().map(|it| {
+        let title = one_spaced(&it.title.filled(values));
+        (it.program.as_str(), title, it.is_active)
+    });
+    let found = found
+        .iter()
+        .map(|it| (it.program.as_str(), one_spaced(&it.title), it.is_active));
+    let (mut expected, mut found): (Vec<_>, Vec<_>) = (expected.collect(), found.collect());
+    expected.sort();
+    found.sort();
+    expected == found
+}
+
+/// Says which windows there are, and which of them has the keyboard.
+fn named<'t>(windows: impl Iterator<Item = (&'t str, bool)>) -> String {
+    let named = windows.map(|(title, is_active)| {
+        let title = gyrus_text::shorten(title, 100);
+        let has = if is_active { " with the keyboard" } else { "" };
+        format!("“{title}”{has}")
+    });
+    match &named.collect::<Vec<_>>()[..] {
+        [] => "there is no window".to_owned(),
+        [one] => format!("the window is {one}"),
+        several => format!("the windows are {}", several.join(", ")),
+    }
+}
+
 /// Returns the fields of a page, as they are compared.
-pub(crate) fn fields_of(page: &Page<'_>, value: impl Fn(&str) -> FieldValue) -> Vec<LearnedField> {
-    let fields = page.fields().map(|element| LearnedField {
-        role: element.role.clone(),
-        value: value(element.value.as_deref().unwrap_or_default()),
-        on: page::is_on(element),
+pub(crate) fn fields_of(
+    page: &Page<'_>,
+    value: impl Fn(&Element) -> FieldValue,
+) -> Vec<LearnedField> {
+    let fields = page.fields().map(|element| {
+        let value = value(element);
+        LearnedField {
+            role: element.role.clone(),
+            on: value != FieldValue::Any && page::is_on(element),
+            value,
+        }
     });
     let mut fields: Vec<_> = fields.collect();
     fields.sort();
@@ -203,33 +270,48 @@ pub(crate) fn fields_of(page: &Page<'_>, value: impl Fn(&str) -> FieldValue) -> 
 }
 
 fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
-    let expected = are.iter().map(|field| LearnedField {
-        value: FieldValue::Fixed(match &field.value {
+    let expected = are.iter().filter_map(|field| {
+        let value = match &field.value {
             FieldValue::Slot(number) => sight.values.0.get(*number).cloned().unwrap_or_default(),
             FieldValue::Fixed(text) => text.clone(),
-        }),
-        ..field.clone()
+            FieldValue::Any => return None,
+        };
+        Some(LearnedField {
+            value: FieldValue::Fixed(value),
+            ..field.clone()
+        })
     });
-    let mut expected: Vec<_> = expected.collect();
-    expected.sort();
-    let found = fields_of(&Page::new(sight.view), |text| {
-        FieldValue::Fixed(text.to_owned())
+    let mut left = fields_of(&Page::new(sight.view), |element| {
+        FieldValue::Fixed(element.value.clone().unwrap_or_default())
     });
-    if found == expected {
+    let found = left.len();
+    let mut missing = 0;
+    for field in expected {
+        match left.iter().position(|one| *one == field) {
+            Some(at) => drop(left.remove(at)),
+            None => missing += 1,
+        }
+    }
+    // What is left must be the fields whose values do not matter.
+    let any = are.iter().filter(|field| field.value == FieldValue::Any);
+    for field in any {
+        match left.iter().position(|one| one.role == field.role) {
+            Some(at) => drop(left.remove(at)),
+            None => missing += 1,
+        }
+    }
+    if missing == 0 && left.is_empty() {
         return Ok(());
     }
-    let differs = found
-        .iter()
-        .find(|field| !expected.contains(field))
-        .map(|field| match &field.value {
-            FieldValue::Fixed(text) if !text.is_empty() => {
-                format!("a {} has the value `{text}`", field.role)
-            }
-            _ => format!("there is another {}", field.role),
-        });
+    let differs = left.first().map(|field| match &field.value {
+        FieldValue::Fixed(text) if !text.is_empty() => {
+            format!("a {} has the value `{text}`", field.role)
+        }
+        _ => format!("there is another {}", field.role),
+    });
     Err(format!(
         "expected the fields that it was learned with, but {}",
-        differs.unwrap_or_else(|| format!("there are {} of {}", found.len(), expected.len()))
+        differs.unwrap_or_else(|| format!("there are {found} of {}", are.len()))
     ))
 }
 

@@ -1,8 +1,10 @@
 //! From what a run did to a procedure.
 
+use gyrus_contract::View;
+
 use crate::{
-    LearnedPlace, NotLearned, Procedure, RecordedRun, SlotValues, Template, TemplatePart, address,
-    folder, recorded::Learned, shape, site,
+    LearnedPlace, NotLearned, Procedure, RecordedRun, RecordedStep, SlotValues, Template,
+    TemplatePart, address, desktop, folder, on_screen, recorded::Learned, shape,
 };
 
 /// Maximum number of actions of a procedure.
@@ -23,7 +25,8 @@ const SMALL_WORDS: [&str; 20] = [
 /// It shows none.
 pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
     let learned = match &run.place {
-        LearnedPlace::Site { start, .. } => site::learn(run, start)?,
+        LearnedPlace::Site { start, .. } => on_screen::learn(run, start)?,
+        LearnedPlace::Desktop { .. } => on_screen::learn(&in_windows(run), "")?,
         LearnedPlace::Folder { .. } => folder::learn(run)?,
     };
     if learned.steps.is_empty() {
@@ -51,6 +54,20 @@ pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
         ends: Vec::new(),
         checks: run.checks.clone(),
     })
+}
+
+/// Returns a run on a desktop with what a procedure uses of its views.
+fn in_windows(run: &RecordedRun) -> RecordedRun {
+    let used = |view: &View| desktop::in_use(view).into_owned();
+    let steps = run.steps.iter().map(|step| RecordedStep {
+        view: step.view.as_ref().map(used),
+        ..step.clone()
+    });
+    RecordedRun {
+        steps: steps.collect(),
+        end: run.end.as_ref().map(used),
+        ..run.clone()
+    }
 }
 
 fn name(command: &Template) -> String {

@@ -7,10 +7,10 @@
 //!
 //! This crate is pure: it reads no journal, looks at no screen and stores nothing. A loop replays
 //! procedures, the program learns and keeps them. Reading order: `procedure` (the data),
-//! `template` and `shape` (commands and slots), `page` and `address` (what a view says), `anchor`
-//! (describing and finding an element), `expectation` (what must hold), `words` (names for the same
-//! thing), `learn` with `recorded`, `find_slots`, `site` and `folder` (from what a run did to a
-//! procedure).
+//! `template` and `shape` (commands and slots), `page`, `address` and `desktop` (what a view says),
+//! `anchor` (describing and finding an element), `expectation` (what must hold), `words` (names for
+//! the same thing), `learn` with `recorded`, `find_slots`, `kept`, `on_screen` and `folder` (from
+//! what a run did to a procedure).
 
 mod procedure;
 mod slot;
@@ -21,16 +21,19 @@ mod page;
 mod address;
 mod anchor;
 mod sight;
+mod desktop;
 mod expectation;
 mod recorded;
 mod find_slots;
-mod site;
+mod kept;
+mod on_screen;
 mod folder;
 mod learn;
 
 pub use address::origin_of;
 pub use anchor::{Anchor, AnchorMiss};
-pub use expectation::{Expectation, FieldValue, LearnedField};
+pub use desktop::in_use;
+pub use expectation::{Expectation, FieldValue, LearnedField, LearnedWindow};
 pub use learn::learn;
 pub use procedure::{LearnedPlace, Procedure, ProcedureStep};
 pub use recorded::{NotLearned, RecordedRun, RecordedStep};

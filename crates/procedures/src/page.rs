@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use gyrus_contract::{Element, ElementId, ElementState, View};
+use gyrus_contract::{Bounds, Element, ElementId, ElementState, View};
 
-use crate::template::one_spaced;
+use crate::{desktop, template::one_spaced};
 
 /// Roles of fields.
 const FIELDS: [&str; 16] = [
@@ -48,6 +48,9 @@ const GROUPS: [&str; 14] = [
 const ROWS: [&str; 7] = [
     "listitem", "row", "article", "treeitem", "gridcell", "cell", "option",
 ];
+
+/// Maximum number of pixels between a field and the text over it.
+const MOST_OVER: i32 = 24;
 
 /// A view whose elements know what they lie in.
 pub(crate) struct Page<'a> {
@@ -126,6 +129,31 @@ impl<'a> Page<'a> {
         index..index + 1 + after.take_while(is_beside).count()
     }
 
+    /// Returns the text that stands before a field, or over it, by their places.
+    pub(crate) fn label(&self, index: usize) -> Option<String> {
+        let field = self.element(index).bounds?;
+        let texts = self.view.elements.iter().filter(|it| it.role == "text");
+        let texts = texts.filter(|it| is_shown(it) && !name_of(it).is_empty());
+        let placed = texts.filter_map(|it| Some((it.bounds?, it)));
+        let before = |at: &Bounds| {
+            let middle = at.y + at.height / 2;
+            let is_beside = (field.y..field.y + field.height).contains(&middle);
+            is_beside && at.x + at.width <= field.x
+        };
+        let over = |at: &Bounds| {
+            let end = at.y + at.height;
+            let is_over = (end..=end + MOST_OVER).contains(&field.y);
+            is_over && at.x < field.x + field.width && at.x + at.width > field.x
+        };
+        let nearest = placed.clone().filter(|(at, _)| before(at));
+        let nearest = nearest.max_by_key(|(at, _)| at.x + at.width);
+        let nearest = nearest.or_else(|| {
+            let above = placed.filter(|(at, _)| over(at));
+            above.max_by_key(|(at, _)| at.y)
+        });
+        nearest.map(|(_, text)| name_of(text))
+    }
+
     /// Whether an element is one of several of a kind, as a row of a list or a choice, and not a
     /// part of how the site is used.
     pub(crate) fn is_data(&self, index: usize) -> bool {
@@ -145,7 +173,8 @@ impl<'a> Page<'a> {
         matches!(
             role,
             "radio" | "option" | "row" | "listitem" | "gridcell" | "treeitem"
-        ) || (!is_of_site && is_in(&ROWS))
+        ) || (role == "cell" && desktop::is_desktop(self.view))
+            || (!is_of_site && is_in(&ROWS))
     }
 
     /// Returns the fields of the page with their values, without those that search.

@@ -39,6 +39,11 @@ pub enum LearnedPlace {
         /// The whole address that the learned run began at.
         start: String,
     },
+    /// A desktop of the run's own.
+    Desktop {
+        /// The absolute path of the workspace, which its programs begin in.
+        workspace: String,
+    },
     /// Tools other than those of a screen, in a folder.
     Folder {
         /// The absolute path of the workspace.

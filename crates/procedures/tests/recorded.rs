@@ -44,7 +44,8 @@ fn before(
         view: &view,
         start: match &procedure.place {
             gyrus_procedures::LearnedPlace::Site { start, .. } => start,
-            gyrus_procedures::LearnedPlace::Folder { .. } => "",
+            gyrus_procedures::LearnedPlace::Desktop { .. }
+            | gyrus_procedures::LearnedPlace::Folder { .. } => "",
         },
         slots: &procedure.slots,
         values: &given,

@@ -126,9 +126,9 @@ impl Look {
     }
 }
 
-/// Values of `--screen` of a look.
+/// Values of `--screen` where nothing but a desktop is named by it.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum DesktopWord {
+pub(super) enum DesktopWord {
     X11,
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn hint(
         let share = share(procedure, &said)?;
         let is_here = match &procedure.place {
             LearnedPlace::Site { origin, .. } => *origin == site,
-            LearnedPlace::Folder { .. } => false,
+            LearnedPlace::Desktop { .. } | LearnedPlace::Folder { .. } => false,
         };
         // The person was asked whether such a goal is to be replayed.
         let answers = procedure.command.values(&procedure.slots, &goal.text);

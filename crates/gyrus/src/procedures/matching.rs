@@ -8,7 +8,12 @@ use gyrus_loops::{Check, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, Procedure, SlotValues};
 
 use super::{ledger::kept, recording::origin};
-use crate::{failure::Failure, flags::RunFlags, which_loop::AUTO};
+use crate::{
+    failure::Failure,
+    flags::RunFlags,
+    screen::{DesktopOptions, ScreenOptions},
+    which_loop::AUTO,
+};
 
 /// A procedure with the values of a command.
 #[derive(Debug, Clone)]
@@ -17,14 +22,38 @@ pub(crate) struct Replay {
     procedure: Procedure,
     /// The values of its slots.
     values: SlotValues,
-    /// The address to begin at, for one of a site.
-    pub(crate) start: Option<String>,
+    /// The place in which it begins.
+    start: ReplayStart,
+}
+
+/// The place in which a replay begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ReplayStart {
+    /// A page, by its address.
+    Page(String),
+    /// An empty desktop.
+    Desktop,
+    /// The folder, without a screen.
+    Folder,
 }
 
 impl Replay {
     /// Returns the name of the procedure.
     pub(crate) fn name(&self) -> &str {
         &self.procedure.name
+    }
+
+    /// Returns the address to begin at, for one of a site.
+    pub(crate) fn address(&self) -> Option<&str> {
+        match &self.start {
+            ReplayStart::Page(address) => Some(address),
+            ReplayStart::Desktop | ReplayStart::Folder => None,
+        }
+    }
+
+    /// Whether it works on a screen.
+    pub(crate) fn is_on_screen(&self) -> bool {
+        self.start != ReplayStart::Folder
     }
 
     /// Returns the configuration of the loop that replays it.
@@ -55,8 +84,8 @@ pub(crate) struct CommandPlace<'a> {
     pub(crate) url: Option<&'a str>,
     /// The folder.
     pub(crate) workspace: &'a Path,
-    /// Whether the run has a screen.
-    pub(crate) has_screen: bool,
+    /// The screen of the run, if it has one.
+    pub(crate) screen: Option<&'a ScreenOptions>,
 }
 
 /// Returns the flag that does not go with a replay, if one was given.
@@ -95,9 +124,7 @@ pub(crate) fn for_command(
         // A check that this version does not understand could not be made.
         let mut checks = procedure.checks.iter();
         let all_known = checks.all(|check| check.parse::<Check>().is_ok());
-        // Whoever says that there is no screen does not mean a site.
-        let has_screen = start.is_none() || place.has_screen;
-        (all_known && has_screen).then_some(Replay {
+        all_known.then_some(Replay {
             procedure,
             values,
             start,
@@ -107,17 +134,27 @@ pub(crate) fn for_command(
     Ok(first.filter(|_| here.next().is_none()))
 }
 
-/// Returns the address to begin at, if a procedure of this place may be replayed: the inner `None`
-/// is a place without pages.
-fn start(learned: &LearnedPlace, here: CommandPlace<'_>) -> Option<Option<String>> {
-    match (learned, here.url) {
-        (LearnedPlace::Site { origin: of, .. }, Some(url)) => {
-            (origin(url).as_ref() == Some(of)).then(|| Some(url.to_owned()))
+/// Returns the place to begin in, if a procedure of this place may be replayed.
+fn start(learned: &LearnedPlace, here: CommandPlace<'_>) -> Option<ReplayStart> {
+    let is_here = |workspace: &str| Path::new(workspace) == here.workspace;
+    match (learned, here.url, here.screen) {
+        // Whoever says that there is no screen, or names a desktop, does not mean a site.
+        (LearnedPlace::Site { .. }, _, None | Some(ScreenOptions::Desktop(_))) => None,
+        (LearnedPlace::Site { origin: of, .. }, Some(url), Some(ScreenOptions::Browser(_))) => {
+            (origin(url).as_ref() == Some(of)).then(|| ReplayStart::Page(url.to_owned()))
         }
-        (LearnedPlace::Site { start, .. }, None) => Some(Some(start.clone())),
-        (LearnedPlace::Folder { .. }, Some(_)) => None,
-        (LearnedPlace::Folder { workspace }, None) => {
-            (Path::new(workspace) == here.workspace).then_some(None)
+        (LearnedPlace::Site { start, .. }, None, Some(ScreenOptions::Browser(_))) => {
+            Some(ReplayStart::Page(start.clone()))
+        }
+        // Programs are started on a desktop of the run's own only.
+        (
+            LearnedPlace::Desktop { workspace },
+            None,
+            Some(ScreenOptions::Desktop(DesktopOptions { display: None, .. })),
+        ) => is_here(workspace).then_some(ReplayStart::Desktop),
+        (LearnedPlace::Desktop { .. }, _, _) | (LearnedPlace::Folder { .. }, Some(_), _) => None,
+        (LearnedPlace::Folder { workspace }, None, _) => {
+            is_here(workspace).then_some(ReplayStart::Folder)
         }
     }
 }

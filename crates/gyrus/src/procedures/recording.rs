@@ -11,7 +11,10 @@ use gyrus_kernel::{Ending, Entry, GateVerdict, RunStarted, ScreenViewed, Stop, T
 use gyrus_loops::{CHECK_MADE, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    screen::{DesktopOptions, ScreenOptions},
+};
 
 /// The name of the source of the texts that help a run with a goal that is like a learned one.
 pub(super) const HINT: &str = "list of procedures";
@@ -50,7 +53,7 @@ fn more_than_calls(entry: &Entry) -> &'static str {
     match entry.kind() {
         "run.steered" => "it was told more while it was at work",
         "takeover.started" => {
-            "a person took its browser over, and what they did is not in its journal"
+            "a person took its screen over, and what they did is not in its journal"
         }
         "child.started" => "it gave a part of its work to another run",
         _ => "it did several things at once",
@@ -181,6 +184,16 @@ impl Reading {
         if let Some(config) = config {
             self.place = config.start_url().and_then(site);
             self.checks = config.checks().iter().map(ToString::to_string).collect();
+        }
+        match ScreenOptions::of(started.screen.as_ref()) {
+            Some(ScreenOptions::Desktop(DesktopOptions { display: None, .. })) => {
+                let workspace = started.workspace.to_string_lossy().into_owned();
+                self.place = Some(LearnedPlace::Desktop { workspace });
+            }
+            Some(ScreenOptions::Desktop(_)) => {
+                return Ok(Err(unrepeatable("it worked on the display of a person")));
+            }
+            Some(ScreenOptions::Browser(_)) | None => {}
         }
         if started.screen.is_none() || self.place.is_none() {
             let workspace = started.workspace.to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
 //! A procedure in words, for the person who promotes it.
 
-use gyrus_procedures::{Anchor, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
+use gyrus_procedures::{Expectation, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
 use gyrus_text::{counted, one_line, shorten, visible};
 use serde_json::{Value, json};
 
@@ -44,6 +44,9 @@ pub(crate) fn lines(procedure: &Procedure) -> Vec<String> {
     lines.push(match &procedure.place {
         LearnedPlace::Site { origin, start } => {
             format!("only on {origin}; without --url it begins at {start}")
+        }
+        LearnedPlace::Desktop { workspace } => {
+            format!("only with --screen x11, in the folder {workspace}")
         }
         LearnedPlace::Folder { workspace } => format!("only in the folder {workspace}"),
     });
@@ -100,7 +103,7 @@ pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
     let targets: Vec<String> = step
         .targets
         .iter()
-        .map(|(_, anchor)| element(anchor, names))
+        .map(|(_, anchor)| shorten(&anchor.in_words(names), QUOTED).into_owned())
         .collect();
     let arguments: Vec<String> = match written(step) {
         Value::Object(fields) if fields.len() == 1 => fields
@@ -116,16 +119,34 @@ pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
     };
     let tool = step.tool.replace('_', " ");
     let (targets, arguments) = (targets.join(" to "), arguments.join(", "));
-    match (targets.is_empty(), arguments.is_empty()) {
+    let done = match (targets.is_empty(), arguments.is_empty()) {
         (_, true) => format!("{tool} {targets}").trim_end().to_owned(),
         (true, false) => format!("{tool} {arguments}"),
         (false, false) => format!("{tool} {arguments} in {targets}"),
+    };
+    match window(step, names) {
+        Some(title) => format!("{done}, in the window “{}”", shorten(&title, QUOTED)),
+        None => done,
     }
 }
 
-fn element(anchor: &Anchor, names: &SlotValues) -> String {
-    let name = anchor.name.filled(names);
-    format!("{} “{}”", anchor.role, shorten(&name, QUOTED))
+/// Returns the title of the window that has the keyboard before a step on a desktop.
+fn window(step: &ProcedureStep, names: &SlotValues) -> Option<String> {
+    step.before.iter().find_map(|one| match one {
+        Expectation::Windows { are } => {
+            let active = are.iter().find(|window| window.is_active)?;
+            Some(active.title.filled(names))
+        }
+        Expectation::Address { .. }
+        | Expectation::NewAddress { .. }
+        | Expectation::Shows { .. }
+        | Expectation::ShowsAny { .. }
+        | Expectation::Value { .. }
+        | Expectation::Chosen { .. }
+        | Expectation::Fields { .. }
+        | Expectation::Amounts { .. }
+        | Expectation::Asks { .. } => None,
+    })
 }
 
 /// Returns the arguments of a step with templates, as JSON, where they hold slots.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gyrus_contract::{Picture, Screen, ScreenError, Tool};
 #[cfg(feature = "desktop")]
 use gyrus_screen::Desktop;
-use gyrus_screen::{Browser, GivenBack};
+use gyrus_screen::{Browser, GivenBack, InputWatcher};
 
 /// The screen of runs.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl RunScreen {
     }
 
     /// Returns it as runs look at it.
-    pub(super) fn shown(&self) -> Arc<dyn Screen> {
+    pub fn shown(&self) -> Arc<dyn Screen> {
         match self {
             Self::Browser(browser) => browser.clone(),
             #[cfg(feature = "desktop")]
@@ -51,6 +51,23 @@ impl RunScreen {
             Self::Browser(browser) => browser.take_over(reason, told).await,
             #[cfg(feature = "desktop")]
             Self::Desktop(desktop) => desktop.take_over(reason, told).await,
+        }
+    }
+
+    /// As [`Self::take_over`], and `watcher` hears of every input before it is carried out.
+    ///
+    /// # Errors
+    /// When there is no screen, no port, or the screen is lost meanwhile.
+    pub async fn take_over_watched(
+        &self,
+        reason: Option<&str>,
+        watcher: Arc<dyn InputWatcher>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
+        match self {
+            Self::Browser(browser) => browser.take_over_watched(reason, watcher, told).await,
+            #[cfg(feature = "desktop")]
+            Self::Desktop(desktop) => desktop.take_over_watched(reason, watcher, told).await,
         }
     }
 

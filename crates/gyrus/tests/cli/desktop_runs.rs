@@ -335,7 +335,7 @@ fn a_person_takes_a_desktop_over() {
 }
 
 /// Returns the X servers that a process has started.
-fn servers_of(process: u32) -> Vec<Pid> {
+pub(crate) fn servers_of(process: u32) -> Vec<Pid> {
     let read = |process: i32, what: &str| {
         let bytes = fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -80,6 +80,7 @@ mod desktop;
 #[cfg(feature = "desktop")]
 mod desktop_evaluations;
 mod desktop_runs;
+mod desktop_teaching;
 #[cfg(feature = "desktop")]
 mod status_dot;
 mod disks;

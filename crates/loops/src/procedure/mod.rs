@@ -100,7 +100,9 @@ impl ReplayLoop {
             ));
         }
         let inner = match replays.procedure.place {
-            LearnedPlace::Site { .. } => Inner::Screen(Box::new(Reactive::new(config.clone()))),
+            LearnedPlace::Site { .. } | LearnedPlace::Desktop { .. } => {
+                Inner::Screen(Box::new(Reactive::new(config.clone())))
+            }
             LearnedPlace::Folder { .. } => Inner::Tools(Box::new(React::new(config.clone()))),
         };
         Ok(Self {
@@ -164,11 +166,15 @@ impl ReplayLoop {
                 let origin = origin.clone();
                 self.on_site(run, &origin).await
             }
+            LearnedPlace::Desktop { .. } => {
+                self.state.opened = true;
+                self.on_screen(run, "", Vec::new()).await
+            }
             LearnedPlace::Folder { .. } => self.in_folder(run).await,
         }
     }
 
-    /// Makes the next step on a page.
+    /// Makes the next step on a page, which is opened first.
     async fn on_site(&mut self, run: &mut Run, origin: &str) -> Result<ExecutionResult, Stop> {
         let start = self.config.start_url().unwrap_or_default().to_owned();
         let mut actions = Vec::new();
@@ -180,7 +186,17 @@ impl ReplayLoop {
             actions.push(self.open(run, &start).await?);
             self.state.opened = true;
         }
-        let (view, next) = match self.wait_until_ready(run, &start, &mut actions).await? {
+        self.on_screen(run, &start, actions).await
+    }
+
+    /// Makes the next step on a screen, after these actions of the same cycle.
+    async fn on_screen(
+        &mut self,
+        run: &mut Run,
+        start: &str,
+        mut actions: Vec<Action>,
+    ) -> Result<ExecutionResult, Stop> {
+        let (view, next) = match self.wait_until_ready(run, start, &mut actions).await? {
             Ok(ready) => ready,
             Err((view, why)) => {
                 let mut result = self.differs(run, &why, view.as_ref())?;
@@ -238,6 +254,10 @@ impl ReplayLoop {
             }
             let (view, why) = match seen {
                 Err(error) => (None, error.handled()?),
+                Ok(view) if self.is_another_desktop(&view) => {
+                    let why = "the desktop was started anew, without what was on it".to_owned();
+                    return Ok(Err((Some(view), why)));
+                }
                 Ok(view) => {
                     self.state.session.clone_from(&view.session);
                     if view.address != BLANK {
@@ -268,6 +288,16 @@ impl ReplayLoop {
             let call = ToolCall::new(WaitCall::TOOL, json!({ "seconds": seconds }));
             let observation = run.call(&call).await?;
             actions.push(Action { call, observation });
+        }
+    }
+
+    /// Whether a view is one of another desktop than that of the steps before.
+    fn is_another_desktop(&self, view: &View) -> bool {
+        match &self.replays.procedure.place {
+            LearnedPlace::Desktop { .. } => {
+                !self.state.session.is_empty() && view.session != self.state.session
+            }
+            LearnedPlace::Site { .. } | LearnedPlace::Folder { .. } => false,
         }
     }
 

@@ -46,6 +46,7 @@ impl Ready<'_> {
     }
 
     fn check_last(&self, view: &View) -> Result<(), String> {
+        let view = &*gyrus_procedures::in_use(view);
         let last = self.step.checked_sub(1);
         let last = last.and_then(|last| self.replays.procedure.steps.get(last));
         let sight = self.sight(view);
@@ -69,6 +70,7 @@ impl Ready<'_> {
         if self.unchecked {
             self.check_last(view)?;
         }
+        let view = &*gyrus_procedures::in_use(view);
         let sight = self.sight(view);
         let procedure = &self.replays.procedure;
         let Some(step) = procedure.steps.get(self.step) else {

@@ -12,9 +12,8 @@ use std::{
 };
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-use tempfile::TempDir;
 
-use crate::RunCommand;
+use crate::{RunCommand, TemporaryFolder};
 
 /// The path of the folder as confined programs see it.
 const SEEN_AS: &str = "/tmp";
@@ -27,7 +26,7 @@ pub struct Enclosure {
     /// The folder that programs begin in, if they are confined.
     workspace: Option<PathBuf>,
     /// Removed when the desktop is over.
-    _held: TempDir,
+    _held: TemporaryFolder,
 }
 
 /// Makes the place of a desktop. The error is the reason in words.
@@ -46,9 +45,7 @@ impl Enclosure {
     /// # Errors
     /// Its folder cannot be made.
     pub fn open(run: RunCommand) -> io::Result<Self> {
-        let held = tempfile::Builder::new()
-            .prefix("gyrus-desktop-")
-            .tempdir()?;
+        let held = TemporaryFolder::of_desktop()?;
         Ok(Self {
             run,
             folder: held.path().to_owned(),
@@ -59,7 +56,7 @@ impl Enclosure {
 
     /// Returns one whose programs are confined by `run`, begin in `workspace`, and see the folder
     /// `tmp` in `held` as `/tmp`.
-    pub fn confined(run: RunCommand, workspace: PathBuf, held: TempDir) -> Self {
+    pub fn confined(run: RunCommand, workspace: PathBuf, held: TemporaryFolder) -> Self {
         Self {
             run,
             folder: held.path().join("tmp"),
@@ -144,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_link_in_a_confined_folder_leads_nowhere() {
-        let (outside, held) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let outside = tempfile::tempdir().unwrap();
+        let held = TemporaryFolder::of_desktop().unwrap();
         let temporary = held.path().join("tmp");
         std::fs::create_dir(&temporary).unwrap();
         let _one = UnixListener::bind(outside.path().join("bus")).unwrap();

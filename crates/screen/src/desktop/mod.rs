@@ -48,7 +48,7 @@ mod browsers;
 mod taken;
 mod tools;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
@@ -109,6 +109,20 @@ impl Desktop {
         session.start(program, &program.join(" ")).await?;
         look::wait_for_elements(session, FIRST_ELEMENTS).await;
         Ok(())
+    }
+
+    /// Starts an application on a nested desktop, as a run does: by its name, with this file.
+    ///
+    /// # Errors
+    /// The desktop cannot be opened, or the application is not known or shows nothing.
+    pub async fn start_application(
+        &self,
+        application: &str,
+        file: Option<&Path>,
+    ) -> Result<(), ScreenError> {
+        let found = applications::find(application);
+        let found = found.map_err(|why| unavailable(why.trim_start_matches("refused: ")))?;
+        self.start(&found.words_with(file)).await
     }
 
     /// Ends a nested desktop with everything on it.

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     input::Chord,
     takeover::{
-        Desk, Did, GivenBack, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverPage, WORDS, chunk,
-        no_page,
+        Desk, Did, GivenBack, InputWatcher, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverPage,
+        WORDS, chunk, no_page,
     },
 };
 
@@ -58,12 +58,34 @@ impl Desktop {
         reason: Option<&str>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
+        self.hand_to_a_person(reason, None, told).await
+    }
+
+    /// As [`Self::take_over`], and `watcher` hears of every input before it is carried out.
+    ///
+    /// # Errors
+    /// When there is no desktop, no port, or the desktop is lost meanwhile.
+    pub async fn take_over_watched(
+        &self,
+        reason: Option<&str>,
+        watcher: Arc<dyn InputWatcher>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
+        self.hand_to_a_person(reason, Some(watcher), told).await
+    }
+
+    async fn hand_to_a_person(
+        &self,
+        reason: Option<&str>,
+        watcher: Option<Arc<dyn InputWatcher>>,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
         let taken = {
             let mut open = self.open.lock().await;
             Arc::new(TakenDesktop::of(self.session(&mut open).await?).map_err(lost)?)
         };
         let _renumbered = Renumbered(self);
-        let (page, given_back) = TakeoverPage::open(taken.clone(), reason, None).await?;
+        let (page, given_back) = TakeoverPage::open(taken.clone(), reason, watcher).await?;
         told(&page.address);
         tokio::select! {
             given = given_back => given.map_err(no_page),
@@ -194,7 +216,14 @@ impl TakenDesktop {
             return Ok(());
         }
         match did {
-            Did::Mouse(mouse) => self.mouse(desk, &mouse),
+            Did::Mouse(mouse) => {
+                self.mouse(desk, &mouse)?;
+                if let (MouseKind::Released, Ok(window)) = (mouse.kind, self.with_keyboard()) {
+                    // Whoever looks next sees what came of it. A program that hangs is none of ours.
+                    let _ = self.hands.until_read(window).await;
+                }
+                Ok(())
+            }
             Did::Wheel { x, y, dx, dy, held } => {
                 self.point(desk, (x, y))?;
                 let _held = self.hands.hold(held)?;

@@ -67,7 +67,7 @@ pub(super) async fn inside(
     let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
-        details.or_chosen(item, tree);
+        add_choice(&mut details, tree, item);
         let key = format!("{} {}", tree.program.bus_name, item.path);
         let id = numbers.id(document, key);
         let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
@@ -99,13 +99,11 @@ pub(super) async fn inside(
     inside
 }
 
-impl Details {
-    /// Takes the name of the chosen option for the value of a list that opens and tells no other.
-    fn or_chosen(&mut self, item: &Item, tree: &Tree<'_>) {
-        let mut said = self.value.iter().filter(|said| !said.trim().is_empty());
-        if roles::is_combo_box(item.role) && said.next().is_none() {
-            self.value = tree.chosen(item).map(str::to_owned);
-        }
+/// Adds what is chosen in a closed list that does not tell it as its text.
+fn add_choice(details: &mut Details, tree: &Tree<'_>, item: &Item) {
+    let value = details.value.as_deref().unwrap_or_default();
+    if roles::is_combo_box(item.role) && value.trim().is_empty() {
+        details.value = tree.chosen(item).map(str::to_owned);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whoever hears of a person's inputs before they are carried out, to learn from them. Typed text
-//! is not told: what it did to the page can be looked at, as far as it is no secret.
+//! Whoever hears of a person's inputs before they are carried out, to learn from them. That text is
+//! typed is told, but not which: what it did can be looked at, as far as it is no secret.
 
 use gyrus_contract::Boxed;
 
@@ -25,6 +25,10 @@ pub enum PersonInput {
         /// From the top.
         y: f64,
     },
+    /// Presses another button than the left one.
+    PressesAnother,
+    /// Types text, where the keyboard is.
+    Types,
     /// Strikes a key that is not a letter, like `Enter` or `Control+a`.
     Strikes {
         /// The key.
@@ -37,14 +41,14 @@ pub enum PersonInput {
     },
     /// Goes back, or loads the page again.
     GoesBack,
-    /// Goes to another tab, or closes one.
+    /// Goes to another tab or window by the list of them, or closes one.
     ChangesTab,
     /// Answers a dialog.
     Answers {
         /// Whether with yes.
         accepts: bool,
     },
-    /// Gives the browser back.
+    /// Gives the screen back.
     GivesBack,
 }
 

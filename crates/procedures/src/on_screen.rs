@@ -1,34 +1,23 @@
-//! Learning what a run did at a web site.
+//! Learning what a run did on a screen: at a web site, or on a desktop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{
-    ActionVerdict, AnswerDialogCall, Arguments as _, ClickCall, ElementState, OpenUrlCall,
-    PressKeyCall, SelectOptionCall, TypeTextCall, View,
+    AnswerDialogCall, Arguments as _, ClickCall, Element, ElementId, ElementState,
+    OpenApplicationCall, PressKeyCall, SelectOptionCall, TypeTextCall, View,
 };
 
 use crate::{
-    Anchor, Expectation, FieldValue, NotLearned, ProcedureStep, RecordedRun, RecordedStep,
-    Template, address,
+    Anchor, Expectation, FieldValue, LearnedWindow, NotLearned, ProcedureStep, RecordedRun,
+    RecordedStep, Sight, SlotValues, Template, address,
     anchor::Learned as Known,
-    expectation,
+    desktop, expectation,
     find_slots::{FoundSlots, UsedValue},
+    kept::{decides, kept, target, text_of},
     page::{self, Page},
     recorded::Learned,
     words,
 };
-
-/// Tools that only look, or only bring something into view.
-const LOOKS: [&str; 8] = [
-    "scroll",
-    "scroll_to",
-    "hover",
-    "find",
-    "extract",
-    "wait",
-    "take_screenshot",
-    "select_text",
-];
 
 /// Maximum number of texts that one condition names.
 const MOST_TEXTS: usize = 8;
@@ -36,12 +25,9 @@ const MOST_TEXTS: usize = 8;
 /// Maximum number of different amounts of money on a page that is about one thing.
 const MOST_AMOUNTS: usize = 6;
 
-/// A marker by which journals replace secrets.
-const SECRET: &str = "⟦secret";
-
-/// Returns what a run did at a site.
+/// Returns what a run did on a screen, which began at this address, or at none on a desktop.
 pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearned> {
-    let kept = kept(run, start)?;
+    let kept = kept(run)?;
     let used: Vec<_> = kept.iter().filter_map(|step| used_value(step)).collect();
     let found = FoundSlots::of(&run.command, &used);
     let mut builder = Builder {
@@ -51,6 +37,7 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
         filled: Vec::new(),
         ids: Vec::new(),
         at: None,
+        first: BTreeMap::new(),
     };
     let mut steps = Vec::new();
     for (number, step) in kept.iter().enumerate() {
@@ -65,177 +52,25 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
     })
 }
 
-fn text_of<'a>(step: &'a RecordedStep, argument: &str) -> Option<&'a str> {
-    step.call.arguments.get(argument)?.as_str()
-}
-
-/// Returns the position of the element that a step touches.
-fn target(step: &RecordedStep, page: &Page<'_>) -> Option<usize> {
-    page.index(text_of(step, "on")?.parse().ok()?)
-}
-
-/// Whether an action decides: a button, or a key that sends a form.
-fn decides(step: &RecordedStep, page: &Page<'_>) -> bool {
-    let is_button = || target(step, page).is_some_and(|at| page.element(at).role == "button");
-    let submits = step
-        .call
-        .arguments
-        .get("submit")
-        .and_then(serde_json::Value::as_bool);
-    match step.call.tool.as_str() {
-        ClickCall::TOOL => step.commits || is_button(),
-        PressKeyCall::TOOL => step.commits || text_of(step, "key") == Some("Enter"),
-        AnswerDialogCall::TOOL => true,
-        _ => step.commits || submits == Some(true),
-    }
-}
-
-/// Returns the steps that did something, without detours.
-fn kept<'a>(run: &'a RecordedRun, start: &str) -> Result<Vec<&'a RecordedStep>, NotLearned> {
-    let mut kept: Vec<&RecordedStep> = Vec::new();
-    for step in &run.steps {
-        let tool = step.call.tool.as_str();
-        let seen = &step.observation;
-        let had_no_effect = matches!(
-            seen.verdict,
-            ActionVerdict::NoEffect | ActionVerdict::Refused
-        );
-        if step.call.arguments.to_string().contains(SECRET) {
-            return Err(NotLearned::because("it used a secret"));
-        }
-        if LOOKS.contains(&tool) || (!step.commits && (seen.is_error || had_no_effect)) {
-            continue;
-        }
-        if step.commits && seen.is_error && seen.verdict == ActionVerdict::Refused {
-            continue;
-        }
-        if tool == OpenUrlCall::TOOL {
-            if text_of(step, "url") != Some(start) {
-                return Err(NotLearned::because("it opened an address of its own"));
-            }
-            if kept.iter().any(|step| step.commits) {
-                return Err(NotLearned::because(
-                    "it began again after something was sent",
-                ));
-            }
-            kept.clear();
-            continue;
-        }
-        kept.push(step);
-    }
-    without_detours(&mut kept);
-    without_overwritten(&mut kept);
-    for step in &kept {
-        let known = [
-            ClickCall::TOOL,
-            TypeTextCall::TOOL,
-            PressKeyCall::TOOL,
-            SelectOptionCall::TOOL,
-            AnswerDialogCall::TOOL,
-        ];
-        if !known.contains(&step.call.tool.as_str()) {
-            return Err(NotLearned::because(format!(
-                "the tool `{}` is not replayed",
-                step.call.tool
-            )));
-        }
-        if step.view.is_none()
-            || step
-                .call
-                .arguments
-                .get("at")
-                .is_some_and(|at| !at.is_null())
-        {
-            return Err(NotLearned::because(
-                "an action was aimed at a point of a picture",
-            ));
-        }
-    }
-    Ok(kept)
-}
-
-/// Returns what a page shows, without what the keyboard and scrolling change.
-fn shown(view: &View) -> impl PartialEq {
-    let passing = [
-        ElementState::Focused,
-        ElementState::OutOfView,
-        ElementState::Covered,
-    ];
-    let elements = view.elements.iter().map(move |element| {
-        let mut states = element.states.clone();
-        states.retain(|state| !passing.contains(state));
-        (
-            element.role.clone(),
-            element.name.clone(),
-            element.value.clone(),
-            states,
-        )
-    });
-    (
-        view.address.clone(),
-        view.dialog.clone(),
-        elements.collect::<Vec<_>>(),
-    )
-}
-
-/// Removes steps after which the page was what it had been before them.
-fn without_detours(steps: &mut Vec<&RecordedStep>) {
-    let mut first = 0;
-    while first < steps.len() {
-        let binds = |step: &&RecordedStep| {
-            step.commits
-                || step
-                    .view
-                    .as_ref()
-                    .is_some_and(|view| decides(step, &Page::new(view)))
-        };
-        let before = steps[first].view.as_ref().map(shown);
-        let back = (first + 2..steps.len()).rev().find(|later| {
-            let is_same = before.is_some() && steps[*later].view.as_ref().map(shown) == before;
-            is_same && !steps[first..*later].iter().any(binds)
-        });
-        match back {
-            Some(later) => drop(steps.drain(first..later)),
-            None => first += 1,
-        }
-    }
-}
-
-/// Removes what was put into a field and replaced before anything was sent.
-fn without_overwritten(steps: &mut Vec<&RecordedStep>) {
-    let sets = |step: &RecordedStep| match step.call.tool.as_str() {
-        SelectOptionCall::TOOL => text_of(step, "on").map(str::to_owned),
-        TypeTextCall::TOOL if step.call.arguments["replace"] == true => {
-            text_of(step, "on").map(str::to_owned)
-        }
-        _ => None,
-    };
-    let mut at = 0;
-    while at < steps.len() {
-        let own = sets(steps[at]);
-        let later = steps[at + 1..]
-            .iter()
-            .take_while(|step| sets(step).is_some());
-        let is_replaced = own.is_some() && later.into_iter().any(|step| sets(step) == own);
-        if is_replaced {
-            steps.remove(at);
-        } else {
-            at += 1;
-        }
-    }
-}
-
 /// Returns the value that a step used, if it may come from the command.
 fn used_value(step: &RecordedStep) -> Option<UsedValue> {
     let page = Page::new(step.view.as_ref()?);
     let target = target(step, &page);
-    let label = target
-        .map(|at| page::name_of(page.element(at)))
-        .unwrap_or_default();
+    let label = target.map(|at| page::name_of(page.element(at)));
+    let label = label.unwrap_or_default();
+    let beside = target.filter(|_| label.is_empty() && desktop::is_desktop(page.view));
+    let label = beside.and_then(|at| page.label(at)).unwrap_or(label);
     let value = match step.call.tool.as_str() {
         TypeTextCall::TOOL => text_of(step, "text")?.trim().to_owned(),
         SelectOptionCall::TOOL => text_of(step, "option")?.to_owned(),
         AnswerDialogCall::TOOL => text_of(step, "text")?.to_owned(),
+        // What is opened is always the same, unless the command names it.
+        OpenApplicationCall::TOOL => {
+            return Some(UsedValue {
+                value: text_of(step, "file")?.to_owned(),
+                label: "file".to_owned(),
+            });
+        }
         ClickCall::TOOL => {
             let at = target.filter(|at| page.is_data(*at))?;
             let group = page
@@ -271,6 +106,8 @@ struct Builder<'a> {
     ids: Vec<String>,
     /// The address of the last page.
     at: Option<String>,
+    /// The values of fields, and whether they were on, when they were first seen.
+    first: BTreeMap<ElementId, (Option<String>, bool)>,
 }
 
 impl Builder<'_> {
@@ -295,7 +132,17 @@ impl Builder<'_> {
         })
     }
 
-    fn address(&self, view: &View) -> Expectation {
+    /// Returns where a view is: the address of a page, or the windows of a desktop.
+    fn place(&self, view: &View) -> Expectation {
+        if desktop::is_desktop(view) {
+            let windows = desktop::windows(view).into_iter();
+            let are = windows.map(|window| LearnedWindow {
+                program: window.program,
+                title: self.template(&window.title),
+                is_active: window.is_active,
+            });
+            return Expectation::Windows { are: are.collect() };
+        }
         let form = self.relative(&view.address);
         let mut ids = self.ids.clone();
         Expectation::Address {
@@ -312,7 +159,7 @@ impl Builder<'_> {
     }
 
     /// Finds the ids in the address of a link that a value of the command chose.
-    fn find_ids(&mut self, link: &gyrus_contract::Element, after: &View) -> Option<Template> {
+    fn find_ids(&mut self, link: &Element, after: &View) -> Option<Template> {
         let to = link.address.as_deref().filter(|to| *to == after.address)?;
         let known = self.ids.len();
         let form = self.relative(to);
@@ -333,14 +180,9 @@ impl Builder<'_> {
         };
         let page = Page::new(view);
         let decides = decides(step, &page);
-        let commits = step.commits || (decides && is_last);
-        let mut before = vec![self.address(view)];
-        before.extend(self.amounts_of_page(view));
-        if let Some(dialog) = &view.dialog {
-            before.push(Expectation::Asks {
-                message: self.template(&dialog.message),
-            });
-        }
+        // The last button of a page sends what was filled in. In a program it often saves.
+        let commits = step.commits || (decides && is_last && !desktop::is_desktop(view));
+        let mut before = self.before(&page);
         if decides {
             before.extend(self.read_back(&page));
         }
@@ -372,22 +214,58 @@ impl Builder<'_> {
             );
             let new = self.new_address(after);
             let new = new.filter(|_| is_last && shows_value && after.address != view.address);
-            made.after.push(new.unwrap_or_else(|| self.address(after)));
+            made.after.push(new.unwrap_or_else(|| self.place(after)));
             made.after.extend(appeared);
         }
         let shows_it = |one: &Expectation| {
             !matches!(
                 one,
-                Expectation::Address { .. } | Expectation::NewAddress { .. }
+                Expectation::Address { .. }
+                    | Expectation::NewAddress { .. }
+                    | Expectation::Windows { .. }
             )
         };
-        let moved = after.is_some_and(|after| after.address != view.address);
+        let moved = after.is_some_and(|after| {
+            after.address != view.address || desktop::windows(after) != desktop::windows(view)
+        });
         if commits && !moved && !made.after.iter().any(shows_it) {
             return Err(NotLearned::because(
                 "nothing on the page showed that the last action had happened",
             ));
         }
         Ok(made)
+    }
+
+    /// Returns what must hold before every action.
+    fn before(&mut self, page: &Page<'_>) -> Vec<Expectation> {
+        for element in page.fields() {
+            let first = (element.value.clone(), page::is_on(element));
+            self.first.entry(element.id).or_insert(first);
+        }
+        let view = page.view;
+        let on_desktop = desktop::is_desktop(view);
+        let mut before = vec![self.place(view)];
+        if !on_desktop {
+            before.extend(self.amounts_of_page(view));
+        }
+        if let Some(dialog) = &view.dialog {
+            before.push(Expectation::Asks {
+                message: self.template(&dialog.message),
+            });
+        }
+        before
+    }
+
+    /// Whether a condition held in the learned run.
+    fn held(&self, view: &View, condition: &Expectation) -> bool {
+        let own = self.found.slots.iter().map(|slot| slot.learned.clone());
+        let sight = Sight {
+            view,
+            start: self.start,
+            slots: &self.found.slots,
+            values: &SlotValues(own.collect()),
+        };
+        condition.check(&sight).is_ok()
     }
 
     /// Takes the value of an action from the command.
@@ -407,7 +285,9 @@ impl Builder<'_> {
                 let is_button =
                     target(step, page).is_some_and(|at| page.element(at).role == "button");
                 let is_click = step.call.tool == ClickCall::TOOL;
-                return if is_button || (is_click && self.found.says(&used.value)) {
+                let is_file = step.call.tool == OpenApplicationCall::TOOL;
+                let is_said = is_click && self.found.says(&used.value);
+                return if is_button || is_file || is_said {
                     Ok(())
                 } else {
                     Err(derived)
@@ -418,7 +298,7 @@ impl Builder<'_> {
             return Ok(());
         };
         self.used.insert(slot);
-        for argument in ["text", "option"] {
+        for argument in ["text", "option", "file"] {
             let is_value = text_of(step, argument).is_some_and(|text| text.trim() == used.value);
             if is_value {
                 let template = Template(vec![crate::TemplatePart::Slot(slot)]);
@@ -437,7 +317,11 @@ impl Builder<'_> {
         made: &mut ProcedureStep,
     ) -> Result<(), NotLearned> {
         if text_of(step, "on").is_none() {
-            let needs_none = [AnswerDialogCall::TOOL, PressKeyCall::TOOL];
+            let needs_none = [
+                AnswerDialogCall::TOOL,
+                PressKeyCall::TOOL,
+                OpenApplicationCall::TOOL,
+            ];
             return if needs_none.contains(&made.tool.as_str()) {
                 Ok(())
             } else {
@@ -465,8 +349,16 @@ impl Builder<'_> {
         if has_slot && let Some(after) = after.filter(|_| made.tool == ClickCall::TOOL) {
             made.finds = self.find_ids(element, after);
         }
+        let value = if !desktop::is_desktop(page.view) {
+            element.value.as_deref()
+        } else if element.states.contains(&ElementState::Multiple) {
+            // Nothing is written over another text than the learned one.
+            Some(element.value.as_deref().unwrap_or_default())
+        } else {
+            None
+        };
         if element.name.trim().is_empty()
-            && let Some(value) = &element.value
+            && let Some(value) = value
         {
             made.before.push(Expectation::Value {
                 of: Box::new(anchor.clone()),
@@ -491,7 +383,7 @@ impl Builder<'_> {
     fn remember_field(
         &mut self,
         step: &RecordedStep,
-        element: &gyrus_contract::Element,
+        element: &Element,
         anchor: &Anchor,
         after: Option<&View>,
         made: &mut ProcedureStep,
@@ -565,10 +457,12 @@ impl Builder<'_> {
             self.texts_with_values(page)
                 .map(|text| Expectation::Shows { text }),
         );
-        let value = |text: &str| {
+        let value = |element: &Element| {
+            let text = element.value.as_deref().unwrap_or_default();
             let of = |slot: &&usize| self.found.slots[**slot].learned == text;
             match self.used.iter().find(of) {
                 Some(slot) => FieldValue::Slot(*slot),
+                None if self.is_of_program(page, element) => FieldValue::Any,
                 None => FieldValue::Fixed(text.to_owned()),
             }
         };
@@ -583,7 +477,25 @@ impl Builder<'_> {
                 of: None,
             });
         }
+        if desktop::is_desktop(page.view) {
+            // Programs change what was filled in, and that is not how it must be again.
+            conditions.retain(|one| self.held(page.view, one));
+        }
         conditions
+    }
+
+    /// Whether a program has changed a field by itself since its window was first seen.
+    fn is_of_program(&self, page: &Page<'_>, element: &Element) -> bool {
+        let now = (element.value.clone(), page::is_on(element));
+        let was_filled = self.filled.iter().any(|field| {
+            let value = field.value.as_ref().map(Template::fixed_words);
+            field.id == element.id.to_string() && (value.is_none() || value == element.value)
+        });
+        let is_changed = self
+            .first
+            .get(&element.id)
+            .is_some_and(|first| *first != now);
+        desktop::is_desktop(page.view) && is_changed && !was_filled
     }
 
     /// Texts of a page that show values of the command which were used.
