@@ -44,6 +44,7 @@ mod assessing;
 mod at_a_terminal;
 mod limits;
 mod prompting;
+mod pinning;
 mod planning;
 mod profiles;
 mod returning;

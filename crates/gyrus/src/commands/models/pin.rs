@@ -36,7 +36,7 @@ impl Pin {
             .build()
             .map_err(|error| Failure::usage(causes(&error)))?;
         let runtime = drive::runtime()?;
-        let answered = runtime.block_on(client.head(address.clone()).send());
+        let answered = runtime.block_on(async { client.head(address.clone()).send().await });
         runtime.shutdown_background();
         let shown = seen.take();
         if let (Err(error), []) = (answered, &shown[..]) {
