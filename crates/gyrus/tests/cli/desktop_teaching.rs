@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use gyrus_kernel::Entry;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -209,6 +210,35 @@ fn a_cell_of_a_sheet_is_filled_in_again() {
 /// Whether there is zenity, which tells its version on a display only.
 fn has_zenity() -> bool {
     works("sh", &["-c", "command -v zenity"])
+}
+
+/// After a crash the desktop is another one: what was typed is gone, and nothing is typed again.
+#[test]
+fn a_replay_on_a_desktop_that_was_killed_is_handed_over() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new("");
+    let person = teacher(&world, COMMAND, &["mousepad"]);
+    shows_a_note(&person, "milk.txt", "buy oat milk");
+    assert_eq!(person.leaves(""), Some(0));
+    promote(&world);
+    let mut run = without_model(&world, AGAIN).spawn().unwrap();
+    world.wait_for(|entry| {
+        let Entry::ToolResulted(result) = entry else {
+            return false;
+        };
+        format!("{:?}", result.text).contains("Typed “buy green tea”")
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let mut resume = world.command(&["resume", "last"]);
+    resume.env_remove("GYRUS_MODEL").stdin(Stdio::null());
+    is_handed_over(
+        said(resume.output().unwrap()),
+        "the desktop was started anew",
+    );
+    assert!(!world.work().join("tea.txt").exists());
 }
 
 /// A form of two fields that writes what was filled in, once it is sent.
