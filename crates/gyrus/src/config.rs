@@ -14,6 +14,7 @@ use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_mcp::ServerSection;
 use gyrus_models::RoutingPolicy;
+use gyrus_runtime::queue::OptionValue;
 use gyrus_text::file_mistake;
 use serde::{
     Deserialize, Deserializer,
@@ -58,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Addresses and commands that a server tells of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
+    /// Chats by which people use a server.
+    pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
     /// Servers whose tools runs have, by name.
@@ -105,6 +108,46 @@ pub(crate) struct HookSection {
     pub(crate) secret: Option<String>,
     /// A command line that gets each event on its standard input.
     pub(crate) command: Option<String>,
+}
+
+/// The section `[chat]`: one section a messenger.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ChatsSection {
+    /// A bot of Telegram.
+    pub(crate) telegram: Option<ChatSection>,
+}
+
+/// A section `[chat.NAME]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatSection {
+    /// The variable with the token of the account.
+    pub(crate) token: String,
+    /// The folder that its runs work in, absolute or below `~/`.
+    pub(crate) workdir: PathBuf,
+    /// Options of `gyrus run`, without dashes.
+    #[serde(default)]
+    pub(crate) options: BTreeMap<String, OptionValue>,
+    /// The groups that may be used, by their ids.
+    #[serde(default)]
+    pub(crate) groups: Vec<i64>,
+    /// The server that makes text of voice messages.
+    pub(crate) transcribe: Option<TranscribeSection>,
+    /// The address of another server of the messenger.
+    pub(crate) url: Option<String>,
+}
+
+/// A server that makes text of speech.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TranscribeSection {
+    /// The address of its API, without `/audio/transcriptions`.
+    pub(crate) url: String,
+    /// The model.
+    pub(crate) model: String,
+    /// The variable with its key, if it wants one.
+    pub(crate) key: Option<String>,
 }
 
 /// The section `[engineer]`.

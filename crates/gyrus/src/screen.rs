@@ -143,15 +143,11 @@ fn enclosure(
         if !gyrus::runtime::sandbox::has_own_folders(&home) {
             return open();
         }
-        // The path of a socket in it must be short.
-        let prefix = gyrus_screen::DESKTOP_PREFIX;
-        let unmade =
-            |error: std::io::Error| format!("the folder of a desktop cannot be made: {error}");
-        let held = tempfile::Builder::new().prefix(prefix).tempdir();
-        let held = held.map_err(unmade)?;
+        let held = gyrus_screen::TemporaryFolder::of_desktop()
+            .map_err(|error| format!("the folder of a desktop cannot be made: {error}"))?;
         let containment = gyrus::runtime::sandbox::plan(&home, held.path(), &workspace)?;
         let run = gyrus::runtime::sandbox::run_in(containment);
-        Enclosure::confined(run, workspace.clone(), held).map_err(unmade)
+        Ok(Enclosure::confined(run, workspace.clone(), held))
     })
 }
 

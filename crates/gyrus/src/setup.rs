@@ -329,14 +329,14 @@ fn ask_for_key(catalogue: &Catalogue) -> Result<Option<(String, NewKey)>, Failur
     Ok(Some((provider.to_owned(), key)))
 }
 
-fn line() -> Result<String, Failure> {
+pub(crate) fn line() -> Result<String, Failure> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim().to_owned())
 }
 
 /// Reads something that nobody should see on the screen.
-fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure> {
+pub(crate) fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin).map_err(io::Error::from)?;
     let mut silent = before.clone();

@@ -302,8 +302,11 @@ fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
     }
 }
 
-/// Returns the reason why an answer to this card does not count, if there is one.
-fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
+/// Returns the reason why an answer to this card does not count (any more), if there is one.
+///
+/// # Errors
+/// A journal or an inbox cannot be read.
+pub fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
     let (run, id) = (card.run, card.id.clone());
     // The order matters: an answer leaves the inbox only when it is in the journal.
     if let Some(said) = waiting_answer(store, card)? {
@@ -419,12 +422,27 @@ pub fn send(
     body: MessageBody,
 ) -> Result<(), ApprovalError> {
     let id = gyrus_contract::time_ordered_uuid().to_string();
+    send_as(store, run, &id, from, body)
+}
+
+/// Puts a message with an id of the caller's, a UUID of version 7, into a run's inbox. While it
+/// waits there, sending it again is harmless.
+///
+/// # Errors
+/// Those of [`send`].
+pub fn send_as(
+    store: &Store,
+    run: RunId,
+    id: &str,
+    from: Principal,
+    body: MessageBody,
+) -> Result<(), ApprovalError> {
     let message = SurfaceMessage {
-        id: id.clone(),
+        id: id.to_owned(),
         from,
         body,
     };
     let text = serde_json::to_string(&message).map_err(ApprovalError::Message)?;
-    store.inbox(&log_name(run))?.send(&id, &text)?;
+    store.inbox(&log_name(run))?.send(id, &text)?;
     Ok(())
 }

@@ -7,21 +7,13 @@
 
 #![expect(clippy::print_stdout, reason = "a developer reads the output")]
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Instant,
-};
+mod desk;
 
-use gyrus_contract::{
-    BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, Element, ElementId,
-    ElementState, KeeperError, Look, ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall,
-    ToolOutput, UnknownSecret,
-};
-use gyrus_process::keeper::{self, Keeper};
-use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand, desktop_tools};
-use serde_json::{Value, json};
+use std::time::Instant;
+
+use gyrus_contract::{Element, ElementId, ElementState};
+use gyrus_process::keeper;
+use serde_json::json;
 use x11rb::{
     connection::Connection as _,
     protocol::{
@@ -30,7 +22,7 @@ use x11rb::{
     },
 };
 
-type Failed = Box<dyn std::error::Error>;
+use desk::{Desk, Failed};
 
 /// Number of characters that are typed.
 const CHARACTERS: usize = 5_000;
@@ -74,92 +66,16 @@ const SCRIPTS: [(char, char); 20] = [
     ('一', '龥'),
 ];
 
-fn run() -> RunCommand {
-    Arc::new(|spec: CommandSpec| Box::pin(async { Keeper::start_beside().await?.run(spec).await }))
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Site for Folder {
-    fn workspace(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn answer(&self) -> Option<&str> {
-        None
-    }
-
-    fn sends_to(&self) -> &[String] {
-        &[]
-    }
-
-    fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
-        Ok(text.to_owned())
-    }
-
-    fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
-        Ok(BlobId::of(bytes))
-    }
-
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
-        unreachable!("no tool of a desktop runs a command")
-    }
-}
-
-struct Desk {
-    desktop: Arc<Desktop>,
-    tools: Vec<Arc<dyn Tool>>,
-    site: Folder,
+struct Series {
+    desk: Desk,
     /// The pixel ratio, and the number of monitors.
     scale: u16,
     monitors: u16,
 }
 
-impl Desk {
-    fn path(&self, name: &str) -> PathBuf {
-        self.site.0.path().join(name)
-    }
-
-    /// Measures and acts, as the kernel does.
-    async fn act(&self, name: &str, arguments: Value) -> Result<ToolOutput, Failed> {
-        let mut tools = self.tools.iter();
-        let tool = tools.find(|tool| tool.spec().name == name);
-        let tool = tool.ok_or("there is no such tool")?;
-        let call = ToolCall::new(name, arguments.clone());
-        let aim = tool.aim(&call).await.map_err(|error| error.reason)?;
-        let file = arguments["file"].as_str().map(|given| {
-            let path = ResolvedPath {
-                given: given.to_owned(),
-                real: self.path(given),
-                in_workspace: Some(given.into()),
-            };
-            ("file".to_owned(), path)
-        });
-        let call = ResolvedCall {
-            tool: name.to_owned(),
-            arguments,
-            paths: BTreeMap::from_iter(file),
-            command: None,
-            aim,
-        };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the example stands in for the kernel"
-        )]
-        let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
-        let done = tool.call(cleared, &self.site).await;
-        if done.is_error {
-            return Err(done.text.into());
-        }
-        Ok(done)
-    }
-
+impl Series {
     async fn elements(&self) -> Result<Vec<Element>, Failed> {
-        let look = Look {
-            frame: false,
-            documents: 0,
-        };
-        Ok(self.desktop.look(look).await?.view.elements)
+        Ok(self.desk.look(false).await?.view.elements)
     }
 
     /// Starts a program at the pixel ratio.
@@ -167,24 +83,17 @@ impl Desk {
         let scale = format!("GDK_SCALE={}", self.scale);
         let words = ["env", &scale].into_iter().chain(words.iter().copied());
         let words: Vec<String> = words.map(str::to_owned).collect();
-        Ok(self.desktop.start(&words).await?)
-    }
-
-    /// Starts this program on the desktop.
-    async fn on_desktop(&self, words: &[&str]) -> Result<(), Failed> {
-        let own = std::env::current_exe()?.to_string_lossy().into_owned();
-        let words = std::iter::once(own).chain(words.iter().map(|word| (*word).to_owned()));
-        Ok(self.desktop.start(&words.collect::<Vec<_>>()).await?)
+        Ok(self.desk.desktop.start(&words).await?)
     }
 
     /// Closes the window in front.
     async fn close(&self) -> Result<(), Failed> {
-        self.act("close_tab", json!({})).await.map(drop)
+        self.desk.act("close_tab", json!({})).await.map(drop)
     }
 
     async fn click(&self, on: ElementId, times: &mut Vec<u128>) -> Result<(), Failed> {
         let begun = Instant::now();
-        self.act("click", json!({"on": on})).await?;
+        self.desk.act("click", json!({"on": on})).await?;
         times.push(begun.elapsed().as_millis());
         Ok(())
     }
@@ -194,7 +103,7 @@ impl Desk {
         self.start(&["galculator"]).await?;
         let mut wrong = 0;
         for _ in 0..clicks.div_ceil(DIGITS) {
-            self.act("press_key", json!({"key": "Escape"})).await?;
+            self.desk.act("press_key", json!({"key": "Escape"})).await?;
             let elements = self.elements().await?;
             let digits: Vec<u8> = (0..DIGITS).map(|_| fastrand::u8(1..=9)).collect();
             for digit in &digits {
@@ -226,7 +135,7 @@ impl Desk {
         self.start(&words).await?;
         if self.monitors == 2 {
             let right = (WIDTH * self.scale + 100).to_string();
-            self.on_desktop(&[MOVE, &right, "100"]).await?;
+            self.desk.on_desktop(&[MOVE, &right, "100"]).await?;
         }
         let mut wrong = 0;
         for _ in 0..clicks {
@@ -238,7 +147,7 @@ impl Desk {
             };
             let before = row().await?;
             if before.states.contains(&ElementState::OutOfView) {
-                self.act("scroll_to", json!({"on": before.id})).await?;
+                self.desk.act("scroll_to", json!({"on": before.id})).await?;
             }
             self.click(before.id, times).await?;
             if !row().await?.states.contains(&ElementState::Selected) {
@@ -266,7 +175,7 @@ impl Desk {
             if next.is_none_or(|next| next.depth <= elements[at.unwrap_or(0)].depth) {
                 wrong += 1;
             }
-            self.act("press_key", json!({"key": "Escape"})).await?;
+            self.desk.act("press_key", json!({"key": "Escape"})).await?;
         }
         self.close().await?;
         Ok(wrong)
@@ -304,16 +213,18 @@ impl Desk {
         let text: String = (0..CHARACTERS)
             .map(|at| if at % 80 == 79 { '\n' } else { letter() })
             .collect();
-        std::fs::write(self.path("letter.txt"), "")?;
-        let file = self.path("letter.txt");
+        std::fs::write(self.desk.path("letter.txt"), "")?;
+        let file = self.desk.path("letter.txt");
         self.start(&["mousepad", &file.to_string_lossy()]).await?;
         // The keyboard comes to the text a moment after the window is shown.
         self.elements().await?;
         let begun = Instant::now();
-        self.act("type_text", json!({"text": text})).await?;
+        self.desk.act("type_text", json!({"text": text})).await?;
         let took = begun.elapsed().as_millis();
-        self.act("press_key", json!({"key": "Control+s"})).await?;
-        let saved = std::fs::read_to_string(self.path("letter.txt"))?;
+        self.desk
+            .act("press_key", json!({"key": "Control+s"}))
+            .await?;
+        let saved = std::fs::read_to_string(self.desk.path("letter.txt"))?;
         let is_same = saved.trim_end() == text.trim_end();
         println!("{CHARACTERS} characters in {took} ms, exactly: {is_same}");
         // The window manager reads the keyboard again for each change of it, before it shows more.
@@ -397,27 +308,20 @@ async fn measure(words: &[String]) -> Result<(), Failed> {
         found.next().map_or(Ok(1), str::parse::<u16>)
     };
     let (scale, monitors) = (option("scale=")?, option("monitors=")?);
-    let place = DesktopPlace::Nested {
-        width: WIDTH * scale * monitors,
-        height: HEIGHT * scale,
-        enclosure: Enclosure::opener(run()),
-    };
-    let desktop = Arc::new(Desktop::new(place));
-    let desk = Desk {
-        tools: desktop_tools(&desktop),
-        desktop,
-        site: Folder(tempfile::tempdir()?),
+    let desk = Desk::new(WIDTH * scale * monitors, HEIGHT * scale)?;
+    let series = Series {
+        desk,
         scale,
         monitors,
     };
     let done = async {
         if monitors == 2 {
-            desk.on_desktop(&[DIVIDE]).await?;
+            series.desk.on_desktop(&[DIVIDE]).await?;
         }
-        Ok::<_, Failed>((desk.click_all(clicks).await?, desk.write().await?))
+        Ok::<_, Failed>((series.click_all(clicks).await?, series.write().await?))
     };
     let done = done.await;
-    desk.desktop.leave().await;
+    series.desk.desktop.leave().await;
     match done? {
         (0, true) => Ok(()),
         _ => Err("something did not arrive".into()),

@@ -21,7 +21,10 @@ use rustix::{
 };
 use tokio::net::unix::pipe;
 
-use crate::profile::{NOBODY, Profile, ProfileError};
+use crate::{
+    profile::{Profile, ProfileError},
+    temporary::NOBODY,
+};
 
 /// Runs a command whose whole process tree ends with this process, or when the future is dropped.
 pub type RunCommand =

@@ -13,6 +13,7 @@
 mod cdp;
 mod socket;
 mod launch;
+mod temporary;
 mod profile;
 mod state;
 mod page;
@@ -39,11 +40,10 @@ pub use desktop::{
     StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
-#[cfg(feature = "desktop")]
-pub use profile::DESKTOP_PREFIX;
-pub use profile::{Profile, ProfileError, sweep_temporary_folders};
+pub use profile::{Profile, ProfileError};
 pub use socket::{AttachError, Endpoint};
 pub use takeover::{GivenBack, InputWatcher, PersonInput};
+pub use temporary::{TemporaryFolder, sweep_temporary_folders};
 pub use tools::tools;
 
 /// Name of our isolated world in every document.

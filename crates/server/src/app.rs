@@ -32,7 +32,7 @@ use crate::{
     leases::Leases,
     overview::Overviews,
     state_folder::LastLook,
-    surroundings::{AgentFileView, Configured},
+    surroundings::{AgentFileView, ChatView, Configured},
     tokens::AccessTokens,
     topics::Topics,
 };
@@ -92,6 +92,21 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// It cannot be started, or is none of those that may be started so.
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError>;
+
+    /// Returns the chats of the server.
+    fn chats(&self) -> Vec<ChatView>;
+
+    /// Makes a code by which somebody is paired with a chat.
+    ///
+    /// # Errors
+    /// There is no such chat.
+    fn pairing_code(&self, chat: &str) -> Result<String, ApiError>;
+
+    /// Takes a person's right to use a chat.
+    ///
+    /// # Errors
+    /// There is no such chat, or no such person in it.
+    fn unpair<'a>(&'a self, chat: &'a str, person: &'a str) -> Boxed<'a, Result<(), ApiError>>;
 
     /// Returns a picture of the page in a run's browser at this moment, as PNG.
     ///

@@ -38,7 +38,8 @@ pub use error::{ApiError, ErrorBody};
 pub use heads::{FoundRuns, Head, Heads, RunWord};
 pub use overview::RunOverview;
 pub use surroundings::{
-    AgentFileView, Configured, HookFailure, HookView, PolicyFileView, ToolServerView,
+    AgentFileView, ChatPersonView, ChatView, Configured, HookFailure, HookView, PolicyFileView,
+    ToolServerView,
 };
 pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 

@@ -32,6 +32,26 @@ pub struct AgentFileView {
     pub mistakes: Vec<String>,
 }
 
+/// A chat by which people use the server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ChatView {
+    /// The name of the messenger.
+    pub chat: String,
+    /// The people who may use it.
+    pub people: Vec<ChatPersonView>,
+}
+
+/// A person who may use a chat.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ChatPersonView {
+    /// The id by which the messenger knows them.
+    pub id: String,
+    /// The name that they gave themselves. It proves nothing.
+    pub name: String,
+    /// The time at which they were paired, in UTC milliseconds.
+    pub since_ms: i64,
+}
+
 /// A file with rules of the gate.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PolicyFileView {

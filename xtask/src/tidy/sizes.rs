@@ -16,11 +16,12 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
+    ("chat", 5_700),
     ("contract", 5_480),
     ("gate", 16_600),
-    ("gyrus", 24_260),
+    ("gyrus", 24_760),
     ("journal", 7_530),
-    ("kernel", 19_295),
+    ("kernel", 19_310),
     ("lab", 5_050),
     ("loops", 11_210),
     ("mcp", 1_812),
@@ -30,9 +31,9 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("procedures", 3_740),
     ("process", 2_865),
     ("runtime", 10_760),
-    ("screen", 18_600),
+    ("screen", 18_740),
     ("search", 1_500),
-    ("server", 12_743),
+    ("server", 12_840),
     ("skills", 2_600),
     ("surfaces", 8_350),
     ("telemetry", 2_640),

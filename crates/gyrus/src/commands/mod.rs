@@ -2,6 +2,7 @@
 //! its help.
 
 mod agents;
+mod chat;
 pub(crate) mod run;
 mod resume;
 pub(crate) mod stop;
@@ -110,6 +111,7 @@ commands! {
     DemoSite(demo_site::DemoSite),
     Serve(serve::Serve),
     Agents(agents::Agents),
+    Chat(chat::Chat),
     #[command(hide = true)]
     Work(work::Work),
 }

@@ -4,16 +4,20 @@ use std::{
     io,
     path::Path,
     process::Stdio,
-    sync::{Arc, PoisonError},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
 use gyrus::runtime;
+use gyrus_chat::ChatAccount;
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::RunRequest;
-use gyrus_server::{AgentFileView, ApiError, CommandPiece, CommandPieces, Configured, Program};
+use gyrus_server::{
+    AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, Configured,
+    Program,
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
@@ -45,6 +49,8 @@ pub(super) struct Around {
     pub(super) processes: Arc<Processes>,
     pub(super) agent_files: ReadFiles,
     pub(super) failures: HookFailures,
+    /// The chats, once they have begun.
+    pub(super) chats: OnceLock<Vec<ChatAccount>>,
 }
 
 impl Program for Around {
@@ -115,6 +121,27 @@ impl Program for Around {
         Ok(pieces)
     }
 
+    fn chats(&self) -> Vec<ChatView> {
+        let chats = self.chats.get().into_iter().flatten();
+        chats.map(view).collect()
+    }
+
+    fn pairing_code(&self, chat: &str) -> Result<String, ApiError> {
+        let code = self.chat(chat)?.code();
+        code.map_err(|error| ApiError::internal(error.to_string()))
+    }
+
+    fn unpair<'a>(&'a self, chat: &'a str, person: &'a str) -> Boxed<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let removed = self.chat(chat)?.remove(person).await;
+            if removed.map_err(|error| ApiError::internal(error.to_string()))? {
+                return Ok(());
+            }
+            let error = format!("`{person}` is not paired with {chat}");
+            Err(ApiError::not_found(error).hint("see who is: gyrus chat list"))
+        })
+    }
+
     fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, ApiError>> {
         Box::pin(async move {
             let nothing = |failure: Failure| ApiError::not_found(failure.message);
@@ -122,6 +149,33 @@ impl Program for Around {
             let taken = timeout(PICTURE_WITHIN, takeover::picture(&home, run)).await;
             let late = |_| ApiError::not_found("its page gave no picture in time");
             taken.map_err(late)?.map_err(nothing)
+        })
+    }
+}
+
+/// Returns what is shown of a chat.
+fn view(chat: &ChatAccount) -> ChatView {
+    let people = chat.people().into_iter().map(|person| ChatPersonView {
+        id: person.id,
+        name: person.name,
+        since_ms: person.since_ms,
+    });
+    ChatView {
+        chat: chat.surface().to_owned(),
+        people: people.collect(),
+    }
+}
+
+impl Around {
+    /// Returns a chat of the server by its name.
+    fn chat(&self, name: &str) -> Result<&ChatAccount, ApiError> {
+        let mut chats = self.chats.get().into_iter().flatten();
+        chats.find(|chat| chat.surface() == name).ok_or_else(|| {
+            let error = format!("this server has no chat `{name}`");
+            ApiError::not_found(error).hint(format!(
+                "describe it in the section [chat.{name}] of config.toml, store its token (gyrus \
+                 chat token {name}), and start the server again"
+            ))
         })
     }
 }

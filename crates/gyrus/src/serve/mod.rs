@@ -2,6 +2,7 @@
 
 mod agents;
 mod around;
+mod chats;
 pub(crate) mod client;
 mod configured;
 mod connect;
@@ -12,11 +13,17 @@ pub(crate) mod words;
 mod service;
 mod workers;
 
-use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
-use gyrus_contract::DEFAULT_AGENT;
+use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::{
@@ -122,16 +129,13 @@ impl Serve {
         let store = home.store()?;
         learning::catch_up(&home, &gyrus.config()?)?;
         let hooks = hooks::configured(gyrus)?;
+        let chats = chats::configured(gyrus)?;
         let gateway = Gateway::open(&store).map_err(taken)?;
         let tokens = self.tokens(&store).await?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
         let (address, listeners) = listen::listen(&home, self.port, person).await?;
         let found = FoundRuns::look(&store)?;
-        let taken_up = if self.no_resume {
-            0
-        } else {
-            take_up(&gateway, gyrus, &found).await?
-        };
+        let taken_up = self.take_up(&gateway, gyrus, &found).await?;
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(&home.state)?);
         let (at_once, latch) = (self.at_once(), home.latch());
@@ -141,31 +145,33 @@ impl Serve {
         gateway.announce_on(bus.clone());
         let failures = HookFailures::default();
         let _hooks = hooks::begin(hooks, bus, &failures).await?;
-        let around = Around {
+        let around = Arc::new(Around {
             gyrus: gyrus.clone(),
             processes,
             agent_files,
             failures,
-        };
+            chats: OnceLock::new(),
+        });
         let code = tokens.code(TokenScope::all())?;
         let app = App::new(
             gateway.clone(),
             found,
             triggers,
             tokens,
-            Arc::new(around),
+            around.clone(),
             options(address, &home, at_once),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
+        let mut signals = Signals::new()?;
         put(&said(taken_up))?;
+        let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
         let router = gyrus_server::router(app);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
         let dispatching = dispatcher.run(stopping);
         tokio::pin!(serving, dispatching);
-        let mut signals = Signals::new()?;
         let ended: Result<(), Failure> = tokio::select! {
             () = signals.next() => Ok(()),
             failed = &mut serving => failed.map_err(Failure::from),
@@ -181,7 +187,7 @@ impl Serve {
         put("parking what is at work; again: leave it\n")?;
         tokio::select! {
             () = signals.next() => {}
-            () = park(&gateway) => {}
+            ((), ()) = async { tokio::join!(park(&gateway), chats::stop(chats)) } => {}
         }
         listen::remove_socket(&home);
         ended.map(|()| Code::Reached)
@@ -196,6 +202,26 @@ impl Serve {
                 .await?;
         }
         Ok(tokens)
+    }
+
+    /// Puts runs into the queue that no process holds and that did not end, and returns their
+    /// number: their processes died.
+    async fn take_up(
+        &self,
+        gateway: &Gateway,
+        gyrus: &Gyrus,
+        found: &FoundRuns,
+    ) -> Result<usize, Failure> {
+        let mut count = 0;
+        let unfinished = found.unfinished().filter(|_| !self.no_resume);
+        for (run, state) in unfinished {
+            let is_open = gateway.with(|queue| queue.is_open(run));
+            if !is_open && matches!(state, RunState::CutOff) {
+                resume(gateway, gyrus, run).await?;
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     fn at_once(&self) -> AtOnce {
@@ -280,35 +306,24 @@ fn options(address: SocketAddr, home: &Home, at_once: AtOnce) -> Options {
     }
 }
 
-/// Puts runs into the queue that no process holds and that did not end, and returns their number:
-/// their processes died.
-async fn take_up(gateway: &Gateway, gyrus: &Gyrus, found: &FoundRuns) -> Result<usize, Failure> {
-    let store = gateway.store().clone();
-    let mut count = 0;
-    for (run, state) in found.unfinished() {
-        let is_open = gateway.with(|queue| queue.is_open(run));
-        if is_open || !matches!(state, RunState::CutOff) {
-            continue;
-        }
-        let agent = StandingRun::read(&store, run).map_or_else(
-            |_| DEFAULT_AGENT.to_owned(),
-            |standing| standing.started.agent,
-        );
-        gateway
-            .submit(NewCommand {
-                work: Work::Resume,
-                run: Some(run),
-                from: terminal::person(gyrus.environment.user.as_deref(), "serve"),
-                agent,
-                priority: 0,
-                not_before_ms: None,
-                key: None,
-                correlation: None,
-            })
-            .await?;
-        count += 1;
-    }
-    Ok(count)
+/// Puts a run into the queue whose process died.
+async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Failure> {
+    let agent = StandingRun::read(gateway.store(), run).map_or_else(
+        |_| DEFAULT_AGENT.to_owned(),
+        |standing| standing.started.agent,
+    );
+    let new = NewCommand {
+        work: Work::Resume,
+        run: Some(run),
+        from: terminal::person(gyrus.environment.user.as_deref(), "serve"),
+        agent,
+        priority: 0,
+        not_before_ms: None,
+        key: None,
+        correlation: None,
+    };
+    gateway.submit(new).await?;
+    Ok(())
 }
 
 /// Interrupts the processes of all runs of the queue, as Ctrl-C does, and waits until they are gone.

@@ -58,6 +58,7 @@ mod wrong;
 mod unseen;
 mod browsing;
 mod changing;
+mod chat;
 mod change_review;
 mod attaching;
 mod evaluating;

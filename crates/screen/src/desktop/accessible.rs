@@ -15,7 +15,7 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use gyrus_contract::Bounds;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use zbus::{
     Connection, DynamicType, OwnedObjectPath, OwnedVariant as Value, Type, connection::Builder,
 };
@@ -23,6 +23,7 @@ use zbus::{
 use super::{
     enclosure::Enclosure,
     nested::Nested,
+    questions::Questions,
     roles::{self, States},
 };
 
@@ -42,7 +43,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 const ANSWER_AGAIN: Duration = Duration::from_millis(200);
 
 /// Time for places and values of one window's elements.
-const DETAILS: Duration = Duration::from_secs(4);
+pub(super) const DETAILS: Duration = Duration::from_secs(4);
 
 /// Time for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -53,6 +54,7 @@ const REGISTRY: &str = "org.a11y.atspi.Registry";
 /// The interface of every element, and that of those with a place.
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
+const TEXT: &str = "org.a11y.atspi.Text";
 
 /// Maximum number of options of a list that are read.
 const MAX_OPTIONS: usize = 500;
@@ -268,12 +270,32 @@ impl Accessible {
     /// Returns places and values of elements of a program, in their order. Those that it does not
     /// tell in time are missing at the end.
     pub(super) async fn details(&self, name: &str, of: &[&Item]) -> Vec<Details> {
-        let questions = of.iter().map(|item| self.details_of(name, item));
-        let questions: Vec<_> = questions.collect();
-        let mut answers = stream::iter(questions).buffered(AT_ONCE);
-        let (until, mut details) = (Instant::now() + DETAILS, Vec::new());
-        while let Ok(Some(answer)) = timeout_at(until, answers.next()).await {
-            details.push(answer);
+        let mut questions = Questions::to(name);
+        for item in of {
+            if item.has_place {
+                questions.add(&item.path, COMPONENT, "GetExtents", &0_u32);
+            }
+            if item.has_text {
+                questions.add(&item.path, TEXT, "GetText", &(0_i32, MAX_VALUE));
+            }
+        }
+        let answers = questions
+            .ask(&self.connection, Instant::now() + DETAILS)
+            .await;
+        let (mut answers, mut details) = (answers.into_iter(), Vec::new());
+        for item in of {
+            let mut one = Details::default();
+            if item.has_place {
+                let Some(answer) = answers.next() else { break };
+                one.bounds = answer.read().and_then(place);
+            }
+            if item.has_text {
+                let Some(answer) = answers.next() else { break };
+                let read: Option<String> = answer.read();
+                // Where another element stands in the text, programs put a character in its place.
+                one.value = read.map(|text| text.replace(EMBEDDED, ""));
+            }
+            details.push(one);
         }
         details
     }
@@ -285,41 +307,23 @@ impl Accessible {
         Some(states(&words).has(roles::FOCUSED))
     }
 
-    async fn details_of(&self, name: &str, item: &Item) -> Details {
-        let mut details = Details::default();
-        if item.has_place {
-            details.bounds = self.extents(name, &item.path).await;
-        }
-        if item.has_text {
-            let text = "org.a11y.atspi.Text";
-            let read: Result<String, _> = self
-                .ask(name, &item.path, text, "GetText", &(0_i32, MAX_VALUE))
-                .await;
-            // Where another element stands in the text, programs put a character in its place.
-            details.value = read.ok().map(|text| text.replace(EMBEDDED, ""));
-        }
-        details
-    }
-
     /// Returns the text of an element, at most so many characters.
     pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
-        let text = "org.a11y.atspi.Text";
         let range = (0_i32, most);
-        self.ask(name, path, text, "GetText", &range).await.ok()
+        self.ask(name, path, TEXT, "GetText", &range).await.ok()
     }
 
     /// Selects characters of an element's text in place of what is selected there; whether it did.
     pub(super) async fn select(&self, name: &str, path: &str, from: i32, to: i32) -> bool {
-        let text = "org.a11y.atspi.Text";
         let changed: Result<bool, _> = self
-            .ask(name, path, text, "SetSelection", &(0_i32, from, to))
+            .ask(name, path, TEXT, "SetSelection", &(0_i32, from, to))
             .await;
         if changed == Ok(true) {
             return true;
         }
         // Nothing was selected that could be changed.
         let added: Result<bool, _> = self
-            .ask(name, path, text, "AddSelection", &(from, to))
+            .ask(name, path, TEXT, "AddSelection", &(from, to))
             .await;
         added == Ok(true)
     }
@@ -378,15 +382,12 @@ impl Accessible {
 
     pub(super) async fn extents(&self, name: &str, path: &str) -> Option<Bounds> {
         let extents = self.ask(name, path, COMPONENT, "GetExtents", &0_u32).await;
-        let (x, y, width, height): (i32, i32, i32, i32) = extents.ok()?;
-        // What is hidden has the smallest number there is.
-        let is_real = width > 0 && height > 0 && x > -30_000 && y > -30_000;
-        is_real.then_some(Bounds {
-            x,
-            y,
-            width,
-            height,
-        })
+        place(extents.ok()?)
+    }
+
+    /// The connection to the bus.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     pub(super) async fn ask<T: DeserializeOwned + Type>(
@@ -414,6 +415,18 @@ impl Accessible {
     }
 }
 
+/// Returns a place as a program tells it, if it is one.
+fn place((x, y, width, height): (i32, i32, i32, i32)) -> Option<Bounds> {
+    // What is hidden has the smallest number there is.
+    let is_real = width > 0 && height > 0 && x > -30_000 && y > -30_000;
+    is_real.then_some(Bounds {
+        x,
+        y,
+        width,
+        height,
+    })
+}
+
 fn cached(entry: CacheItem) -> Item {
     let (object, _, parent, index, children, interfaces, name, role, _, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
@@ -426,8 +439,8 @@ fn cached(entry: CacheItem) -> Item {
         role,
         states: self::states(&states),
         children,
-        has_place: has("org.a11y.atspi.Component"),
-        has_text: has("org.a11y.atspi.Text") && roles::shows_text(role) && !is_told,
+        has_place: has(COMPONENT),
+        has_text: has(TEXT) && roles::shows_text(role) && !is_told,
     }
 }
 

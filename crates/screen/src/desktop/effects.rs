@@ -7,8 +7,9 @@ use gyrus_contract::{ActionVerdict, Element, ElementId, ElementState};
 use gyrus_text::shorten;
 
 use super::{
-    look::{self, Reading},
+    look,
     measure::words,
+    reading::Reading,
     session::{Session, lost},
     windows::DesktopWindow,
 };
@@ -49,18 +50,14 @@ impl Session {
     /// Waits until the desktop is still and returns the differences.
     pub(super) async fn effects(&mut self, before: &Standing) -> Result<Effects, Failure> {
         let mut settled = self.display.settle().await.map_err(lost)?;
-        let listed = |reading: &Reading| {
-            let listed = reading.windows.iter().filter(|window| !window.is_popup);
-            listed.cloned().collect::<Vec<DesktopWindow>>()
-        };
-        let old = listed(&before.reading);
+        let old = before.reading.listed();
         let now = self.display.windows().map_err(lost)?;
         if now.iter().any(|new| old.iter().all(|old| old.id != new.id)) {
             look::wait_for_elements(self, NEW_WINDOW).await;
             settled = self.display.settle().await.map_err(lost)?;
         }
         let after = look::read(self).await?;
-        let mut words = self.changed_windows(&old, &listed(&after));
+        let mut words = self.changed_windows(&old, &after.listed());
         if after.size != before.reading.size {
             let (width, height) = after.size;
             words.push(format!("the screen is {width} × {height} pixels now"));

@@ -5,17 +5,15 @@
 //! never follows a link in it.
 
 use std::{
-    fs::File,
     io,
     os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2};
-use tempfile::TempDir;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
-use crate::{RunCommand, profile::DESKTOP_PREFIX};
+use crate::{RunCommand, TemporaryFolder};
 
 /// The path of the folder as confined programs see it.
 const SEEN_AS: &str = "/tmp";
@@ -28,9 +26,7 @@ pub struct Enclosure {
     /// The folder that programs begin in, if they are confined.
     workspace: Option<PathBuf>,
     /// Removed when the desktop is over.
-    _held: TempDir,
-    /// Keeps it from being swept.
-    _lock: File,
+    _held: TemporaryFolder,
 }
 
 /// Makes the place of a desktop. The error is the reason in words.
@@ -49,29 +45,24 @@ impl Enclosure {
     /// # Errors
     /// Its folder cannot be made.
     pub fn open(run: RunCommand) -> io::Result<Self> {
-        let held = tempfile::Builder::new().prefix(DESKTOP_PREFIX).tempdir()?;
+        let held = TemporaryFolder::of_desktop()?;
         Ok(Self {
             run,
             folder: held.path().to_owned(),
             workspace: None,
-            _lock: locked(&held)?,
             _held: held,
         })
     }
 
     /// Returns one whose programs are confined by `run`, begin in `workspace`, and see the folder
     /// `tmp` in `held` as `/tmp`.
-    ///
-    /// # Errors
-    /// `held` cannot be locked.
-    pub fn confined(run: RunCommand, workspace: PathBuf, held: TempDir) -> io::Result<Self> {
-        Ok(Self {
+    pub fn confined(run: RunCommand, workspace: PathBuf, held: TemporaryFolder) -> Self {
+        Self {
             run,
             folder: held.path().join("tmp"),
             workspace: Some(workspace),
-            _lock: locked(&held)?,
             _held: held,
-        })
+        }
     }
 
     /// Returns a function that makes such places as [`Self::open`] does.
@@ -142,13 +133,6 @@ impl Enclosure {
     }
 }
 
-/// Locks a folder for as long as the result is kept.
-fn locked(folder: &TempDir) -> io::Result<File> {
-    let file = File::open(folder.path())?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::{fs::symlink, net::UnixListener};
@@ -157,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_link_in_a_confined_folder_leads_nowhere() {
-        let (outside, held) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let outside = tempfile::tempdir().unwrap();
+        let held = TemporaryFolder::of_desktop().unwrap();
         let temporary = held.path().join("tmp");
         std::fs::create_dir(&temporary).unwrap();
         let _one = UnixListener::bind(outside.path().join("bus")).unwrap();
@@ -165,7 +150,7 @@ mod tests {
         symlink(outside.path().join("bus"), temporary.join("link")).unwrap();
         symlink(outside.path(), temporary.join("folder")).unwrap();
         let run: RunCommand = Arc::new(|_| unreachable!());
-        let enclosure = Enclosure::confined(run, PathBuf::from("/"), held).unwrap();
+        let enclosure = Enclosure::confined(run, PathBuf::from("/"), held);
         let connects = |inner: &str| {
             let socket = enclosure.socket(Path::new(inner))?;
             std::os::unix::net::UnixStream::connect(&socket.path).map(drop)

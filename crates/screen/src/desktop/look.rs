@@ -6,20 +6,21 @@ use std::{
 };
 
 use gyrus_contract::{
-    Bounds, Element, ElementId, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab,
-    View,
+    Bounds, Element, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab, View,
 };
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{
     accessible::Program,
     display::Settled,
     numbers::ElementNumbers,
-    pointer::Point,
+    reading::Reading,
     session::{Session, lost},
     trees::Tree,
     window_tree::{self, shorten},
     windows::{DesktopWindow, other_user},
 };
+use crate::view::Pixels;
 
 /// Maximum number of characters of a title in a message.
 const MAX_TITLE: usize = 100;
@@ -28,57 +29,21 @@ const MAX_TITLE: usize = 100;
 /// elements.
 const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
 
-/// Contents of a desktop at one moment.
-pub(super) struct Reading {
-    /// The windows with menus and hints, the uppermost first.
-    pub(super) windows: Vec<DesktopWindow>,
-    pub(super) elements: Vec<Element>,
-    /// The part of the screen in which an element can be seen, where a box that scrolls limits it.
-    pub(super) limits: BTreeMap<ElementId, Bounds>,
-    pub(super) unread: Vec<String>,
-    /// The width and the height of the screen in pixels.
-    pub(super) size: (i32, i32),
-}
-
-impl Reading {
-    /// Returns the uppermost window at a point.
-    pub(super) fn top(&self, (x, y): Point) -> Option<&DesktopWindow> {
-        let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
-        self.windows.iter().find(is_there)
-    }
-
-    /// Returns the reason, in words, why nothing on the desktop can be used, if a window that no
-    /// window manager knows covers all of it: that is how programs lock a screen.
-    pub(super) fn locked(&self) -> Option<String> {
-        let (width, height) = self.size;
-        let covers = |window: &&DesktopWindow| {
-            let bounds = window.bounds;
-            window.is_popup
-                && bounds.x <= 0
-                && bounds.y <= 0
-                && bounds.x + bounds.width >= width
-                && bounds.y + bounds.height >= height
-        };
-        let cover = self.windows.iter().find(covers)?;
-        let by = match cover.class.as_str() {
-            "" => "a window without a name",
-            class => class,
-        };
-        Some(format!(
-            "the whole screen is covered by {by}, as a lock does; only a person can take that away"
-        ))
-    }
-}
-
 /// Looks at the desktop once it has settled.
 pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
     let settled = session.display.settle().await.map_err(lost)?;
     session.numbers.begin_after(wanted.documents);
+    let picture = wanted
+        .frame
+        .then(|| BegunPicture::of(session))
+        .transpose()?;
     let reading = read(session).await?;
-    let (hash, frame) = if wanted.frame {
-        picture(session, &reading.elements)?
-    } else {
-        (None, None)
+    let (hash, frame) = match picture {
+        Some(picture) => {
+            let (hash, picture) = picture.without_secrets(&reading.elements).await?;
+            (Some(hash), Some(picture))
+        }
+        None => (None, None),
     };
     let listed = || reading.windows.iter().filter(|window| !window.is_popup);
     let active = listed().find(|window| window.is_active);
@@ -260,30 +225,48 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
     let _ = tokio::time::timeout(most, telling).await;
 }
 
-pub(super) fn picture(
-    session: &Session,
-    elements: &[Element],
-) -> Result<(Option<u64>, Option<Picture>), ScreenError> {
-    let mut pixels = session.display.capture().map_err(lost)?;
-    for element in elements {
-        if let (true, Some(bounds)) = (
-            element.states.contains(&ElementState::Masked),
-            element.bounds,
-        ) {
+/// A picture of the desktop as it was captured, which is encoded while its elements are read.
+pub(super) struct BegunPicture(JoinHandle<Encoded>);
+
+/// Pixels, and what encoding them gave.
+type Encoded = (Pixels, Result<Vec<u8>, String>);
+
+impl BegunPicture {
+    /// Captures the desktop without gyrus's own windows.
+    pub(super) fn of(session: &Session) -> Result<Self, ScreenError> {
+        let mut pixels = session.display.capture().map_err(lost)?;
+        for bounds in session.display.own_windows().map_err(lost)? {
             pixels.cover(bounds);
         }
+        Ok(Self(spawn_blocking(|| {
+            let bytes = pixels.encode();
+            (pixels, bytes)
+        })))
     }
-    for bounds in session.display.own_windows().map_err(lost)? {
-        pixels.cover(bounds);
+
+    /// Returns the picture and its hash, with fields that hold secrets painted over.
+    pub(super) async fn without_secrets(
+        self,
+        elements: &[Element],
+    ) -> Result<(u64, Picture), ScreenError> {
+        let (mut pixels, mut bytes) = self.0.await.map_err(lost)?;
+        let masked = |element: &&Element| element.states.contains(&ElementState::Masked);
+        let masked = elements.iter().filter(masked);
+        let secrets: Vec<Bounds> = masked.filter_map(|element| element.bounds).collect();
+        if !secrets.is_empty() {
+            for bounds in secrets {
+                pixels.cover(bounds);
+            }
+            bytes = pixels.encode();
+        }
+        let picture = Picture {
+            bytes: bytes.map_err(lost)?,
+            media_type: "image/png",
+            width: pixels.width,
+            height: pixels.height,
+        };
+        Ok((pixels.average_hash(), picture))
     }
-    let bytes = pixels.encode().map_err(lost)?;
-    let picture = Picture {
-        bytes,
-        media_type: "image/png",
-        width: pixels.width,
-        height: pixels.height,
-    };
-    Ok((Some(pixels.average_hash()), Some(picture)))
 }
 
 /// Returns a window as an element.

@@ -5,10 +5,7 @@ use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, Scree
 use x11rb::protocol::xproto::Window;
 
 use super::{
-    look::{self, Reading},
-    pointer::Point,
-    session::Session,
-    window_tree::is_within,
+    look, pointer::Point, reading::Reading, session::Session, window_tree::is_within,
     windows::DesktopWindow,
 };
 use crate::input::{Missed, Target};

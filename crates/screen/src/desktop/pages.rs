@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures_util::{StreamExt as _, future::join3, stream};
+use tokio::time::Instant;
 use zbus::OwnedVariant;
 
 use super::{
-    accessible::{ACCESSIBLE, AT_ONCE, Accessible, Item, MAX_ITEMS, Program, Reference, states},
+    accessible::{self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, Program, Reference},
+    questions::Questions,
     roles,
 };
 
 /// Maximum number of levels of a page that are read.
 const MAX_LEVELS: usize = 80;
+
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// The names that browsers give their toolkits: Chromium and Firefox.
 const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
@@ -37,12 +40,15 @@ impl Accessible {
         let mut level: Vec<String> = lacking.map(|item| item.path.clone()).collect();
         let mut known: BTreeSet<String> =
             program.items.iter().map(|item| item.path.clone()).collect();
+        let until = Instant::now() + DETAILS;
         for _ in 0..MAX_LEVELS {
             let room = MAX_ITEMS.saturating_sub(program.items.len());
             if level.is_empty() || room == 0 {
                 return;
             }
-            let below = self.level_below(&name, &level, room, &mut known).await;
+            let below = self
+                .level_below(&name, &level, room, &mut known, until)
+                .await;
             let goes_on = |item: &&Item| {
                 // What is chosen in a closed list is told all the same.
                 let is_told = roles::is_visible(item.states) || item.role == roles::MENU;
@@ -59,9 +65,8 @@ impl Accessible {
             "/org/a11y/atspi/accessible/root",
             "org.a11y.atspi.Application",
         );
-        let properties = "org.freedesktop.DBus.Properties";
         let asked = (application, "ToolkitName");
-        let said: Result<OwnedVariant, _> = self.ask(name, root, properties, "Get", &asked).await;
+        let said: Result<OwnedVariant, _> = self.ask(name, root, PROPERTIES, "Get", &asked).await;
         said.is_ok_and(|said| String::try_from(said).is_ok_and(|said| BROWSERS.contains(&&*said)))
     }
 
@@ -72,52 +77,49 @@ impl Accessible {
         parents: &[String],
         most: usize,
         known: &mut BTreeSet<String>,
+        until: Instant,
     ) -> Vec<Item> {
-        let asked: Vec<_> = parents
-            .iter()
-            .map(|path| self.children(name, path))
-            .collect();
-        let lists = stream::iter(asked).buffered(AT_ONCE).collect::<Vec<_>>();
+        let mut questions = Questions::to(name);
+        for parent in parents {
+            questions.add(parent, ACCESSIBLE, "GetChildren", &());
+        }
+        let lists = questions.ask(self.connection(), until).await;
         let mut found = Vec::new();
-        for (parent, children) in parents.iter().zip(lists.await) {
+        for (parent, children) in parents.iter().zip(lists) {
+            let children: Vec<Reference> = children.read().unwrap_or_default();
             for (index, (bus_name, child)) in (0..).zip(children) {
                 // What another program shows there is not this one's to tell.
                 if bus_name == name && known.insert(child.to_string()) {
-                    found.push((parent, index, (bus_name, child)));
+                    found.push((parent, index, child.to_string()));
                 }
             }
         }
-        let items = found.into_iter().take(most);
-        let items: Vec<_> = items
-            .map(|(parent, index, child)| self.item_at(parent, index, child))
-            .collect();
-        let items = stream::iter(items).buffered(AT_ONCE).collect::<Vec<_>>();
-        items.await.into_iter().flatten().collect()
-    }
-
-    /// Returns an element by itself; `None` if it is gone.
-    async fn item_at(&self, parent: &str, index: i32, at: Reference) -> Option<Item> {
-        let (name, path) = (at.0.as_str(), at.1.as_str());
-        let of = "org.freedesktop.DBus.Properties";
-        let (told, role, properties) = join3(
-            self.ask::<Vec<u32>>(name, path, ACCESSIBLE, "GetState", &()),
-            self.ask::<u32>(name, path, ACCESSIBLE, "GetRole", &()),
-            self.ask::<HashMap<String, OwnedVariant>>(name, path, of, "GetAll", &ACCESSIBLE),
-        )
-        .await;
-        let (role, mut properties) = (role.ok()?, properties.ok()?);
-        let said = String::try_from(properties.remove("Name")?).ok()?;
-        Some(Item {
-            path: path.to_owned(),
-            parent: parent.to_owned(),
-            index,
-            role,
-            states: states(&told.ok()?),
-            children: i32::try_from(properties.remove("ChildCount")?).ok()?,
-            // All of a page have a place, and what says something a text.
-            has_place: true,
-            has_text: roles::shows_text(role) && (said.is_empty() || roles::takes_text(role)),
-            name: said,
+        found.truncate(most);
+        let mut questions = Questions::to(name);
+        for (_, _, path) in &found {
+            questions.add(path, ACCESSIBLE, "GetState", &());
+            questions.add(path, ACCESSIBLE, "GetRole", &());
+            questions.add(path, PROPERTIES, "GetAll", &ACCESSIBLE);
+        }
+        let answers = questions.ask(self.connection(), until).await;
+        let told = answers.chunks_exact(3).zip(found);
+        told.filter_map(|(answers, (parent, index, path))| {
+            let (states, role) = (answers[0].read::<Vec<u32>>()?, answers[1].read()?);
+            let mut properties: HashMap<String, OwnedVariant> = answers[2].read()?;
+            let name = String::try_from(properties.remove("Name")?).ok()?;
+            Some(Item {
+                path,
+                parent: parent.clone(),
+                index,
+                role,
+                states: accessible::states(&states),
+                children: i32::try_from(properties.remove("ChildCount")?).ok()?,
+                // All of a page have a place, and what says something a text.
+                has_place: true,
+                has_text: roles::shows_text(role) && (name.is_empty() || roles::takes_text(role)),
+                name,
+            })
         })
+        .collect()
     }
 }

@@ -117,7 +117,10 @@ impl Session {
             Err(unavailable(format!(
                 "{name} has shown no window for {seconds} seconds"
             )))
-        })
+        })?;
+        // The window manager gives it the keyboard a moment later.
+        let is_given = |windows: &[DesktopWindow]| windows.iter().any(|window| window.is_active);
+        display.until_windows(is_given).await.map_err(lost)
     }
 }
 

@@ -14,7 +14,7 @@ use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, Window};
 use super::{
     Desktop,
     display::{Display, DisplayError},
-    look,
+    look::{self, BegunPicture},
     numbers::ElementNumbers,
     pointer::Button,
     session::{Session, lost},
@@ -98,8 +98,10 @@ impl Desktop {
     pub async fn watch(&self) -> Option<Picture> {
         let mut open = self.open.try_lock().ok()?;
         let session = open.as_mut()?;
+        let picture = BegunPicture::of(session).ok()?;
         let reading = look::read(session).await.ok()?;
-        look::picture(session, &reading.elements).ok()?.1
+        let (_, picture) = picture.without_secrets(&reading.elements).await.ok()?;
+        Some(picture)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The endpoints. Each module names its own, a few lines each, and carries them out.
 
 pub(crate) mod agents;
+mod chats;
 pub(crate) mod commands;
 pub(crate) mod control;
 pub(crate) mod cycle;
@@ -24,6 +25,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(agents::endpoints());
     all.extend(triggers::endpoints());
     all.extend(events::endpoints());
+    all.extend(chats::endpoints());
     all.extend(commands::endpoints());
     all.extend(control::endpoints());
     all.extend(takeover::endpoints());

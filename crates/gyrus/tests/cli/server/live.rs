@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The browser that runs use; the tests of the command line hide it from them.
-fn browser() -> String {
+pub(crate) fn browser() -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
         .flat_map(|folder| {

@@ -8,11 +8,11 @@ mod agents;
 mod guard;
 mod hooks;
 mod killed;
-mod live;
+pub(crate) mod live;
 mod long_runs;
 mod run_pages;
 mod places;
-mod runs;
+pub(crate) mod runs;
 mod service;
 mod triggers;
 

@@ -9,7 +9,7 @@ use super::{Server, TOKEN, bearer};
 use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
 /// Asks once.
-pub(super) const ASKS: &str = r#"
+pub(crate) const ASKS: &str = r#"
 [[reply]]
 text = "May I?"
 calls = [{ tool = "write", arguments = { path = ".envrc", content = "hello\n" } }]

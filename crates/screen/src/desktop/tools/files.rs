@@ -8,7 +8,7 @@ use x11rb::protocol::xproto::Window;
 use super::{DesktopAction, Doing, elsewhere, told, unknown};
 use crate::{
     desktop::{
-        keyboard, look, measure::DesktopSpot, pointer::Button, session::Session,
+        keyboard, look, measure::DesktopSpot, pointer::Button, reading::Reading, session::Session,
         windows::DesktopWindow,
     },
     input::{Chord, Target},
@@ -85,7 +85,7 @@ async fn chooser_around(
 impl Session {
     /// Whether a window is one for choosing a file: toolkits mark its content as such, which is a
     /// dialog inside of the window.
-    fn is_chooser(&mut self, reading: &look::Reading, window: &DesktopWindow) -> bool {
+    fn is_chooser(&mut self, reading: &Reading, window: &DesktopWindow) -> bool {
         let document = self.numbers.document(window.id);
         let inside = |element: &&gyrus_contract::Element| {
             element.id.document == document && element.depth > 0

@@ -1,0 +1,417 @@
+//! Following a run: its state in one message, its questions as cards, and what became of them.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Follower, Reader, Store, os::watch};
+use gyrus_kernel::{
+    ApprovalCard, Entry, RUNS, Validity,
+    approvals::{self, ApprovalError, OpenQuestion},
+    log_name,
+};
+use gyrus_runtime::{ledger::LedgerError, queue::Stage};
+use gyrus_text::clip;
+
+use crate::{
+    cards,
+    conversation::Speaking,
+    progress::Progress,
+    record::{About, ChatChange, ChatRecord, ChatTask, Numbers, Saying, ShownCard},
+    shared::{Shared, blocking, lock},
+    split::split,
+};
+
+/// Interval at which questions are looked for that other runs below this one ask.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Number of messages that a card may fill; a longer one is also sent as a file.
+const CARD_PARTS: usize = 4;
+
+/// Room in a card's last message for what became of it.
+const ROOM: usize = 200;
+
+/// The end of a run, for its chat.
+pub(crate) struct FollowedToEnd {
+    /// The files that it left.
+    pub(crate) files: Vec<String>,
+    /// The end of its command, if the run did not say its own.
+    pub(crate) summary: Option<String>,
+}
+
+/// Follows a run until it is over.
+pub(crate) async fn follow(
+    shared: &Arc<Shared>,
+    task: &ChatTask,
+) -> Result<FollowedToEnd, LedgerError> {
+    let mut progress = Progress::new();
+    let store = shared.gateway.store().clone();
+    if let Some(summary) = begun(shared, task.run).await {
+        return Ok(FollowedToEnd {
+            files: Vec::new(),
+            summary: Some(summary),
+        });
+    }
+    let opened = store.reader(&log_name(task.run)).and_then(|reader| {
+        let follower = reader.follow(1)?;
+        Ok((reader, follower))
+    });
+    let mut summary = None;
+    match opened {
+        Ok((reader, follower)) => {
+            summary = to_end(shared, task, &reader, follower, &mut progress).await?;
+        }
+        Err(error) => summary = Some(gyrus_net::causes(&error)).or(summary),
+    }
+    // Whatever is still asked is not any more.
+    settle_void(shared, task.run).await?;
+    Ok(FollowedToEnd {
+        files: progress.files,
+        summary,
+    })
+}
+
+async fn to_end(
+    shared: &Arc<Shared>,
+    task: &ChatTask,
+    reader: &Reader,
+    mut follower: Follower,
+    progress: &mut Progress,
+) -> Result<Option<String>, LedgerError> {
+    let run = task.run;
+    let mut commands = shared.gateway.changes();
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut children = 0_i64;
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            entry = follower.next() => {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => return Ok(Some(gyrus_net::causes(&error))),
+                };
+                progress.take(&entry, reader);
+                let entry = gyrus_kernel::parse(&entry);
+                if matches!(entry, Ok(Entry::RunEnded(_))) {
+                    return Ok(None);
+                }
+                children += match entry {
+                    Ok(Entry::ChildStarted(_)) => 1,
+                    Ok(Entry::ChildEnded(_)) => -1,
+                    Ok(_) | Err(_) => 0,
+                };
+                let state = after(shared, task, entry.ok()).await?;
+                lock(&shared.board).show(run, progress.text(run, &task.gist, state));
+                shared.changes.send_modify(|changes| *changes += 1);
+            }
+            changed = commands.changed() => {
+                if changed.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                if let Some(summary) = over(shared, run) {
+                    // The end of the journal may not have been read yet.
+                    let last = reader.entries_back().and_then(|mut back| back.next().transpose());
+                    if last.ok().flatten().is_none_or(|entry| entry.kind != "run.ended") {
+                        return Ok(Some(summary));
+                    }
+                }
+            }
+            _ = looks.tick() => {
+                // Children ask in journals of their own, answers from elsewhere are in an inbox.
+                let is_asked = shared.with(|record| {
+                    let mut open = record.open_cards();
+                    open.any(|card| card.task == run)
+                });
+                if children > 0 {
+                    look(shared, task).await?;
+                }
+                if is_asked {
+                    settle_void(shared, run).await?;
+                }
+            }
+        }
+    }
+}
+
+/// Does what an entry asks for; returns what the run does after it, in words.
+async fn after(
+    shared: &Arc<Shared>,
+    task: &ChatTask,
+    entry: Option<Entry>,
+) -> Result<&'static str, LedgerError> {
+    match entry {
+        Some(Entry::RunParked(_)) => {
+            look(shared, task).await?;
+            Ok("waits")
+        }
+        Some(Entry::ApprovalAsked(_)) => {
+            look(shared, task).await?;
+            Ok("asks")
+        }
+        Some(Entry::ApprovalAnswered(_) | Entry::ToolResulted(_)) => {
+            settle_void(shared, task.run).await?;
+            Ok("is at work")
+        }
+        // Most entries neither ask nor answer.
+        Some(_) | None => Ok("is at work"),
+    }
+}
+
+/// Waits until the journal of a run is there; returns how its command ended if that came first.
+async fn begun(shared: &Shared, run: RunId) -> Option<String> {
+    let store = shared.gateway.store();
+    let mut commands = shared.gateway.changes();
+    loop {
+        if store.exists(&log_name(run)) {
+            return None;
+        }
+        // Before the look, so that what comes after it is not missed.
+        commands.borrow_and_update();
+        let folder = store.root().join(RUNS);
+        let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
+        if store.exists(&log_name(run)) {
+            return None;
+        }
+        if let Some(summary) = over(shared, run) {
+            return Some(summary);
+        }
+        let is_running = shared.gateway.with(|queue| {
+            let stage = queue.of_run(run).map(|one| &one.stage);
+            matches!(stage, Some(Stage::Running { .. }))
+        });
+        let appeared = async {
+            match runs {
+                // One that waits for its turn does not appear.
+                Ok(mut runs) if is_running => runs.changed().await,
+                Ok(_) | Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = commands.changed() => {
+                if changed.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            () = appeared => {}
+        }
+    }
+}
+
+/// Returns how the command of a run ended, if it did.
+fn over(shared: &Shared, run: RunId) -> Option<String> {
+    shared
+        .gateway
+        .with(|queue| match &queue.of_run(run)?.stage {
+            Stage::Ended { summary, .. } => Some(summary.clone()),
+            Stage::Cancelled { by, .. } => {
+                Some(format!("taken back by {} ({})", by.id, by.surface))
+            }
+            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
+        })
+}
+
+/// Shows the open questions of a run that are not shown yet.
+async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> {
+    let (store, run) = (shared.gateway.store().clone(), task.run);
+    let open = blocking(move || {
+        let mut open = approvals::open(&store, run).unwrap_or_default();
+        open.retain(|open| {
+            !open.is_over() && matches!(approvals::waiting_answer(&store, open), Ok(None))
+        });
+        open
+    })
+    .await;
+    if open.is_empty() {
+        return Ok(());
+    }
+    let chat = &task.asked.chat;
+    let is_shown = |record: &ChatRecord, open: &OpenQuestion| {
+        let mut cards = record.cards.values();
+        cards.any(|card| card.chat == record.present(chat) && card.is_for(open))
+    };
+    for open in open {
+        if shared.with(|record| is_shown(record, &open)) {
+            continue;
+        }
+        let card = WrittenCard::write(shared, run, open).await;
+        shared
+            .commit(|_, numbers| {
+                let mut changes = Vec::new();
+                card.show(numbers, &Speaking::of(task), &mut changes);
+                (changes, ())
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// A card as it is to be shown.
+pub(crate) struct WrittenCard {
+    task: RunId,
+    open: OpenQuestion,
+    parts: Vec<String>,
+    /// The name under which the whole card is kept, if it is too long for messages.
+    kept: Option<String>,
+}
+
+impl WrittenCard {
+    /// Writes the card of a question of a run that was asked for.
+    pub(crate) async fn write(shared: &Shared, task: RunId, open: OpenQuestion) -> Self {
+        let messenger = &shared.messenger;
+        let most = messenger.limits().text.saturating_sub(ROOM);
+        let whole = cards::text(&open);
+        let mut parts = split(&whole, most, |text| messenger.length(text));
+        let mut kept = None;
+        if parts.len() > CARD_PARTS {
+            let spool = shared.spool.clone();
+            let where_it_is = match blocking(move || spool.put(whole.as_bytes())).await {
+                Ok(name) => {
+                    kept = Some(name);
+                    "The whole card is in the file above.".to_owned()
+                }
+                Err(error) => format!("The rest cannot be sent ({error}): gyrus approvals"),
+            };
+            parts.truncate(1);
+            parts.push(format!("… {where_it_is} Allow it once, or deny it?"));
+        }
+        Self {
+            task,
+            open,
+            parts,
+            kept,
+        }
+    }
+
+    /// Adds it to what is to be said.
+    pub(crate) fn show(
+        self,
+        numbers: &mut Numbers,
+        speaking: &Speaking,
+        changes: &mut Vec<ChatChange>,
+    ) {
+        let number = numbers.next();
+        let speaking = speaking.clone().about(About::Card(number));
+        let open = &self.open;
+        if let Some(kept) = self.kept {
+            let what = Saying::File {
+                kept,
+                name: format!("question-{}.txt", open.id),
+                caption: "The whole card.".to_owned(),
+                is_picture: false,
+            };
+            speaking.add(numbers, what, changes);
+        }
+        let last = self.parts.len().saturating_sub(1);
+        let (mut message, mut shown) = (number, String::new());
+        for (index, text) in self.parts.into_iter().enumerate() {
+            let buttons = if index == last {
+                cards::buttons(number, open)
+            } else {
+                Vec::new()
+            };
+            shown.clone_from(&text);
+            message = speaking.add(numbers, Saying::Text { text, buttons }, changes);
+        }
+        changes.push(ChatChange::Card(Box::new(ShownCard {
+            number,
+            task: self.task,
+            run: open.run,
+            question: open.id.to_string(),
+            digest: open.digest,
+            chat: speaking.chat.clone(),
+            message,
+            text: shown,
+            asks_words: open.card.question,
+            is_settled: false,
+        })));
+    }
+}
+
+/// Takes the buttons away from cards of a run that need no answer any more, and says why.
+async fn settle_void(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError> {
+    let open: Vec<ShownCard> = shared.with(|record| {
+        let open = record.open_cards().filter(|card| card.task == run);
+        open.cloned().collect()
+    });
+    if open.is_empty() {
+        return Ok(());
+    }
+    let store = shared.gateway.store().clone();
+    let void = blocking(move || {
+        let void = open.into_iter().filter_map(|card| {
+            let void = card.void(&store).ok()??;
+            Some((card.number, void))
+        });
+        void.collect::<Vec<_>>()
+    })
+    .await;
+    for (number, words) in void {
+        shared
+            .commit(|record, numbers| (settle(shared, record, numbers, number, &words), ()))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Settles a card: its buttons go, and its message says what became of it.
+pub(crate) fn settle(
+    shared: &Shared,
+    record: &ChatRecord,
+    numbers: &mut Numbers,
+    number: u64,
+    words: &str,
+) -> Vec<ChatChange> {
+    let Some(card) = record.cards.get(&number).filter(|card| !card.is_settled) else {
+        return Vec::new();
+    };
+    let mut settled = card.clone();
+    settled.is_settled = true;
+    // Its text is not needed any more.
+    let text = std::mem::take(&mut settled.text);
+    let most = shared.messenger.limits().text;
+    let ours = format!("\n— {}", clip(words, ROOM - 10));
+    let mut text = format!("{text}{ours}");
+    if shared.messenger.length(&text) > most {
+        text = ours.trim_start().to_owned();
+    }
+    let mut changes = vec![ChatChange::Card(Box::new(settled))];
+    let speaking = Speaking {
+        chat: record.present(&card.chat).to_owned(),
+        reply_to: None,
+        about: About::Nothing,
+    };
+    let of = card.message;
+    speaking.add(numbers, Saying::Edit { of, text }, &mut changes);
+    changes
+}
+
+impl ShownCard {
+    /// Whether it is the card of exactly this question.
+    pub(crate) fn is_for(&self, open: &OpenQuestion) -> bool {
+        self.run == open.run && self.digest == open.digest && self.question == open.id.to_string()
+    }
+
+    /// Returns the reason why an answer does not count any more, in words, if there is one.
+    pub(crate) fn void(&self, store: &Store) -> Result<Option<String>, ApprovalError> {
+        let Ok(id) = self.question.parse() else {
+            return Ok(None);
+        };
+        let question = OpenQuestion {
+            run: self.run,
+            id,
+            card: ApprovalCard::default(),
+            digest: self.digest,
+            valid: Validity {
+                from_ms: 0,
+                until_ms: 0,
+            },
+        };
+        let void = approvals::void(store, &question)?;
+        Ok(void.map(|void| match void {
+            approvals::VoidAnswer::Answered { said, .. } => said,
+            approvals::VoidAnswer::NotAsked { .. } => "not asked any more".to_owned(),
+            approvals::VoidAnswer::AskedAnew { now, .. } => format!("asked anew, as {now}"),
+            approvals::VoidAnswer::Expired { .. } => "expired".to_owned(),
+        }))
+    }
+}

@@ -1,0 +1,147 @@
+//! Answers to cards, by their buttons and by replies.
+
+use std::sync::Arc;
+
+use gyrus_contract::Principal;
+use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, Delivery};
+
+use super::decision::{Decision, nothing, say};
+use crate::{
+    cards,
+    conversation::Speaking,
+    following::settle,
+    messenger::{ChatPlace, IncomingMessage, PressedButton},
+    record::{About, ChatChange, ChatRecord, Numbers, ShownCard},
+    shared::{Shared, blocking},
+};
+
+/// Gives the answer of a button to exactly the card that it stands below.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    press: &PressedButton,
+    number: u64,
+    mark: Option<&str>,
+    given: ApprovalAnswer,
+) -> (String, Decision) {
+    let card = shared.with(|record| record.cards.get(&number).cloned());
+    let place = ChatPlace {
+        chat: press.chat.clone(),
+        message: press.message.clone(),
+    };
+    let card = card.filter(|card| {
+        let is_here = shared.with(|record| {
+            let sent = record.sent(card.message);
+            record.present(&card.chat) == place.chat && sent.is_none_or(|sent| *sent == place)
+        });
+        is_here && mark == Some(cards::mark(&card.digest).as_str())
+    });
+    let Some(card) = card.filter(|card| !card.asks_words) else {
+        return ("This card is not known any more.".to_owned(), nothing());
+    };
+    let principal = shared.principal(&press.person);
+    let approves = matches!(given, ApprovalAnswer::Yes { .. });
+    let said = give(shared, &card, principal.clone(), given).await;
+    let own = format!("by {} ({})", principal.id, principal.surface);
+    let words = match said {
+        Ok(()) if approves => format!("approved {own}"),
+        Ok(()) => format!("denied {own}"),
+        Err(GivenInVain::Void(words)) => words,
+        Err(GivenInVain::Failed(words)) => return (words, nothing()),
+    };
+    let shown = words.clone();
+    let shared = Arc::clone(shared);
+    let decision = move |record: &ChatRecord, numbers: &mut Numbers| {
+        let mut changes = Vec::new();
+        if record.sent(card.message).is_none() {
+            // It arrived after all.
+            changes.push(ChatChange::Sent {
+                number: card.message,
+                place,
+                about: About::Card(number),
+            });
+        }
+        changes.extend(settle(&shared, record, numbers, number, &words));
+        changes
+    };
+    (shown, Box::new(decision))
+}
+
+/// The reason why an answer was not given.
+enum GivenInVain {
+    /// The card needs none any more; in words.
+    Void(String),
+    /// It could not be; in words.
+    Failed(String),
+}
+
+async fn give(
+    shared: &Arc<Shared>,
+    card: &ShownCard,
+    by: Principal,
+    given: ApprovalAnswer,
+) -> Result<(), GivenInVain> {
+    let (shared, card) = (Arc::clone(shared), card.clone());
+    blocking(move || {
+        let failed = |error: &(dyn std::error::Error + 'static)| {
+            GivenInVain::Failed(gyrus_net::causes(error))
+        };
+        let store = shared.gateway.store();
+        let open = approvals::open(store, card.run).map_err(|error| failed(&error))?;
+        let Some(open) = open.into_iter().find(|open| card.is_for(open)) else {
+            let gone = card.void(store).map_err(|error| failed(&error))?;
+            let gone = gone.unwrap_or_else(|| "it is not asked any more".to_owned());
+            return Err(GivenInVain::Void(gone));
+        };
+        shared
+            .host
+            .check_answer(&open, &given)
+            .map_err(GivenInVain::Failed)?;
+        match approvals::answer(store, &open, by, given) {
+            Ok(Delivery::Given) => Ok(()),
+            Ok(Delivery::Void(void)) => Err(GivenInVain::Void(void.to_string())),
+            Err(error) => Err(failed(&error)),
+        }
+    })
+    .await
+}
+
+/// Answers a question by a reply to its card.
+pub(super) async fn answer_in_words(
+    shared: &Arc<Shared>,
+    message: &IncomingMessage,
+    number: u64,
+    words: String,
+) -> Decision {
+    let Some(card) = shared.with(|record| record.cards.get(&number).cloned()) else {
+        return say(
+            shared,
+            message,
+            "This card is not known any more.".to_owned(),
+        );
+    };
+    if !card.asks_words {
+        let text = "This card asks for approval: press one of its buttons. To say what to do \
+                    instead, deny it, then reply to a message of the run.";
+        return say(shared, message, text.to_owned());
+    }
+    let principal = shared.principal(&message.person);
+    let own = format!("answered by {} ({})", principal.id, principal.surface);
+    let given = ApprovalAnswer::Yes {
+        words: Some(words),
+        reach: ApprovalReach::Once,
+    };
+    let said = match give(shared, &card, principal, given).await {
+        Ok(()) => own,
+        Err(GivenInVain::Void(words)) => {
+            let (shared, speaking) = (Arc::clone(shared), Speaking::to(message));
+            return Box::new(move |record, numbers| {
+                let mut changes = settle(&shared, record, numbers, number, &words);
+                speaking.say(&shared, numbers, &words, Vec::new(), &mut changes);
+                changes
+            });
+        }
+        Err(GivenInVain::Failed(words)) => return say(shared, message, words),
+    };
+    let shared = Arc::clone(shared);
+    Box::new(move |record, numbers| settle(&shared, record, numbers, number, &said))
+}

@@ -1,0 +1,9 @@
+//! Whether a job may have been carried out before.
+
+/// Whether a job may have been carried out before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    /// The process before this one may have begun it.
+    Again,
+}

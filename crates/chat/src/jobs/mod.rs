@@ -1,0 +1,212 @@
+//! Things that people ask for that take more than the state of the chat: answers to cards, words for
+//! runs, and looks at things.
+//!
+//! A job is carried out at least once, so what it does to a run must not happen twice: an answer is
+//! bound to its card, a message in an inbox has the id of the job.
+
+mod attempt;
+mod decision;
+mod answers;
+mod looks;
+mod runs;
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::{Boxed, RunId};
+use gyrus_kernel::approvals::{ApprovalAnswer, ApprovalReach};
+use gyrus_runtime::ledger::LedgerError;
+
+pub(crate) use self::attempt::Attempt;
+use self::decision::{Decision, nothing, say};
+use crate::{
+    cards::{self, ButtonMeaning},
+    conversation::Speaking,
+    messenger::{ChatEvent, ChatPlace, IncomingMessage, PressedButton},
+    record::{About, ChatChange, ChatRecord, Numbers, OutgoingState, PendingWork},
+    shared::{Shared, blocking},
+    words::{self, TypedCommand},
+};
+
+/// Time within which the id of a message that is being sent is known.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Carries out a pending job, and notes that it is done together with what is said about it.
+pub(crate) fn carry_out(shared: Arc<Shared>, number: u64, attempt: Attempt) -> Boxed<'static, ()> {
+    Box::pin(async move {
+        if let Err(error) = to_end(&shared, number, attempt).await {
+            shared.failed(&error);
+        }
+    })
+}
+
+async fn to_end(shared: &Arc<Shared>, number: u64, attempt: Attempt) -> Result<(), LedgerError> {
+    let Some(work) = shared.with(|record| record.pending.get(&number).cloned()) else {
+        return Ok(());
+    };
+    let decision = match &work.event {
+        ChatEvent::Press(press) => pressed(shared, press).await,
+        ChatEvent::Message(message) => written(shared, message, &work, attempt).await,
+        ChatEvent::Moved { .. } | ChatEvent::Other => nothing(),
+    };
+    shared
+        .commit(|record, numbers| {
+            let mut changes = decision(record, numbers);
+            changes.push(ChatChange::Done { number });
+            (changes, ())
+        })
+        .await
+}
+
+async fn written(
+    shared: &Arc<Shared>,
+    message: &IncomingMessage,
+    work: &PendingWork,
+    attempt: Attempt,
+) -> Decision {
+    let replied = replied(shared, message).await;
+    match words::read(&message.text) {
+        TypedCommand::Stop(what) => {
+            runs::stop(shared, message, &what, run_of(shared, replied)).await
+        }
+        TypedCommand::Status => {
+            let looking = Arc::clone(shared);
+            let text = blocking(move || looks::status(&looking)).await;
+            say(shared, message, text)
+        }
+        TypedCommand::Approve => looks::questions(shared, message).await,
+        TypedCommand::Screenshot => {
+            looks::screenshot(shared, message, run_of(shared, replied)).await
+        }
+        TypedCommand::Memory(words) => {
+            let arguments = ["memory", "search", "--", &words].map(str::to_owned);
+            looks::printed(shared, message, arguments.to_vec()).await
+        }
+        TypedCommand::Agents => looks::printed(shared, message, vec!["agents".to_owned()]).await,
+        TypedCommand::Plain(words) => match replied {
+            Some(About::Card(card)) => answers::answer_in_words(shared, message, card, words).await,
+            Some(About::Run(run)) => {
+                runs::add_to_run(shared, message, run, words, work, attempt).await
+            }
+            Some(About::Nothing | About::Unknown(_)) => {
+                runs::new_task(shared, message, words, None)
+            }
+            None => {
+                let text = "The message that you reply to is not known here. To begin a run, write \
+                            without replying.";
+                say(shared, message, text.to_owned())
+            }
+        },
+        TypedCommand::Run(_)
+        | TypedCommand::Help
+        | TypedCommand::Start
+        | TypedCommand::Pair(_)
+        | TypedCommand::Unknown(_) => nothing(),
+    }
+}
+
+/// Returns the subject of the message that a message replies to.
+async fn replied(shared: &Shared, message: &IncomingMessage) -> Option<About> {
+    let message_id = message.reply_to.clone()?;
+    let place = ChatPlace {
+        chat: message.chat.clone(),
+        message: message_id,
+    };
+    subject(shared, &place).await
+}
+
+/// Returns the subject of a message. People may be quicker than the answer that has its id.
+async fn subject(shared: &Shared, place: &ChatPlace) -> Option<About> {
+    let mut changes = shared.changes.subscribe();
+    let known = async {
+        loop {
+            changes.borrow_and_update();
+            let (about, may_come) = shared.with(|record| {
+                let may_come = record.is_sending_to(&place.chat);
+                (record.about(place), may_come)
+            });
+            if about.is_some() || !may_come || changes.changed().await.is_err() {
+                return about;
+            }
+        }
+    };
+    let known = tokio::time::timeout(KNOWN_WITHIN, known).await;
+    known.unwrap_or_default()
+}
+
+/// Returns the run that a subject belongs to.
+fn run_of(shared: &Shared, about: Option<About>) -> Option<RunId> {
+    match about? {
+        About::Run(run) => Some(run),
+        About::Card(card) => shared.with(|record| Some(record.cards.get(&card)?.task)),
+        About::Nothing | About::Unknown(_) => None,
+    }
+}
+
+async fn pressed(shared: &Arc<Shared>, press: &PressedButton) -> Decision {
+    let place = ChatPlace {
+        chat: press.chat.clone(),
+        message: press.message.clone(),
+    };
+    let about = subject(shared, &place).await;
+    let (words, decision) = match (cards::read(&press.data), about) {
+        (Some((ButtonMeaning::Allow { card }, mark)), about) if may_be(about, card) => {
+            let yes = ApprovalAnswer::Yes {
+                words: None,
+                reach: ApprovalReach::Once,
+            };
+            answers::answer(shared, press, card, mark, yes).await
+        }
+        (Some((ButtonMeaning::Deny { card }, mark)), about) if may_be(about, card) => {
+            let no = ApprovalAnswer::No { reason: None };
+            answers::answer(shared, press, card, mark, no).await
+        }
+        (Some((ButtonMeaning::Again { message }, None)), Some(About::Unknown(shown)))
+            if message == shown =>
+        {
+            send_again(message)
+        }
+        (Some((ButtonMeaning::File { index }, None)), Some(About::Run(run))) => {
+            looks::file_of(shared, press, run, index).await
+        }
+        _ => ("This button means nothing any more.".to_owned(), nothing()),
+    };
+    // Nobody waits for it, and a press that is old cannot be acknowledged.
+    let (messenger, press) = (Arc::clone(&shared.messenger), press.press.clone());
+    tokio::spawn(async move { messenger.acknowledge(&press, &words).await });
+    decision
+}
+
+/// Whether a message with this subject may be the one with the buttons of a card: also one whose
+/// delivery was unknown, until somebody pressed its button.
+fn may_be(about: Option<About>, card: u64) -> bool {
+    about.is_none_or(|about| about == About::Card(card))
+}
+
+/// Sends a message again whose delivery is unknown.
+fn send_again(number: u64) -> (String, Decision) {
+    let decision = move |record: &ChatRecord, numbers: &mut Numbers| {
+        let unknown = record.outgoing.get(&number);
+        let unknown = unknown.filter(|one| one.state == OutgoingState::Unknown);
+        let Some(unknown) = unknown else {
+            return Vec::new();
+        };
+        let speaking = Speaking {
+            chat: unknown.chat.clone(),
+            reply_to: unknown.reply_to.clone(),
+            about: unknown.about,
+        };
+        let mut changes = vec![ChatChange::Dropped { number }];
+        let again = speaking.add(numbers, unknown.what.clone(), &mut changes);
+        // A card has its buttons below the message that arrives.
+        if let About::Card(card) = unknown.about
+            && let Some(card) = record.cards.get(&card)
+            && card.message == number
+        {
+            let mut card = card.clone();
+            card.message = again;
+            changes.push(ChatChange::Card(Box::new(card)));
+        }
+        changes
+    };
+    ("It is sent again.".to_owned(), Box::new(decision))
+}

@@ -1,0 +1,117 @@
+//! A run's state as one message: the last things that happened, newest state only. It renders the
+//! projection that every surface shows.
+
+use std::collections::VecDeque;
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Entry, Reader};
+use gyrus_surfaces::projection::{Happening, HappeningPart, Projection, Subject, Weight};
+use gyrus_text::{clip, one_line};
+
+/// Number of lines that are shown of what happened.
+const LINES: usize = 6;
+
+/// Columns of a line.
+const COLUMNS: usize = 100;
+
+/// Maximum number of files of a result.
+const FILES: usize = 6;
+
+/// The happenings of a run that are shown.
+pub(crate) struct Progress {
+    projection: Projection,
+    lines: VecDeque<String>,
+    step: u32,
+    /// Files that calls left, by their paths in the workspace.
+    pub(crate) files: Vec<String>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self {
+            projection: Projection::new(),
+            lines: VecDeque::new(),
+            step: 0,
+            files: Vec::new(),
+        }
+    }
+
+    /// Takes the next entry.
+    pub(crate) fn take(&mut self, entry: &Entry, reader: &Reader) {
+        for happening in self.projection.take(entry, reader) {
+            if let Some(step) = happening
+                .effect
+                .as_ref()
+                .map(|effect| effect.cycle_number())
+            {
+                self.step = self.step.max(step);
+            }
+            self.note_files(&happening);
+            if happening.weight == Weight::Main
+                && let Some(line) = line(&happening)
+            {
+                self.lines.push_back(line);
+            }
+            if self.lines.len() > LINES {
+                self.lines.pop_front();
+            }
+        }
+    }
+
+    fn note_files(&mut self, happening: &Happening) {
+        for part in &happening.parts {
+            if let HappeningPart::Files(paths) = part {
+                self.files.retain(|file| !paths.contains(file));
+                self.files.extend(paths.iter().cloned());
+            }
+        }
+        let more = self.files.len().saturating_sub(FILES);
+        self.files.drain(..more);
+    }
+
+    /// Returns the text, with the words for what the run does at this moment.
+    pub(crate) fn text(&self, run: RunId, gist: &str, state: &str) -> String {
+        let mut text = heading(run, gist, state);
+        if self.step > 0 {
+            text.push_str(&format!(", step {}", self.step));
+        }
+        for line in &self.lines {
+            text.push('\n');
+            text.push_str(line);
+        }
+        text
+    }
+}
+
+/// Returns the first lines of a status message.
+pub(crate) fn heading(run: RunId, gist: &str, state: &str) -> String {
+    format!("Run {}: {gist}\n{state}", run.short())
+}
+
+/// Returns the beginning of a goal, for headings.
+pub(crate) fn gist(goal: &str) -> String {
+    clip(&one_line(goal), COLUMNS)
+}
+
+fn line(happening: &Happening) -> Option<String> {
+    let mark = happening.subject.mark();
+    let words = match (&*happening.headline, happening.parts.first()) {
+        ("", part) => words_of(part?)?,
+        (headline, Some(HappeningPart::Arguments(arguments))) => {
+            format!("{headline} {arguments}")
+        }
+        (headline, _) => headline.to_owned(),
+    };
+    let words = words.trim();
+    let is_shown = !words.is_empty() && happening.subject != Subject::Question;
+    is_shown.then(|| clip(&one_line(&format!("{mark} {words}")), COLUMNS))
+}
+
+fn words_of(part: &HappeningPart) -> Option<String> {
+    match part {
+        HappeningPart::Badge(_, text) | HappeningPart::Text(_, text) => Some(text.clone()),
+        HappeningPart::Arguments(arguments) => Some(arguments.to_string()),
+        HappeningPart::Files(paths) => Some(paths.join(", ")),
+        HappeningPart::Card(_) | HappeningPart::Picture(_) | HappeningPart::Run(_) => None,
+    }
+}

@@ -1,0 +1,226 @@
+//! The parts of an account that everything else in it uses: its state, and the program around it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+};
+
+use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_kernel::{
+    approvals::{ApprovalAnswer, OpenQuestion},
+    latch::Latch,
+};
+use gyrus_runtime::{
+    ledger::{Ledger, LedgerError},
+    queue::{Gateway, OptionValue, RunRequest},
+};
+use tokio::sync::{
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    watch,
+};
+
+use crate::{
+    board::Board,
+    files::Spool,
+    messenger::Messenger,
+    pairing::Pairing,
+    record::{ChatChange, ChatFact, ChatRecord, Numbers},
+    transcription::Transcription,
+};
+
+/// The program around a chat.
+pub trait ChatHost: Send + Sync + 'static {
+    /// Checks a request for a run as `gyrus run` would, and completes it. May block for the disk.
+    ///
+    /// # Errors
+    /// No run can be started so; in words.
+    fn check(&self, request: RunRequest) -> Result<RunRequest, String>;
+
+    /// Checks an answer before it is given. May block for the disk.
+    ///
+    /// # Errors
+    /// The answer cannot be taken; in words.
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String>;
+
+    /// Carries out a command of the command line; returns what it printed.
+    ///
+    /// # Errors
+    /// It failed; in words.
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
+
+    /// Returns a picture of the page in a run's browser at this moment, as PNG.
+    ///
+    /// # Errors
+    /// There is none; in words.
+    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>>;
+
+    /// Tells the person at the console something.
+    fn say(&self, text: &str);
+}
+
+/// Settings of a chat.
+pub struct ChatSettings {
+    /// The folder that its runs work in.
+    pub workdir: PathBuf,
+    /// Options of its runs.
+    pub options: BTreeMap<String, OptionValue>,
+    /// The groups that may be used, by their ids.
+    pub groups: BTreeSet<String>,
+    /// The emergency stop, which is shown where people wonder why nothing begins.
+    pub latch: Latch,
+    /// The server that makes text of speech.
+    pub transcription: Option<Transcription>,
+    /// The folder for files on their way.
+    pub folder: PathBuf,
+}
+
+/// The parts of an account at work.
+pub(crate) struct Shared {
+    pub(crate) messenger: Arc<dyn Messenger>,
+    pub(crate) host: Arc<dyn ChatHost>,
+    pub(crate) gateway: Gateway,
+    pub(crate) settings: ChatSettings,
+    pub(crate) spool: Spool,
+    pub(crate) pairing: Mutex<Pairing>,
+    pub(crate) board: Mutex<Board>,
+    pub(crate) changes: watch::Sender<u64>,
+    /// Whether nothing more is sent.
+    pub(crate) is_stopping: AtomicBool,
+    begun: UnboundedSender<Begun>,
+    ledger: Mutex<Ledger<ChatRecord>>,
+}
+
+/// Work that changes begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Begun {
+    /// A run that somebody asked for.
+    Task(RunId),
+    /// A pending job.
+    Pending(u64),
+}
+
+impl Shared {
+    /// Puts it together around an open ledger; also returns what says what is to be begun.
+    pub(crate) fn new(
+        messenger: Arc<dyn Messenger>,
+        settings: ChatSettings,
+        gateway: &Gateway,
+        host: Arc<dyn ChatHost>,
+        ledger: Ledger<ChatRecord>,
+    ) -> io::Result<(Arc<Self>, UnboundedReceiver<Begun>)> {
+        let (begun, beginning) = unbounded_channel();
+        let shared = Self {
+            messenger,
+            host,
+            gateway: gateway.clone(),
+            spool: Spool::new(settings.folder.clone())?,
+            settings,
+            pairing: Mutex::default(),
+            board: Mutex::default(),
+            changes: watch::Sender::new(0),
+            is_stopping: AtomicBool::new(false),
+            begun,
+            ledger: Mutex::new(ledger),
+        };
+        Ok((Arc::new(shared), beginning))
+    }
+
+    /// Looks at the state.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&ChatRecord) -> T) -> T {
+        look(lock(&self.ledger).state())
+    }
+
+    /// Decides about changes by the state, and makes them together. They are on disk when this
+    /// returns, and what follows from them is begun.
+    pub(crate) async fn commit<T>(
+        &self,
+        decide: impl FnOnce(&ChatRecord, &mut Numbers) -> (Vec<ChatChange>, T),
+    ) -> Result<T, LedgerError> {
+        let (decided, begun, writer) = {
+            let mut ledger = lock(&self.ledger);
+            let mut numbers = ledger.state().numbers();
+            let (changes, decided) = decide(ledger.state(), &mut numbers);
+            if changes.is_empty() {
+                return Ok(decided);
+            }
+            let begun = begun(ledger.state(), &changes);
+            ledger.append(vec![ChatFact::Changed(changes)])?;
+            (decided, begun, ledger.writer())
+        };
+        writer.barrier().await?;
+        for one in begun {
+            // Nobody takes it up once the server ends; the next one does.
+            let _ = self.begun.send(one);
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(decided)
+    }
+
+    /// Tells the person at the console that the ledger failed: what was accepted is taken up at the
+    /// next start.
+    pub(crate) fn failed(&self, error: &LedgerError) {
+        let surface = self.messenger.surface();
+        let why = gyrus_net::causes(error);
+        self.host.say(&format!(
+            "chat {surface}: its ledger cannot be written: {why}\n"
+        ));
+    }
+
+    /// Whether the emergency stop is in force.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.settings.latch.check().is_err()
+    }
+
+    pub(crate) fn principal(&self, person: &str) -> Principal {
+        Principal {
+            surface: self.messenger.surface().to_owned(),
+            id: person.to_owned(),
+        }
+    }
+
+    /// Whether something may be said in a conversation: to a person who is paired, whose private
+    /// conversation has their id, or in a group that is allowed.
+    pub(crate) fn may_write_to(&self, record: &ChatRecord, chat: &str) -> bool {
+        record.is_paired(chat) || record.is_one_of(chat, &self.settings.groups)
+    }
+}
+
+/// Returns the work that changes begin.
+fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<Begun> {
+    let begun = changes.iter().filter_map(|change| match change {
+        ChatChange::Task(task) => {
+            let known = before.tasks.get(&task.run);
+            let begins = known.is_none_or(|known| known.is_over()) && !task.is_over();
+            begins.then_some(Begun::Task(task.run))
+        }
+        ChatChange::Pending { number, .. } => Some(Begun::Pending(*number)),
+        ChatChange::Position { .. }
+        | ChatChange::Seen { .. }
+        | ChatChange::Done { .. }
+        | ChatChange::Paired(_)
+        | ChatChange::Removed { .. }
+        | ChatChange::Moved { .. }
+        | ChatChange::Held { .. }
+        | ChatChange::Card(_)
+        | ChatChange::Say(_)
+        | ChatChange::Turned { .. }
+        | ChatChange::Sent { .. }
+        | ChatChange::Dropped { .. }
+        | ChatChange::Numbered { .. } => None,
+    });
+    begun.collect()
+}
+
+/// Carries out what reads the disk on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,218 @@
+//! The chats of a server: those that the configuration describes.
+
+use std::sync::Arc;
+
+use gyrus_chat::{
+    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram, Transcription,
+};
+use gyrus_contract::{Boxed, RunId};
+use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_runtime::queue::{Gateway, RunRequest};
+use gyrus_server::{ApiError, CommandPiece, Program};
+use gyrus_surfaces::console::put;
+
+use super::{around::Around, words};
+use crate::{
+    Gyrus,
+    agent_files::is_variable,
+    config::{ChatSection, TranscribeSection},
+    failure::Failure,
+    keys::Keys,
+};
+
+/// Maximum size of what a command prints for a chat, in bytes.
+const MAX_PRINTED: usize = 256 << 10;
+
+/// A chat that can begin.
+pub(super) struct ConfiguredChat {
+    messenger: Arc<dyn Messenger>,
+    settings: ChatSettings,
+}
+
+/// Reads the chats of the configuration. One without a token that can be used is left out, and the
+/// person is told: everything else works without it.
+pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<ConfiguredChat>, Failure> {
+    let config = gyrus.config()?;
+    let Some(section) = &config.chat.telegram else {
+        return Ok(Vec::new());
+    };
+    let keys = Keys::new(&config.keys);
+    let wrong = |why: String| Failure::usage(format!("[chat.telegram] in config.toml: {why}"));
+    let settings = settings(gyrus, &keys, "telegram", section).map_err(wrong)?;
+    let token = match token(&keys, "telegram", &section.token).map_err(wrong)? {
+        Ok(token) => token,
+        Err(why) => {
+            put(&format!("chat telegram does not begin: {why}\n"))?;
+            return Ok(Vec::new());
+        }
+    };
+    let server = section.url.as_deref().unwrap_or(Telegram::SERVER);
+    match Telegram::new(server, &token) {
+        Ok(messenger) => Ok(vec![ConfiguredChat {
+            messenger: Arc::new(messenger),
+            settings,
+        }]),
+        Err(why) => {
+            put(&format!("chat telegram does not begin: {why}\n"))?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Ends the chats, each after the message that it is sending.
+pub(super) async fn stop(chats: Vec<ChatTasks>) {
+    for chat in chats {
+        chat.stop().await;
+    }
+}
+
+/// Begins the chats, and says so.
+pub(super) async fn begin(
+    chats: Vec<ConfiguredChat>,
+    gateway: &Gateway,
+    around: &Arc<Around>,
+) -> Result<Vec<ChatTasks>, Failure> {
+    let (mut all, mut accounts) = (Vec::new(), Vec::new());
+    for chat in chats {
+        let host: Arc<dyn ChatHost> = around.clone();
+        let begun = ChatAccount::begin(chat.messenger, chat.settings, gateway, host).await;
+        let (account, tasks) = begun?;
+        let surface = account.surface();
+        put(&match account.people().len() {
+            0 => format!("chat {surface} begins; nobody is paired: gyrus chat pair {surface}\n"),
+            1 => format!("chat {surface} begins for 1 person\n"),
+            people => format!("chat {surface} begins for {people} people\n"),
+        })?;
+        all.push(tasks);
+        accounts.push(account);
+    }
+    let _ = around.chats.set(accounts);
+    Ok(all)
+}
+
+fn settings(
+    gyrus: &Gyrus,
+    keys: &Keys<'_>,
+    name: &str,
+    section: &ChatSection,
+) -> Result<ChatSettings, String> {
+    let home = gyrus.home().map_err(|failure| failure.message)?;
+    let workdir = match (section.workdir.strip_prefix("~"), &home.person) {
+        (Ok(rest), Some(person)) => person.join(rest),
+        (Ok(_), None) => return Err("invalid `workdir`: HOME is not set".to_owned()),
+        (Err(_), _) => section.workdir.clone(),
+    };
+    if !workdir.is_absolute() {
+        return Err("invalid `workdir`: it begins neither with / nor with ~/".to_owned());
+    }
+    let request = RunRequest {
+        goal: gyrus_contract::Text::new(String::new(), gyrus_contract::Origin::Person),
+        workdir: workdir.clone(),
+        options: section.options.clone(),
+        context: Vec::new(),
+        continues: None,
+    };
+    words::command(&request, &[]).map_err(|failure| match failure.hint {
+        Some(hint) => format!("`options`: {}; {hint}", failure.message),
+        None => format!("`options`: {}", failure.message),
+    })?;
+    let transcription = section.transcribe.as_ref();
+    let transcription = transcription.map(|section| transcribing(keys, section));
+    Ok(ChatSettings {
+        workdir,
+        options: section.options.clone(),
+        groups: section.groups.iter().map(ToString::to_string).collect(),
+        latch: home.latch(),
+        transcription: transcription.transpose()?,
+        folder: home.state.join("chats").join(name),
+    })
+}
+
+fn transcribing(keys: &Keys<'_>, section: &TranscribeSection) -> Result<Transcription, String> {
+    let key = section.key.as_deref().map(|variable| {
+        let key = keys.get(variable);
+        key.ok_or_else(|| format!("`transcribe`: the key {variable} {}", why_unset(keys)))
+    });
+    let key = key.transpose()?;
+    Transcription::new(&section.url, &section.model, key.as_deref())
+        .map_err(|why| format!("`transcribe`: {why}"))
+}
+
+/// Reads the token of a chat; the inner error is about the token, not about the configuration.
+fn token(keys: &Keys<'_>, chat: &str, variable: &str) -> Result<Result<String, String>, String> {
+    if !is_variable(variable) {
+        // It may be the token itself, and is not shown.
+        return Err(
+            "`token` names the variable with the token, like TELEGRAM_TOKEN; the token \
+                    itself is stored by: gyrus chat token telegram"
+                .to_owned(),
+        );
+    }
+    Ok(keys.get(variable).ok_or_else(|| {
+        let why = why_unset(keys);
+        format!("the token {variable} {why}; store it: gyrus chat token {chat}")
+    }))
+}
+
+fn why_unset(keys: &Keys<'_>) -> String {
+    match keys.failure() {
+        Some(failure) => format!("cannot be used: {}", failure.message),
+        None => "is not set".to_owned(),
+    }
+}
+
+fn in_words(error: &ApiError) -> String {
+    error.message().to_owned()
+}
+
+impl ChatHost for Around {
+    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
+        Program::check(self, request).map_err(|error| in_words(&error))
+    }
+
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
+        Program::check_answer(self, open, answer).map_err(|error| in_words(&error))
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move {
+            let pieces = Program::command(self, arguments, Vec::new());
+            let mut pieces = pieces.map_err(|error| in_words(&error))?;
+            let (mut printed, mut said) = (String::new(), String::new());
+            let mut code = None;
+            while let Some(piece) = pieces.recv().await {
+                match piece {
+                    CommandPiece::Stdout(text) => printed.push_str(&text),
+                    CommandPiece::Stderr(text) => said.push_str(&text),
+                    CommandPiece::Ended(ended) => code = ended,
+                }
+                if printed.len() + said.len() > MAX_PRINTED {
+                    return Err("that is too much to show here".to_owned());
+                }
+            }
+            match code {
+                Some(0) if printed.is_empty() => Ok(said),
+                Some(0) => Ok(printed),
+                _ => Err(said),
+            }
+        })
+    }
+
+    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>> {
+        Box::pin(async move {
+            let picture = Program::picture(self, run).await;
+            picture.map_err(|error| in_words(&error))
+        })
+    }
+
+    fn say(&self, text: &str) {
+        // A server whose standard error is closed goes on.
+        let _ = put(text);
+    }
+}
+
+impl From<ChatError> for Failure {
+    fn from(error: ChatError) -> Self {
+        Self::failed("the chats cannot be used").because(&error)
+    }
+}
