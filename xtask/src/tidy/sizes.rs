@@ -31,7 +31,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("procedures", 3_740),
     ("process", 2_865),
     ("runtime", 10_760),
-    ("screen", 18_740),
+    ("screen", 18_760),
     ("search", 1_500),
     ("server", 12_840),
     ("skills", 2_600),

@@ -314,6 +314,33 @@ fn a_desktop_teaches_no_password() {
 }
 
 #[test]
+fn a_desktop_teaches_nothing_where_nothing_was_shown() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new("");
+    let other_button = json!([{
+        "do": "mouse", "kind": "down", "x": 0.5, "y": 0.5, "button": "right", "buttons": 2,
+        "count": 1, "held": 0,
+    }]);
+    let shows: [&dyn Fn(&Person); 5] = [
+        &|_| {},
+        &|person| person.does(&other_button),
+        // The frame of the window.
+        &|person| person.clicks((600.0, 156.0)),
+        &|person| person.types("not in the command"),
+        &|person| person.types(&"word ".repeat(200)),
+    ];
+    for show in shows {
+        let person = teacher(&world, COMMAND, &["mousepad"]);
+        person.sees("Untitled 1 - Mousepad");
+        show(&person);
+        assert_eq!(person.leaves(""), Some(1));
+    }
+    assert_eq!(listed(&world), Vec::<Value>::new());
+}
+
+#[test]
 fn a_desktop_teaches_no_commands_of_a_terminal() {
     if !has(&["Xvfb", "openbox", "xterm"]) {
         return;
