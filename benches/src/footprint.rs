@@ -43,6 +43,7 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
     let model = ChatModel::new(Connection {
         base_url,
         key: None,
+        pins: Vec::new(),
         provider: "bench".to_owned(),
         model: "m".to_owned(),
         facts: Facts::default(),

@@ -128,7 +128,9 @@ pub(crate) fn follow_from(
             }
             Vec::from_iter(is_known.then_some(ChatChange::Moved { from, to }))
         }
-        ChatEvent::Press(press) if record.is_paired(&press.person) => {
+        ChatEvent::Press(press)
+            if record.is_paired(&press.person) && shared.may_write_to(record, &press.chat) =>
+        {
             vec![pending(numbers, ChatEvent::Press(press))]
         }
         ChatEvent::Press(press) => {
@@ -140,8 +142,7 @@ pub(crate) fn follow_from(
             Vec::new()
         }
         ChatEvent::Message(message) if record.is_paired(&message.person) => {
-            let is_allowed =
-                message.is_private || record.is_one_of(&message.chat, &shared.settings.groups);
+            let is_allowed = message.is_private || shared.may_write_to(record, &message.chat);
             if !is_allowed || !message.is_for_us {
                 return Vec::new();
             }
@@ -229,6 +230,7 @@ fn pair(shared: &Arc<Shared>, numbers: &mut Numbers, message: &IncomingMessage) 
     ));
     let mut changes = vec![ChatChange::Paired(PairedPerson {
         id: person.clone(),
+        chat: message.chat.clone(),
         name,
         since_ms: now_ms(),
     })];

@@ -16,7 +16,7 @@ use crate::{
     cards,
     conversation::Speaking,
     messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile},
-    record::{About, ChatChange, Numbers, Outgoing, OutgoingState, Saying},
+    record::{About, ChatChange, ChatRecord, Numbers, Outgoing, OutgoingState, Saying},
     shared::{Shared, blocking, lock},
 };
 
@@ -202,24 +202,30 @@ async fn not_sent(
                 .say(&format!("chat {surface}: a message was refused: {why}\n"));
             drop_message(shared, outgoing).await
         }
-        error => {
-            let moved = pauses.after(chat, &error);
-            let state = OutgoingState::Waiting;
+        MessengerError::Moved { to } if shared.with(|record| is_group(shared, record, chat)) => {
+            let from = chat.to_owned();
             shared
-                .commit(|record, _| {
-                    let mut changes = vec![ChatChange::Turned { number, state }];
-                    let is_ours = record.is_one_of(chat, &shared.settings.groups);
-                    let from = chat.to_owned();
-                    changes.extend(
-                        moved
-                            .filter(|_| is_ours)
-                            .map(|to| ChatChange::Moved { from, to }),
-                    );
-                    (changes, ())
-                })
+                .commit(|_, _| (vec![ChatChange::Moved { from, to }, waits(number)], ()))
                 .await
         }
+        // Where it went is not known to be ours.
+        MessengerError::Moved { .. } => drop_message(shared, outgoing).await,
+        error => {
+            pauses.after(chat, &error);
+            shared.commit(|_, _| (vec![waits(number)], ())).await
+        }
     }
+}
+
+fn waits(number: u64) -> ChatChange {
+    ChatChange::Turned {
+        number,
+        state: OutgoingState::Waiting,
+    }
+}
+
+fn is_group(shared: &Shared, record: &ChatRecord, chat: &str) -> bool {
+    record.is_one_of(chat, &shared.settings.groups)
 }
 
 async fn drop_message(shared: &Arc<Shared>, outgoing: &Outgoing) -> Result<(), LedgerError> {
@@ -272,8 +278,11 @@ async fn say(
             messenger.send_file(&file).await?
         }
         Saying::Edit { of, text } => {
-            // One that never arrived needs no change.
-            let place = shared.with(|record| record.sent(*of).cloned());
+            // One that never arrived needs no change, and one in a conversation that moved has none.
+            let place = shared.with(|record| {
+                let place = record.sent(*of)?;
+                (record.present(&place.chat) == place.chat).then(|| place.clone())
+            });
             if let Some(place) = place {
                 messenger.edit(&place, text).await?;
             }
@@ -345,23 +354,13 @@ impl Pauses {
         }
     }
 
-    /// Pauses after something did not happen; returns the new id of a conversation that moved.
-    fn after(&mut self, chat: &str, error: &MessengerError) -> Option<String> {
-        match error {
-            MessengerError::TooFast { after } => {
-                self.chats.insert(chat.to_owned(), Instant::now() + *after);
-                None
-            }
-            MessengerError::Moved { to } => Some(to.clone()),
-            MessengerError::Later { .. }
-            | MessengerError::Unknown { .. }
-            | MessengerError::Refused { .. }
-            | MessengerError::Unauthorized { .. }
-            | MessengerError::Conflict { .. } => {
-                self.all = Instant::now() + self.wait;
-                self.wait = (self.wait * 2).min(AGAIN_AT_MOST);
-                None
-            }
+    /// Pauses after something did not happen.
+    fn after(&mut self, chat: &str, error: &MessengerError) {
+        if let MessengerError::TooFast { after } = error {
+            self.chats.insert(chat.to_owned(), Instant::now() + *after);
+        } else {
+            self.all = Instant::now() + self.wait;
+            self.wait = (self.wait * 2).min(AGAIN_AT_MOST);
         }
     }
 }

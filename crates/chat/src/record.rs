@@ -32,6 +32,8 @@ const CHANGES_IN_A_FACT: usize = 64;
 pub struct PairedPerson {
     /// The id that the messenger vouches for.
     pub id: String,
+    /// The conversation with that person alone.
+    pub(crate) chat: String,
     /// The name that the person gave themselves when they were paired.
     pub name: String,
     /// The time, in UTC milliseconds.
@@ -341,6 +343,11 @@ impl ChatRecord {
         self.people.contains_key(person)
     }
 
+    /// Whether a conversation is that with a person alone who is paired.
+    pub(crate) fn is_private(&self, chat: &str) -> bool {
+        self.people.values().any(|person| person.chat == chat)
+    }
+
     pub(crate) fn has_seen(&self, key: &str) -> bool {
         self.seen.contains(key)
     }
@@ -614,7 +621,8 @@ mod tests {
             },
             3 => ChatChange::Done { number },
             4 => ChatChange::Paired(PairedPerson {
-                id: key,
+                id: key.clone(),
+                chat: key,
                 name: "n".to_owned(),
                 since_ms: 1,
             }),

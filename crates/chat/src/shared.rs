@@ -180,10 +180,10 @@ impl Shared {
         }
     }
 
-    /// Whether something may be said in a conversation: to a person who is paired, whose private
-    /// conversation has their id, or in a group that is allowed.
+    /// Whether something may be said in a conversation: to a person who is paired, or in a group that
+    /// is allowed.
     pub(crate) fn may_write_to(&self, record: &ChatRecord, chat: &str) -> bool {
-        record.is_paired(chat) || record.is_one_of(chat, &self.settings.groups)
+        record.is_private(chat) || record.is_one_of(chat, &self.settings.groups)
     }
 }
 

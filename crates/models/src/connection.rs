@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use gyrus_net::Pin;
+
 use crate::{Blobs, Facts};
 
 /// Connection data of one model.
@@ -11,6 +13,8 @@ pub struct Connection {
     pub base_url: String,
     /// The key; `None` where none is required.
     pub key: Option<String>,
+    /// Keys of which one must vouch for the server; none if there are no demands.
+    pub pins: Vec<Pin>,
     /// Name of the provider, before the slash in a model's name.
     pub provider: String,
     /// The provider's name of the model.

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
-use gyrus_net::{causes, client_builder, is_loopback_host};
+use gyrus_net::{causes, client_builder, is_loopback_host, pinned_client_builder};
 use jiff::Timestamp;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
@@ -139,10 +139,14 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(wire.key.name), value);
         }
-        let builder = client_builder(&address, CONNECT_LIMIT);
-        let builder = builder.map_err(|error| ModelError::Network {
+        let network = |error: &dyn std::fmt::Display| ModelError::Network {
             message: error.to_string(),
-        })?;
+        };
+        let builder = match &connection.pins[..] {
+            [] => client_builder(&address, CONNECT_LIMIT).map_err(|error| network(&error))?,
+            pins => pinned_client_builder(&address, CONNECT_LIMIT, pins)
+                .map_err(|error| network(&error))?,
+        };
         let client = builder.build().map_err(|error| ModelError::Network {
             message: format!("no HTTP client can be made: {}", in_words(&error)),
         })?;

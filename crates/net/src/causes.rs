@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-use rustls::CertificateError;
+use rustls::{CertificateError, OtherError};
 
 /// Returns the error and its causes as one sentence, since the words of a client alone say little.
 /// A cause whose words the sentence already contains is not repeated. If a certificate is why a
@@ -51,6 +51,8 @@ fn in_words(wrong: &CertificateError) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "the certificate of the server is for another name than the address has".to_owned()
         }
+        // A demand of our own, in its own words.
+        CertificateError::Other(OtherError(own)) => own.to_string(),
         other => format!("the certificate of the server is not trusted: {other}"),
     }
 }

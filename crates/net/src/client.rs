@@ -1,11 +1,13 @@
-//! The one builder of HTTP clients.
+//! The one builder of HTTP clients, also of those that look at a server's keys.
 
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, Url, redirect};
+use rustls::{ClientConfig, client::VerifierBuilderError};
 
 use crate::{
     address::is_loopback_host,
+    pins::{self, Demand, Pin, SeenKeys},
     roots::{self, RootsError},
 };
 
@@ -22,6 +24,63 @@ pub fn client_builder(address: &Url, connect_limit: Duration) -> Result<ClientBu
         // Redirects are not followed, so this client never speaks TLS.
         _ => roots::trusting_nobody(),
     };
+    Ok(builder(address, connect_limit, tls))
+}
+
+/// Reason why there is no client that looks at keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PinnedError {
+    /// The roots cannot be read.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    /// Certificates cannot be checked with these roots.
+    #[error("certificates cannot be checked: {0}")]
+    Verifier(#[from] VerifierBuilderError),
+    /// The address has no TLS.
+    #[error("a server without TLS has no keys to pin: `{0}` does not begin with https")]
+    NoTls(Url),
+}
+
+/// Returns a builder as [`client_builder`] does, of a client that speaks only to a server for which
+/// one of these pins vouches: anything else ends the connection before a request is sent.
+///
+/// # Errors
+/// [`PinnedError`].
+pub fn pinned_client_builder(
+    address: &Url,
+    connect_limit: Duration,
+    pins: &[Pin],
+) -> Result<ClientBuilder, PinnedError> {
+    demanding(address, connect_limit, Demand::OneOf(pins.to_vec()))
+}
+
+/// Returns a builder as [`client_builder`] does, of a client that remembers the keys that vouch for
+/// the server in `seen`.
+///
+/// # Errors
+/// [`PinnedError`].
+pub fn remembering_client_builder(
+    address: &Url,
+    connect_limit: Duration,
+    seen: &SeenKeys,
+) -> Result<ClientBuilder, PinnedError> {
+    demanding(address, connect_limit, Demand::Remember(seen.clone()))
+}
+
+fn demanding(
+    address: &Url,
+    connect_limit: Duration,
+    demand: Demand,
+) -> Result<ClientBuilder, PinnedError> {
+    if address.scheme() != "https" {
+        return Err(PinnedError::NoTls(address.clone()));
+    }
+    let tls = pins::demanding(roots::of_environment()?, demand)?;
+    Ok(builder(address, connect_limit, tls))
+}
+
+fn builder(address: &Url, connect_limit: Duration, tls: ClientConfig) -> ClientBuilder {
     let builder = Client::builder()
         .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect_limit)
@@ -30,8 +89,8 @@ pub fn client_builder(address: &Url, connect_limit: Duration) -> Result<ClientBu
         .http1_only()
         .tls_backend_preconfigured(tls);
     // A proxy of the environment must not see what is meant for this machine.
-    Ok(match address.host_str() {
+    match address.host_str() {
         Some(host) if is_loopback_host(host) => builder.no_proxy(),
         _ => builder,
-    })
+    }
 }

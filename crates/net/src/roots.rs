@@ -41,12 +41,17 @@ pub struct RootsError {
     wanted: &'static str,
 }
 
-/// Returns the configuration that trusts what the environment and the system say. The roots are
-/// read once per process.
+/// Returns the configuration that trusts what the environment and the system say.
 pub(crate) fn trusting_environment() -> Result<ClientConfig, RootsError> {
     static CONFIG: OnceLock<Result<ClientConfig, RootsError>> = OnceLock::new();
-    CONFIG
-        .get_or_init(|| trusting(|name| env::var_os(name)))
+    CONFIG.get_or_init(|| Ok(config(of_environment()?))).clone()
+}
+
+/// Returns the roots that the environment and the system name, which are read once per process.
+pub(crate) fn of_environment() -> Result<Arc<RootCertStore>, RootsError> {
+    static ROOTS: OnceLock<Result<Arc<RootCertStore>, RootsError>> = OnceLock::new();
+    ROOTS
+        .get_or_init(|| Ok(Arc::new(roots(|name| env::var_os(name))?)))
         .clone()
 }
 
@@ -55,7 +60,7 @@ pub(crate) fn trusting_nobody() -> ClientConfig {
     config(RootCertStore::empty())
 }
 
-fn trusting(environment: impl Fn(&str) -> Option<OsString>) -> Result<ClientConfig, RootsError> {
+fn roots(environment: impl Fn(&str) -> Option<OsString>) -> Result<RootCertStore, RootsError> {
     let set = |name| environment(name).filter(|value| !value.is_empty());
     let mut roots = RootCertStore::empty();
     match (set(FILE), set(FOLDERS)) {
@@ -87,7 +92,7 @@ fn trusting(environment: impl Fn(&str) -> Option<OsString>) -> Result<ClientConf
             }
         }
     }
-    Ok(config(roots))
+    Ok(roots)
 }
 
 /// Trusts the certificates that a variable names: there must be one.
@@ -123,7 +128,8 @@ impl TimeProvider for WallClock {
     }
 }
 
-fn config(roots: RootCertStore) -> ClientConfig {
+/// Returns a configuration with these roots.
+pub(crate) fn config(roots: impl Into<Arc<RootCertStore>>) -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_details(provider, Arc::new(WallClock))
         .with_safe_default_protocol_versions()

@@ -27,7 +27,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("mcp", 1_812),
     ("memory", 2_800),
     ("models", 10_070),
-    ("net", 700),
+    ("net", 1_000),
     ("procedures", 3_740),
     ("process", 2_865),
     ("runtime", 10_760),

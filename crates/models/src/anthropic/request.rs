@@ -194,6 +194,7 @@ mod tests {
         Connection {
             base_url: "http://host".into(),
             key: None,
+            pins: Vec::new(),
             provider: "p".into(),
             model: "m".into(),
             facts: Facts::default(),

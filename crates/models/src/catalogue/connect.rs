@@ -9,6 +9,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use futures_util::future::join_all;
 use gyrus_contract::{Model, ModelError, Price};
+use gyrus_net::Pin;
 use reqwest::Url;
 
 use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol};
@@ -181,14 +182,7 @@ fn at_provider<'a>(
         (None, Some((provider, tier))) => (provider, Requested::OfTier(tier.parse()?)),
         _ => (name.trim_end_matches('/'), Requested::OfTier(Tier::Medium)),
     };
-    let Some(provider) = catalogue.providers.get(provider_name) else {
-        let suggestion = gyrus_text::closest(provider_name, catalogue.providers());
-        return Err(ConnectError::UnknownProvider {
-            name: provider_name.to_owned(),
-            suggestion: suggestion.map(str::to_owned),
-            known: catalogue.providers().map(str::to_owned).collect(),
-        });
-    };
+    let provider = catalogue.provider(provider_name)?;
     let set = |name: &String| environment(name).filter(|value| !value.trim().is_empty());
     let key = provider.key_variables.iter().find_map(set);
     if key.is_none() && !provider.key_optional {
@@ -197,15 +191,12 @@ fn at_provider<'a>(
             variables: provider.key_variables.clone(),
         });
     }
-    let base_url = match provider.base_url_variables.iter().find_map(set) {
-        Some(given) => complete(given.trim(), provider)?,
-        None => provider.base_url.clone(),
-    };
-    check(&base_url)?;
+    let base_url = provider.address(&environment)?;
     let place = Place {
         connection: Connection {
             base_url,
             key,
+            pins: provider.pins.clone(),
             provider: provider_name.to_owned(),
             model: String::new(),
             facts: crate::Facts::default(),
@@ -216,6 +207,49 @@ fn at_provider<'a>(
         free_when_local: provider.free_when_local,
     };
     Ok((place, requested))
+}
+
+impl Catalogue {
+    fn provider(&self, name: &str) -> Result<&Provider, ConnectError> {
+        self.providers.get(name).ok_or_else(|| {
+            let suggestion = gyrus_text::closest(name, self.providers());
+            ConnectError::UnknownProvider {
+                name: name.to_owned(),
+                suggestion: suggestion.map(str::to_owned),
+                known: self.providers().map(str::to_owned).collect(),
+            }
+        })
+    }
+
+    /// Returns the address of a provider, as its entry and the environment say it, and the pins of
+    /// its server.
+    ///
+    /// # Errors
+    /// There is no such provider, or its address cannot be used.
+    pub fn server(
+        &self,
+        provider: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Url, &[Pin]), ConnectError> {
+        let provider = self.provider(provider)?;
+        let address = check(&provider.address(environment)?)?;
+        Ok((address, &provider.pins))
+    }
+}
+
+impl Provider {
+    fn address(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, ConnectError> {
+        let set = |name: &String| environment(name).filter(|value| !value.trim().is_empty());
+        let address = match self.base_url_variables.iter().find_map(set) {
+            Some(given) => complete(given.trim(), self)?,
+            None => self.base_url.clone(),
+        };
+        check(&address)?;
+        Ok(address)
+    }
 }
 
 fn at_address(
@@ -233,6 +267,7 @@ fn at_address(
         connection: Connection {
             base_url: base_url.to_owned(),
             key: None,
+            pins: Vec::new(),
             provider,
             model: String::new(),
             facts: crate::Facts::default(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::Price;
+use gyrus_net::Pin;
 use gyrus_text::{FileMistake, file_mistake};
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::Spanned;
@@ -36,10 +37,21 @@ pub(super) struct ProviderEntry {
     pub(super) key_variables: Option<Vec<String>>,
     /// Whether it answers without a key too.
     pub(super) key_optional: Option<bool>,
+    /// Keys of which one must vouch for its server.
+    #[serde(deserialize_with = "pins")]
+    pub(super) pins: Option<Vec<Pin>>,
     /// Whether a server on this machine runs the models itself and so is free.
     pub(super) free_when_local: Option<bool>,
     /// The way in which it lists its models.
     pub(super) list: Option<ListEntry>,
+}
+
+fn pins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pin>>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let pins = texts
+        .iter()
+        .map(|text| text.parse().map_err(D::Error::custom));
+    pins.collect::<Result<_, _>>().map(Some)
 }
 
 /// The way in which a provider lists its models.

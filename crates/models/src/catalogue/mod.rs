@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 pub use connect::{ConnectError, connect, connect_all};
 use file::{File, ListEntry, ModelEntry, ProviderEntry};
+use gyrus_net::Pin;
 use gyrus_text::FileMistake;
 use protocol::Protocol;
 
@@ -56,6 +57,7 @@ struct Provider {
     base_url_variables: Vec<String>,
     key_variables: Vec<String>,
     key_optional: bool,
+    pins: Vec<Pin>,
     free_when_local: bool,
     list: Option<ListEntry>,
 }
@@ -164,6 +166,7 @@ impl Provider {
             base_url_variables: Vec::new(),
             key_variables: Vec::new(),
             key_optional: entry.key_variables.is_none(),
+            pins: Vec::new(),
             free_when_local: false,
             list: None,
         };
@@ -177,6 +180,7 @@ impl Provider {
             base_url_variables: entry.base_url_variables.unwrap_or(self.base_url_variables),
             key_variables: entry.key_variables.unwrap_or(self.key_variables),
             key_optional: entry.key_optional.unwrap_or(self.key_optional),
+            pins: entry.pins.unwrap_or(self.pins),
             free_when_local: entry.free_when_local.unwrap_or(self.free_when_local),
             list: entry.list.or(self.list),
         }

@@ -10,6 +10,7 @@ fn endpoint(base_url: &str, key: &str) -> Result<Endpoint, ModelError> {
     let connection = Connection {
         base_url: base_url.into(),
         key: Some(key.into()),
+        pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
         facts: Facts::default(),

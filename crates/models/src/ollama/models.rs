@@ -47,6 +47,7 @@ pub async fn local_models(base_url: &str) -> Result<Vec<LocalModel>, ModelError>
     let connection = Connection {
         base_url: base_url.to_owned(),
         key: None,
+        pins: Vec::new(),
         provider: String::new(),
         model: String::new(),
         facts: Facts::default(),

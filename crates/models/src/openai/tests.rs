@@ -22,6 +22,7 @@ pub(super) fn connection() -> Connection {
     Connection {
         base_url: "http://host/v1".into(),
         key: None,
+        pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
         facts: Facts::default(),

@@ -107,6 +107,7 @@ async fn model(answers: Answers) -> ChatModel {
     ChatModel::new(Connection {
         base_url,
         key: None,
+        pins: Vec::new(),
         provider: "local".into(),
         model: "m".into(),
         facts: Facts::default(),

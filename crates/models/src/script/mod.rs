@@ -107,6 +107,7 @@ impl ScriptedModel {
         let client = MessagesClient::new(Connection {
             base_url: server.base_url(),
             key: Some(server.token().to_owned()),
+            pins: Vec::new(),
             provider: "script".to_owned(),
             model,
             facts,

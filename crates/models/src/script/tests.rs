@@ -250,6 +250,7 @@ async fn the_server_wants_its_token_and_ends_with_the_model() {
         MessagesClient::new(Connection {
             base_url: url.clone(),
             key: Some(key.to_owned()),
+            pins: Vec::new(),
             provider: "script".into(),
             model: "m".into(),
             facts: Facts::default(),

@@ -47,6 +47,7 @@ pub(crate) fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) ->
     Connection {
         base_url: format!("{url}{}", dialect.base_path()),
         key: key.map(str::to_owned),
+        pins: Vec::new(),
         provider: "wire".to_owned(),
         model: "m".to_owned(),
         facts: Facts {

@@ -1,6 +1,7 @@
 //! `gyrus models`
 
 mod check;
+mod pin;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -33,12 +34,14 @@ pub(crate) struct Models {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Check),
+    Pin(pin::Pin),
 }
 
 impl Models {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             Some(Command::Check(check)) => check.execute(gyrus),
+            Some(Command::Pin(pin)) => pin.execute(gyrus),
             None => list(gyrus, &self.list),
         }
     }

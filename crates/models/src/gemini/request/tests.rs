@@ -21,6 +21,7 @@ fn connection(blobs: Arc<dyn Blobs>) -> Connection {
     Connection {
         base_url: "http://127.0.0.1".into(),
         key: None,
+        pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
         facts: Facts {
