@@ -1,10 +1,10 @@
 //! From what a run did to a procedure.
 
-use gyrus_contract::View;
+use gyrus_contract::{Arguments as _, OpenApplicationCall, View};
 
 use crate::{
-    LearnedPlace, NotLearned, Procedure, RecordedRun, RecordedStep, SlotValues, Template,
-    TemplatePart, address, desktop, folder, on_screen, recorded::Learned, shape,
+    LearnedPlace, NotLearned, Procedure, ProcedureStep, RecordedRun, RecordedStep, SlotValues,
+    Template, TemplatePart, address, desktop, folder, on_screen, recorded::Learned, shape,
 };
 
 /// Maximum number of actions of a procedure.
@@ -31,6 +31,12 @@ pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
     };
     if learned.steps.is_empty() {
         return Err(NotLearned::because("the run changed nothing"));
+    }
+    let starts = |step: &ProcedureStep| step.tool == OpenApplicationCall::TOOL;
+    if learned.steps.iter().all(starts) {
+        return Err(NotLearned::because(
+            "nothing was done but starting a program",
+        ));
     }
     if learned.steps.len() > MOST_STEPS {
         return Err(NotLearned::because(format!(

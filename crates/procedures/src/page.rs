@@ -129,9 +129,13 @@ impl<'a> Page<'a> {
         index..index + 1 + after.take_while(is_beside).count()
     }
 
-    /// Returns the text that stands before a field, or over it, by their places.
+    /// Returns the text that stands before a field of one line, or over it, by their places.
     pub(crate) fn label(&self, index: usize) -> Option<String> {
-        let field = self.element(index).bounds?;
+        let field = self.element(index);
+        if field.states.contains(&ElementState::Multiple) {
+            return None;
+        }
+        let field = field.bounds?;
         let texts = self.view.elements.iter().filter(|it| it.role == "text");
         let texts = texts.filter(|it| is_shown(it) && !name_of(it).is_empty());
         let placed = texts.filter_map(|it| Some((it.bounds?, it)));

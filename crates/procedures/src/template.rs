@@ -42,6 +42,11 @@ impl Template {
         if command.len() > LONGEST || command.chars().any(is_unseen) {
             return None;
         }
+        // Spaces between words do not matter, but those of a quoted text do.
+        let mut quoted = command.split(shape::is_quotation).skip(1).step_by(2);
+        if quoted.any(|text| one_spaced(text) != text.trim()) {
+            return None;
+        }
         let command = one_spaced(command);
         let mut reading = Reading {
             slots,

@@ -151,3 +151,13 @@ fn no_word_that_changes_a_command_fits_anywhere_in_it() {
         }
     }
 }
+
+#[test]
+fn spaces_of_a_quoted_text_are_its_own() {
+    let (template, slots) = learned("Write \"buy milk\" into a.txt", &["buy milk", "a.txt"]);
+    let read = |command: &str| template.values(&slots, command).map(|values| values.0);
+    let expected = ["buy tea", "b.txt"].map(str::to_owned).to_vec();
+    assert_eq!(read("Write  \"buy tea\" into  b.txt"), Some(expected));
+    assert_eq!(read("Write \"buy  tea\" into b.txt"), None);
+    assert_eq!(read("Write \"buy\ttea\" into b.txt"), None);
+}

@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use gyrus_kernel::Entry;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -211,6 +212,35 @@ fn has_zenity() -> bool {
     works("sh", &["-c", "command -v zenity"])
 }
 
+/// After a crash the desktop is another one: what was typed is gone, and nothing is typed again.
+#[test]
+fn a_replay_on_a_desktop_that_was_killed_is_handed_over() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new("");
+    let person = teacher(&world, COMMAND, &["mousepad"]);
+    shows_a_note(&person, "milk.txt", "buy oat milk");
+    assert_eq!(person.leaves(""), Some(0));
+    promote(&world);
+    let mut run = without_model(&world, AGAIN).spawn().unwrap();
+    world.wait_for(|entry| {
+        let Entry::ToolResulted(result) = entry else {
+            return false;
+        };
+        format!("{:?}", result.text).contains("Typed “buy green tea”")
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let mut resume = world.command(&["resume", "last"]);
+    resume.env_remove("GYRUS_MODEL").stdin(Stdio::null());
+    is_handed_over(
+        said(resume.output().unwrap()),
+        "the desktop was started anew",
+    );
+    assert!(!world.work().join("tea.txt").exists());
+}
+
 /// A form of two fields that writes what was filled in, once it is sent.
 const FORM: &str = "zenity --forms --title=Guests --text=Guest --separator=, \
                     --add-entry=Name --add-entry=Town --ok-label=Add > guest.txt";
@@ -281,6 +311,33 @@ fn a_desktop_teaches_no_password() {
     assert_eq!(person.leaves(""), Some(1));
     assert_eq!(listed(&world), Vec::<Value>::new());
     is_nowhere(&world.path("home"), SECRET.as_bytes());
+}
+
+#[test]
+fn a_desktop_teaches_nothing_where_nothing_was_shown() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new("");
+    let other_button = json!([{
+        "do": "mouse", "kind": "down", "x": 0.5, "y": 0.5, "button": "right", "buttons": 2,
+        "count": 1, "held": 0,
+    }]);
+    let shows: [&dyn Fn(&Person); 5] = [
+        &|_| {},
+        &|person| person.does(&other_button),
+        // The frame of the window.
+        &|person| person.clicks((600.0, 156.0)),
+        &|person| person.types("not in the command"),
+        &|person| person.types(&"word ".repeat(200)),
+    ];
+    for show in shows {
+        let person = teacher(&world, COMMAND, &["mousepad"]);
+        person.sees("Untitled 1 - Mousepad");
+        show(&person);
+        assert_eq!(person.leaves(""), Some(1));
+    }
+    assert_eq!(listed(&world), Vec::<Value>::new());
 }
 
 #[test]

@@ -413,7 +413,15 @@ impl ReplayLoop {
         if self.state.done.is_empty() {
             lines.push("Nothing has been done yet.".to_owned());
         } else {
-            lines.push("These steps have been done; do not do them again:".to_owned());
+            let done = match &self.replays.procedure.place {
+                LearnedPlace::Desktop { .. } => {
+                    "These steps have been done; look whether that is still so before you do one again:"
+                }
+                LearnedPlace::Site { .. } | LearnedPlace::Folder { .. } => {
+                    "These steps have been done; do not do them again:"
+                }
+            };
+            lines.push(done.to_owned());
             let done = (1..).zip(&self.state.done);
             lines.extend(done.map(|(number, words)| format!("{number}. {}", clean(words))));
         }

@@ -32,6 +32,9 @@ const USED_IN_PROGRAMS: [&str; 4] = ["menu", "cell", "listitem", "columnheader"]
 /// The end of a value that was cut, because it is too long.
 const CUT: char = '…';
 
+/// Number of characters from which a value with that end may have been cut.
+const LONG: usize = 300;
+
 /// Maximum number of characters of a name in a sentence.
 const MAX_NAME: usize = 60;
 
@@ -73,7 +76,10 @@ async fn catch_up(teaching: &Teaching) -> Option<View> {
             "what you typed does not stand in a field afterwards, so it cannot be repeated",
         );
     }
-    let is_cut = |id: &ElementId| value(*id).flatten().is_some_and(|it| it.ends_with(CUT));
+    let is_cut = |id: &ElementId| {
+        let text = value(*id).flatten().unwrap_or_default();
+        text.ends_with(CUT) && text.chars().count() > LONG
+    };
     if touched.iter().any(is_cut) {
         seen.refuse("a text is too long to be read back");
     }
