@@ -142,8 +142,9 @@ fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
         Err(_) => Phase::Idle,
     };
     let state = match present {
-        Phase::Idle | Phase::Think | Phase::Reflect => DotState::Thinking,
-        Phase::Perceive => DotState::Seeing,
+        Phase::Think | Phase::Reflect => DotState::Thinking,
+        // A look is on disk when it has ended, and a cycle begins with it.
+        Phase::Idle | Phase::Perceive => DotState::Seeing,
         Phase::Ask => DotState::Waiting,
         Phase::Act => DotState::Acting,
     };
