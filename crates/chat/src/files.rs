@@ -12,6 +12,7 @@ use std::{
 };
 
 use gyrus_contract::RunId;
+use gyrus_surfaces::page;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 /// The folder in the workdir for files that a run cannot be given otherwise.
@@ -210,25 +211,9 @@ fn safe_name(given: &str, index: usize) -> String {
 
 /// Returns the ending of a picture's name, by its first bytes; `None` for anything else.
 pub(crate) fn picture_ending(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("png"),
-        [0xff, 0xd8, 0xff, ..] => Some("jpg"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("webp"),
-        _ => None,
+    match page::picture_media_type(bytes)? {
+        "image/jpeg" => Some("jpg"),
+        other => other.strip_prefix("image/"),
     }
 }
 
@@ -266,7 +251,7 @@ mod tests {
             keep("a.txt", b"words").unwrap(),
             GivenFile::Text(_)
         ));
-        let picture = keep("a.png", b"\x89PNG\r\n\xff").unwrap();
+        let picture = keep("a.png", b"\x89PNG\r\n\x1a\n\xff").unwrap();
         assert!(matches!(picture, GivenFile::Picture(_)));
         let GivenFile::InWorkdir(path) = keep("../a.bin", b"\xff\xfe\0").unwrap() else {
             panic!("it is neither a text nor a picture")

@@ -345,35 +345,10 @@ pub(crate) async fn blob(
         .map_err(|_| ApiError::not_found("there is no such blob: its name is a hash"))?;
     blocking(move || {
         let bytes = app.store.reader(&log_name(run))?.blob(&id)?;
-        let media = picture(&bytes).unwrap_or("application/octet-stream");
+        let media = page::picture_media_type(&bytes).unwrap_or("application/octet-stream");
         Ok(([(CONTENT_TYPE, media)], bytes).into_response())
     })
     .await
-}
-
-/// Returns the media type of a picture, by its first bytes. Nothing else is ever shown as what it
-/// may be.
-fn picture(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 pub(crate) async fn page(

@@ -60,6 +60,7 @@ pub use self::{
 };
 pub use crate::console::card::whose;
 use crate::{error::SurfaceError, projection::HappeningPart};
+pub use picture::picture_media_type;
 
 /// The style of a run's page.
 pub const STYLE: &str = include_str!("page.css");

@@ -23,29 +23,23 @@ struct Picture {
     bytes: Vec<u8>,
 }
 
+/// Returns the media type of a picture, by its first bytes: PNG, JPEG or WebP. Nothing else is ever
+/// shown as what it may be.
+pub fn picture_media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, rest @ ..] if rest.starts_with(b"WEBP") => {
+            Some("image/webp")
+        }
+        _ => None,
+    }
+}
+
 impl Picture {
     /// The picture that these bytes are, if they begin like a PNG, JPEG or WebP file.
     fn of(bytes: Vec<u8>) -> Option<Self> {
-        let media_type = match bytes.as_slice() {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
-            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-            [
-                b'R',
-                b'I',
-                b'F',
-                b'F',
-                _,
-                _,
-                _,
-                _,
-                b'W',
-                b'E',
-                b'B',
-                b'P',
-                ..,
-            ] => "image/webp",
-            _ => return None,
-        };
+        let media_type = picture_media_type(&bytes)?;
         Some(Self { media_type, bytes })
     }
 
