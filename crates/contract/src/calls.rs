@@ -363,6 +363,30 @@ impl TypedCall for ReadJournalCall {
     type Value = Value;
 }
 
+/// Finds tools of the connected servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FindToolsCall {
+    /// A few words: what the tool should do, and with what.
+    pub query: String,
+}
+
+impl Arguments for FindToolsCall {
+    const TOOL: &'static str = "find_tools";
+    const EXAMPLE: &'static str = r#"{"query": "create an issue"}"#;
+}
+
+impl TypedCall for FindToolsCall {
+    type Value = FoundTools;
+}
+
+/// The value of a search for tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTools {
+    /// Names of the tools that were found, best first. A model is offered them from then on.
+    pub tools: Vec<String>,
+}
+
 /// Compares a changeset with the files and shows it as one diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -40,10 +40,10 @@ use std::{future::Future, pin::Pin};
 pub use budget::{Limits, Microdollars, Price, Spent};
 pub use calls::{
     AppliedChangeset, ApplyChangesetCall, CommandResult, DEFAULT_TIMEOUT_SECONDS, EvaluateCall,
-    FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_CHANGES, MAX_TIMEOUT_SECONDS, PathList,
-    ProposeChangesetCall, ProposedChange, ProposedEdit, RankFilesCall, RankedFile, RankedFiles,
-    ReadCall, ReadJournalCall, SearchCall, SearchMode, SearchResult, ShellCall, TypedCall,
-    WantedChange, WhyRanked,
+    FINISH, FindToolsCall, FoundTools, GlobCall, JudgeCall, JudgeRuling, MAX_CHANGES,
+    MAX_TIMEOUT_SECONDS, PathList, ProposeChangesetCall, ProposedChange, ProposedEdit,
+    RankFilesCall, RankedFile, RankedFiles, ReadCall, ReadJournalCall, SearchCall, SearchMode,
+    SearchResult, ShellCall, TypedCall, WantedChange, WhyRanked,
 };
 pub use command::{
     CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,

@@ -31,6 +31,11 @@ impl ToolSpec {
     pub fn touches(&self, is: impl Fn(&Touch) -> bool) -> bool {
         self.touches.iter().any(is)
     }
+
+    /// Whether it is a tool of a server that is not part of gyrus.
+    pub fn is_served(&self) -> bool {
+        self.touches(|touch| touch.service().is_some())
+    }
 }
 
 /// The handling of a call whose outcome was lost in a crash.

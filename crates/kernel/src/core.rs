@@ -1,7 +1,7 @@
 //! The state shared by all effects of one run.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     iter,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -23,7 +23,7 @@ use crate::{
 
 /// One run while a process holds it.
 pub(crate) struct Core {
-    /// The tools that models are offered: those that the skills of the run leave it.
+    /// The tools of the run: those that its skills leave it.
     pub(crate) specs: Vec<Arc<ToolSpec>>,
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) secret_fields: SecretFields,
     /// Number of documents counted on screens so far.
     pub(crate) documents: u32,
+    /// The tools of servers that were found or called. A set: concurrent calls end in any order.
+    pub(crate) found_tools: BTreeSet<String>,
     /// Connections that the person allowed once, to commands that had ended by then.
     pub(crate) permits: Vec<ConnectionPermit>,
     /// Inputs that a crash interrupted.
@@ -144,6 +146,7 @@ impl Core {
             looked: false,
             secret_fields: SecretFields::default(),
             documents: state.documents,
+            found_tools: state.found_tools,
             permits: state.permits,
             unknown: state.unknown,
             journaled_items: parts.journaled_items,
@@ -237,6 +240,7 @@ impl Core {
             not_undoable: shared.not_undoable.clone(),
             window: shared.window,
             documents: shared.documents,
+            found_tools: shared.found_tools.clone(),
             permits: shared.permits.clone(),
             unknown: shared.unknown.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),

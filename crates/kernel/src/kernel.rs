@@ -105,7 +105,7 @@ impl Organs {
     /// Stores the specifications of the tools of servers, if there are any.
     pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
         let mut served = self.specs.clone();
-        served.retain(|spec| spec.touches(|touch| touch.service().is_some()));
+        served.retain(|spec| spec.is_served());
         if served.is_empty() {
             Ok(None)
         } else {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{EffectId, Mode, Perception, RunId, Text, ToolSpec};
+use gyrus_contract::{Arguments, EffectId, FindToolsCall, Mode, Perception, RunId, Text, ToolSpec};
 
 use crate::{Divergence, EffectError, Entry, Stop, core::Core};
 
@@ -54,6 +54,18 @@ impl Run {
     /// Returns the tools of this run, by name.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
         &self.core.specs
+    }
+
+    /// Returns the tools that a model is offered now, by name. Those of servers are left out until
+    /// they are found or called, where the run has a tool to find them.
+    pub fn offered_tools(&self) -> Vec<Arc<ToolSpec>> {
+        let tools = self.tools();
+        if !tools.iter().any(|spec| spec.name == FindToolsCall::TOOL) {
+            return tools.to_vec();
+        }
+        let found = &self.core.shared().found_tools;
+        let offered = |spec: &&Arc<ToolSpec>| !spec.is_served() || found.contains(&spec.name);
+        tools.iter().filter(offered).cloned().collect()
     }
 
     /// Returns the approval mode with which the run was started. The gate knows the present one.

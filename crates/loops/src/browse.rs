@@ -105,11 +105,12 @@ pub(crate) fn tools(run: &Run) -> Tools {
 /// Returns the specifications of these tools.
 pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     let has_screen = has_screen(run);
-    let offered = |spec: &&Arc<ToolSpec>| {
+    let offered = |spec: &Arc<ToolSpec>| {
         let name = spec.name.as_str();
         !(SEARCHES.contains(&name) || has_screen && reactive::is_of_screen(name))
     };
-    let mut specs: Vec<_> = run.tools().iter().filter(offered).cloned().collect();
+    let mut specs = run.offered_tools();
+    specs.retain(offered);
     if has_screen {
         specs.push(Arc::new(if has_desktop(run) {
             desktop_spec()

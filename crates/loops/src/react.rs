@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, Claim, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Part,
-    Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
-    schema_of,
+    Action, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall, MemoryBuffer, Message,
+    Observation, Origin, Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep,
+    ToolCall, ToolSpec, schema_of,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
@@ -92,10 +92,17 @@ impl TurnProfile {
     }
 
     /// Whether the tool exists but is not offered in this profile. For a tool that does not exist,
-    /// the kernel has a better message.
+    /// the kernel has a better message. A profile that offers the search for tools offers those
+    /// that can be found, too.
     fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
         let is = |spec: &Arc<ToolSpec>| spec.name == call.tool;
-        let offered = self.tools.as_ref().is_none_or(|specs| specs.iter().any(is));
+        let searches = |spec: &Arc<ToolSpec>| spec.name == FindToolsCall::TOOL;
+        let findable = |specs: &[Arc<ToolSpec>]| {
+            let mut tools = run.tools().iter();
+            specs.iter().any(searches) && tools.any(|spec| is(spec) && spec.is_served())
+        };
+        let offers = |specs: &Vec<Arc<ToolSpec>>| specs.iter().any(is) || findable(specs);
+        let offered = self.tools.as_ref().is_none_or(offers);
         !offered && run.tools().iter().any(is)
     }
 }

@@ -19,6 +19,7 @@ mod connection;
 mod result;
 mod server;
 mod tool;
+mod find;
 
 pub use definition::LeftOut;
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};

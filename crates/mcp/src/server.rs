@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{LeftOut, Setup, connection::Connection, definition, tool::Served};
+use crate::{LeftOut, Setup, connection::Connection, definition, find, tool::Served};
 
 /// Maximum number of starts: a server that ended is started once more.
 const STARTS: u32 = 2;
@@ -182,13 +182,16 @@ impl Servers {
         &self.states
     }
 
-    /// Returns the tools of the servers that were ready at the last call of [`Self::states`].
+    /// Returns the tools of the servers that were ready at the last call of [`Self::states`]. If
+    /// they are too large for every prompt, `find_tools` is one of them.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let ready = self.states.values().flat_map(|state| match state {
             State::Ready { tools, .. } => tools.as_slice(),
             State::Missing(_) => &[],
         });
-        self.tools_as(ready.cloned())
+        let mut tools = self.tools_as(ready.cloned());
+        tools.extend(find::if_large(&tools));
+        tools
     }
 
     /// Returns the tools that a run began with, as described then, whether or not their servers are
@@ -216,6 +219,16 @@ impl Servers {
             service,
             server,
         }))
+    }
+
+    /// Returns the tools of [`Self::tools_as`] with the one that finds them.
+    pub fn findable_tools_as(
+        &self,
+        pinned: impl IntoIterator<Item = ToolSpec>,
+    ) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.tools_as(pinned);
+        tools.push(find::over(&tools));
+        tools
     }
 
     /// Closes all connections, and gives the servers a moment to end by themselves.

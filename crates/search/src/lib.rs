@@ -6,6 +6,8 @@
 //! merged, so that their number stays small. One process at a time changes an index. Another one that
 //! has it open notices by the list of segments, and keeps its files for as long as it needs them.
 //!
+//! A [`Ranking`] compares texts that are in memory anyway, for one question and without files.
+//!
 //! The callers know the texts and their places (notes of the memory, past runs). This crate never
 //! reads one itself.
 
@@ -14,6 +16,7 @@ mod document;
 mod segment;
 mod rank;
 mod merge;
+mod ranking;
 
 use std::{
     collections::HashMap,
@@ -27,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     document::{Document, IndexField, name_of},
+    ranking::Ranking,
     segment::{IndexError, Stamp},
     words::{query_words, words},
 };

@@ -13,8 +13,9 @@ use gyrus_contract::{
     TypedTool, WhyRanked,
 };
 
+use gyrus_search::Ranking;
+
 use crate::{
-    Ranking,
     background::{self, Deadline},
     documents::Documents,
     failure::ToolFailure,

@@ -6,6 +6,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool};
+use gyrus_search::Ranking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,6 @@ use crate::{
     documents::Documents,
     failure::ToolFailure,
     place::Place,
-    rank::Ranking,
     walk::shown,
 };
 

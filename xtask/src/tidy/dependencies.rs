@@ -40,7 +40,16 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     ("gyrus-tools", ORGAN_OF_FILES),
     ("gyrus-gate", ORGAN_OF_FILES),
     ("gyrus-screen", ORGAN_OF_PROCESSES),
-    ("gyrus-mcp", ORGAN_OF_PROCESSES),
+    (
+        "gyrus-mcp",
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-net",
+            "gyrus-search",
+            "gyrus-process",
+        ],
+    ),
     ("gyrus-memory", ORGAN_OF_FILES),
     ("gyrus-skills", ORGAN),
     ("gyrus-player", &[]),

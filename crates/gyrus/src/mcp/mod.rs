@@ -7,7 +7,7 @@ mod start;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{RunId, Tool, ToolSpec};
+use gyrus_contract::{Arguments, FindToolsCall, RunId, Tool, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{StandingRun, grants, log_name, redact::Secret};
 use gyrus_mcp::{PROJECT_FILE, ProjectServers, Servers, State};
@@ -197,7 +197,7 @@ impl Connected {
         run: RunId,
     ) -> Result<Vec<Arc<dyn Tool>>, Failure> {
         self.say()?;
-        Ok(self.servers.tools_as(pinned(store, run)?))
+        tools_as(&self.servers, store, run)
     }
 
     /// Lets the servers go.
@@ -212,12 +212,19 @@ fn missing(name: &str, why: &str) -> String {
 
 /// The tools of servers that a run began with, with nobody behind them: for reading and replaying.
 pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
-    Ok(Servers::default().tools_as(pinned(store, run)?))
+    tools_as(&Servers::default(), store, run)
 }
 
-fn pinned(store: &Store, run: RunId) -> Result<Vec<ToolSpec>, Failure> {
+/// The tools that a run began with, and the one that finds them if it had that.
+fn tools_as(servers: &Servers, store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
     let started = StandingRun::read(store, run)?.started;
     let pinned = started.served_tools(&store.reader(&log_name(run))?);
     let pinned = pinned.map_err(|stop| Failure::failed(stop.to_string()))?;
-    Ok(pinned.iter().map(|spec| ToolSpec::clone(spec)).collect())
+    let pinned = pinned.iter().map(|spec| ToolSpec::clone(spec));
+    let had_to_find = started.tools.iter().any(|name| name == FindToolsCall::TOOL);
+    Ok(if had_to_find {
+        servers.findable_tools_as(pinned)
+    } else {
+        servers.tools_as(pinned)
+    })
 }

@@ -14,8 +14,8 @@ use gyrus_contract::{Digest, MessageBody, Origin, RunId, Text};
 use gyrus_journal::{Error as JournalError, Reader, Store};
 use gyrus_kernel::{Attachment, Ending, Entry, Stop, log_name, summary};
 use gyrus_runtime::ledger::{Fold, Ledger};
+use gyrus_search::Ranking;
 use gyrus_text::{shorten, tokens};
-use gyrus_tools::Ranking;
 use serde::{Deserialize, Serialize};
 
 use super::RuntimeError;

@@ -38,6 +38,7 @@ mod sizing;
 mod skill_packages;
 mod skill_tasks;
 mod skills;
+mod finding_tools;
 mod serving;
 mod staying;
 mod assessing;

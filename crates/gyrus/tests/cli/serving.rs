@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::{Running, World, read};
 
 /// The server of these tests.
-const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/server.sh");
+pub(crate) const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/server.sh");
 
 /// Calls one tool and finishes.
 fn calls(tool: &str, arguments: &str) -> String {
@@ -37,7 +37,7 @@ fn world(tool: &str, arguments: &str, configuration: &str) -> World {
 const GOOD: &str = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"good\"]\n";
 
 /// Results of calls of the last run: how they were settled, and what came.
-fn results(world: &World) -> Vec<(Settled, String)> {
+pub(crate) fn results(world: &World) -> Vec<(Settled, String)> {
     let store = world.store();
     let run = *world.runs().last().unwrap();
     let reader = store.reader(&gyrus_kernel::log_name(run)).unwrap();

@@ -3,11 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, ResolvedProgram, Risk,
-    Starts, Text, Tool, ToolCall, ToolSpec, Touch, Unresolvable, Verdict, quoted_word,
-    quoted_words,
+    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, Observation, Origin,
+    ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
+    Unresolvable, Verdict, quoted_word, quoted_words,
 };
-use gyrus_text::shorten;
+use gyrus_text::{closest, shorten};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -30,6 +31,9 @@ const SHOWN: usize = 200;
 
 /// Number of characters of a program's arguments that the sentence of a card shows.
 const SHOWN_WORDS: usize = 300;
+
+/// Maximum number of servers' tools that a message names.
+const SHOWN_SERVED: usize = 40;
 
 /// The reason why a person is asked about a call that they approved before a crash.
 const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
@@ -282,12 +286,27 @@ fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
 
 fn no_such_tool(core: &Core, call: &ToolCall) -> String {
     let tools = &core.kernel.organs().tools;
-    let known: Vec<_> = tools.keys().map(String::as_str).collect();
-    format!(
+    let own = tools.values().map(|tool| tool.spec());
+    let own = own.filter(|spec| !spec.is_served());
+    let known: Vec<_> = own.map(|spec| spec.name.as_str()).collect();
+    let mut text = format!(
         "there is no tool `{}`; the tools are {}",
-        call.tool,
+        shorten(&call.tool, SHOWN),
         known.join(", ")
-    )
+    );
+    let served = tools.values().filter(|tool| tool.spec().is_served());
+    let names: Vec<_> = served.map(|tool| tool.spec().name.as_str()).collect();
+    if names.len() <= SHOWN_SERVED {
+        names
+            .iter()
+            .for_each(|name| text.push_str(&format!(", {name}")));
+        return text;
+    }
+    text.push_str(&format!(", and {} of servers", names.len()));
+    if let Some(close) = closest(&call.tool, names.iter().copied()) {
+        text.push_str(&format!("; did you mean `{close}`?"));
+    }
+    text
 }
 
 /// Returns the outcome of a call that a crash interrupted, unless it is to be called again.
@@ -549,6 +568,23 @@ fn denial(answer: &approval::PersonAnswer, reasons: &str) -> String {
     }
 }
 
+/// Notes the tools of servers that a search has found, or the one that was called by its name:
+/// models are offered them from then on.
+fn note_found_tools(core: &Core, call: &ToolCall, value: Option<&Value>) {
+    let names = if call.tool == FindToolsCall::TOOL {
+        let found = value.and_then(|value| FoundTools::deserialize(value).ok());
+        found.map_or_else(Vec::new, |found| found.tools)
+    } else {
+        vec![call.tool.clone()]
+    };
+    let is_served = |name: &String| {
+        let mut specs = core.specs.iter();
+        specs.any(|spec| spec.name == *name && spec.is_served())
+    };
+    let served = names.into_iter().filter(is_served);
+    core.shared().found_tools.extend(served);
+}
+
 async fn observe(
     core: &Core,
     call: &ToolCall,
@@ -582,6 +618,7 @@ async fn observe(
         Settled::Refused | Settled::Interrupted | Settled::Cancelled => Origin::Kernel,
     };
     let value = resulted.load_value(&core.log)?;
+    note_found_tools(core, call, value.as_ref());
     Ok(Observation {
         effect: resulted.effect,
         call_id: call.id.clone(),

@@ -51,8 +51,7 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
         .as_ref()
         .is_some_and(|command| command.containment.is_some());
     let spec = tool.spec();
-    let is_served = spec.touches(|touch| touch.service().is_some());
-    spec.touches(Touch::changes_workspace) && (contained || is_served)
+    spec.touches(Touch::changes_workspace) && (contained || spec.is_served())
 }
 
 /// Takes a snapshot of the workspace before a call, and prepares the private copies of its

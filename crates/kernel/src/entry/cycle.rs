@@ -1,6 +1,6 @@
 //! Entries about a cycle: its end, from which a later process continues, or that it was abandoned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{Claim, Destination, Digest, Grant, Purpose, Spent, Strength, Text};
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,9 @@ pub struct KernelState {
     /// Number of documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,
+    /// The tools of servers that were found or called, where models are offered only those.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub found_tools: BTreeSet<String>,
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<ConnectionPermit>,

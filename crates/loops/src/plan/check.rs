@@ -16,6 +16,9 @@ use crate::goal;
 /// Number of letters above which a goal may be shortened at its end.
 const LONG_GOAL: usize = 300;
 
+/// Maximum number of servers' tools that a message names.
+const SHOWN_SERVED: usize = 40;
+
 /// Texts in a path that are meant for a shell.
 const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
 
@@ -92,10 +95,16 @@ pub(super) fn of_tool<S: std::borrow::Borrow<ToolSpec>>(step: &Step, tools: &[S]
     let Step { id, tool, .. } = step;
     let mut specs = tools.iter().map(S::borrow);
     let Some(spec) = specs.find(|spec| spec.name == *tool) else {
-        let known: Vec<_> = tools
+        // Servers may have hundreds.
+        let (served, own): (Vec<&ToolSpec>, Vec<&ToolSpec>) = tools
             .iter()
-            .map(|spec| spec.borrow().name.as_str())
-            .collect();
+            .map(S::borrow)
+            .partition(|spec| spec.is_served());
+        let shown = own.iter().chain(served.iter().take(SHOWN_SERVED));
+        let mut known: Vec<_> = shown.map(|spec| spec.name.as_str()).collect();
+        if served.len() > SHOWN_SERVED {
+            known.push("and more of servers");
+        }
         return vec![match tool.as_str() {
             FINISH => format!(
                 "step {id}: `{FINISH}` is not a step; when all steps have worked, the work is over"

@@ -162,6 +162,17 @@ fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
     specs
 }
 
+/// Returns the tools that a plan is checked against: also those of servers that need not be found
+/// first, because the model knows their names.
+fn callable(run: &Run) -> Vec<Arc<ToolSpec>> {
+    let mut specs = tools(run);
+    let is_known = |spec: &&Arc<ToolSpec>| specs.iter().any(|known| known.name == spec.name);
+    let served = run.tools().iter().filter(|spec| spec.is_served());
+    let more: Vec<_> = served.filter(|spec| !is_known(spec)).cloned().collect();
+    specs.extend(more);
+    specs
+}
+
 /// Returns the calls of an edited plan whose arguments are known beforehand.
 ///
 /// # Errors

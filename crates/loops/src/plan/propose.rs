@@ -10,10 +10,10 @@ use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
 use serde_json::json;
 
 use super::{
-    Planner, Stage, Turn,
+    Planner, Stage, Turn, callable,
     check::{self, Against, Checked},
     draft::{self, Draft},
-    kernel_says, tools, words,
+    kernel_says, words,
 };
 use crate::{
     Review, prompt,
@@ -52,7 +52,7 @@ impl Planner {
     /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
     /// reason why there is neither.
     pub(super) async fn propose(&mut self, run: &mut Run) -> Result<Turn, Stop> {
-        let tools = tools(run);
+        let tools = callable(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
         let mut wrong = Vec::new();
         let mut spoke = false;
@@ -68,7 +68,7 @@ impl Planner {
                 .system
                 .push(SystemPart::cacheable(words::surroundings(
                     run.mode_at_start(),
-                    &tools,
+                    &super::tools(run),
                 )));
             let reply = run
                 .ask(Ask {
@@ -174,7 +174,7 @@ impl Planner {
         let shown = Shown {
             planner: self,
             proposed: &checked,
-            tools: tools(run),
+            tools: callable(run),
         };
         match review(run, &shown).await? {
             Reviewed::AsShown { .. } => self.adopt(run, checked)?,

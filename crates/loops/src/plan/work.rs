@@ -1,8 +1,8 @@
 //! Executing the steps of a plan in force, and their results.
 
 use gyrus_contract::{
-    Action, Claim, EffectId, Evidence, ExecutionResult, Message, Observation, Part, Perception,
-    Purpose, Text, ToolCall,
+    Action, Arguments, Claim, EffectId, Evidence, ExecutionResult, FindToolsCall, Message,
+    Observation, Part, Perception, Purpose, Text, ToolCall,
 };
 use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
@@ -12,6 +12,9 @@ use crate::{browse, json::the_object, prompt};
 
 /// Maximum number of new plans because a step failed.
 const MAX_REPLANS: u32 = 3;
+
+/// Maximum number of searches for tools after which the rest is planned anew.
+const MAX_SEARCHES: usize = 8;
 
 impl Planner {
     /// Runs steps that do not wait for each other, and processes their results.
@@ -55,6 +58,10 @@ impl Planner {
         let interrupted = seen.iter().any(Observation::was_interrupted);
         let actions = calls.into_iter().zip(seen);
         let error = self.goes_on(&failures, interrupted);
+        let searched = |step: &Step| step.tool == FindToolsCall::TOOL;
+        if self.state.stage == Stage::SummingUp && ran.iter().any(searched) {
+            self.plan_with_found_tools();
+        }
         Ok(ExecutionResult {
             actions: actions
                 .map(|((call, _), observation)| Action { call, observation })
@@ -140,6 +147,16 @@ impl Planner {
         let what: Vec<_> = failures.iter().map(|(_, why)| why.as_str()).collect();
         let what = what.join("; ");
         Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
+    }
+
+    /// Plans the rest after a plan that ended with a search for tools: its steps could not call what
+    /// was not found yet.
+    fn plan_with_found_tools(&mut self) {
+        let past = self.state.past.iter();
+        let searches = past.filter(|step| step.tool == FindToolsCall::TOOL);
+        if searches.count() <= MAX_SEARCHES {
+            self.plan_anew("The tools that were found can be called now.");
+        }
     }
 
     /// Asks for a summary of the results; a second time, if the first answer cannot be used.

@@ -4,6 +4,7 @@
 
 mod world;
 
+mod finding;
 mod official;
 mod over_http;
 mod over_pipes;

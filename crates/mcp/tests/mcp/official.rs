@@ -14,7 +14,7 @@ use crate::world::{World, named, ready};
 
 /// Returns the program of an official server.
 #[expect(clippy::print_stderr, reason = "a test that does nothing must say so")]
-fn official(name: &str) -> Option<PathBuf> {
+pub(crate) fn official(name: &str) -> Option<PathBuf> {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../target/mcp-servers/node_modules/@modelcontextprotocol")
         .join(name)

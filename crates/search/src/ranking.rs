@@ -1,25 +1,16 @@
-//! Ranks texts by relevance to a question: BM25 (Robertson and Zaragoza, "The Probabilistic
+//! Ranks texts in memory by relevance to one question, without an index: BM25 (Robertson and Zaragoza, "The Probabilistic
 //! Relevance Framework: BM25 and Beyond", 2009), with the usual constants and an inverse document
 //! frequency that is never negative.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::words::{query_words, words};
 
 /// Saturation of repeated words: the lower, the less a repetition counts.
 const K1: f64 = 1.2;
 
 /// Strength of the normalisation by length, which lowers the score of long texts.
 const B: f64 = 0.75;
-
-/// Maximum number of words of a question.
-const MAX_WORDS: usize = 64;
-
-/// Returns the words of a text in the form in which they are compared: lower case, letters and
-/// digits.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-}
 
 /// Texts ranked for one question; each is read once.
 #[derive(Default)]
@@ -33,7 +24,7 @@ impl Ranking {
     /// Creates a ranking for this question.
     pub fn new(question: &str) -> Self {
         Self {
-            wanted: words(question).take(MAX_WORDS).collect(),
+            wanted: query_words(question).into_iter().collect(),
             texts: Vec::new(),
         }
     }
@@ -47,12 +38,12 @@ impl Ranking {
     pub fn add(&mut self, text: &str) {
         let mut counts = BTreeMap::new();
         let mut length = 0;
-        for word in words(text) {
+        words(text, |word| {
             length += 1;
-            if self.wanted.contains(&word) {
-                *counts.entry(word).or_default() += 1;
+            if self.wanted.contains(word) {
+                *counts.entry(word.to_owned()).or_default() += 1;
             }
-        }
+        });
         self.texts.push((counts, length));
     }
 
