@@ -15,6 +15,7 @@ use crate::{
     browser::{self, Consent},
     config::parse_cost,
     failure::Failure,
+    mcp::{PromptName, prompt_argument},
     screen::{DesktopKind, DesktopOptions, ScreenOptions},
 };
 use gyrus_surfaces::console::put;
@@ -530,6 +531,12 @@ pub(crate) struct ContextFlags {
     /// Give the run the text on your desktop's clipboard to read with the goal
     #[arg(long)]
     pub(crate) clipboard: bool,
+    /// Give the run this prompt of a server to read with the goal, as `gyrus mcp list` shows it
+    #[arg(long, value_name = "SERVER:PROMPT", value_parser = PromptName::parse)]
+    pub(crate) mcp_prompt: Option<PromptName>,
+    /// An argument of that prompt
+    #[arg(long, value_name = "NAME=VALUE", requires = "mcp_prompt", value_parser = prompt_argument)]
+    pub(crate) mcp_argument: Vec<(String, String)>,
 }
 
 /// Flags for the budget of a run. The words of other tools are accepted too.

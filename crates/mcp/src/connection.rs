@@ -10,9 +10,8 @@ use gyrus_contract::{Digest, Service};
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-        ClientRequest, JsonObject, ListToolsRequest, PaginatedRequestParams, RequestId,
-        ServerResult,
+        CancelledNotification, CancelledNotificationParam, ClientRequest, ListToolsRequest,
+        PaginatedRequestParams, RequestId, ServerCapabilities, ServerResult,
     },
     service::{PeerRequestOptions, RunningService, ServiceError, serve_client},
     transport::async_rw::AsyncRwTransport,
@@ -27,6 +26,7 @@ use crate::{
     bounded::{Bounded, Why},
     definition::{self, MAX_TOOLS},
     http, process,
+    resources::ResourceTool,
     setup::{Setup, Way},
     subscriber::Subscriber,
 };
@@ -51,6 +51,20 @@ const BETWEEN_WORDS: Duration = Duration::from_millis(100);
 
 /// Maximum number of pages of a list of tools.
 const MAX_PAGES: usize = 20;
+
+/// A list that a server gives in pages.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages {
+    /// The field of a page that holds the list.
+    pub(crate) field: &'static str,
+    /// Makes the request for a page.
+    pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
+}
+
+const TOOLS: Pages = Pages {
+    field: "tools",
+    request: |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
+};
 
 /// A connection to a server that answers.
 pub(crate) struct Connection {
@@ -211,28 +225,47 @@ impl Connection {
 
     /// Lists all tools of the server, as raw definitions.
     async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
-        let mut tools = Vec::new();
+        match self.pages(TOOLS).await {
+            // A server that has only resources or prompts need not know the question.
+            Err(ServiceError::McpError(_)) if self.offers(|offers| offers.tools.is_none()) => {
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
+    }
+
+    /// Lists what the server has of a kind, as raw definitions: the first thousand or a few more.
+    async fn pages(&self, pages: Pages) -> Result<Vec<Value>, ServiceError> {
+        let mut all = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            // Read as raw JSON: one invalid tool must not hide the others.
-            let page = match self.peer.send_request(request).await? {
-                ServerResult::ListToolsResult(page) => serde_json::to_value(page),
-                ServerResult::CustomResult(page) => Ok(page.0),
-                _ => return Err(ServiceError::UnexpectedResponse),
-            };
+            // Read as raw JSON: one invalid definition must not hide the others.
+            let page = self.peer.send_request((pages.request)(params)).await?;
+            let page = serde_json::to_value(page);
             let mut page = page.map_err(|_| ServiceError::UnexpectedResponse)?;
-            let Some(Value::Array(more)) = page.get_mut("tools").map(Value::take) else {
+            let Some(Value::Array(more)) = page.get_mut(pages.field).map(Value::take) else {
                 return Err(ServiceError::UnexpectedResponse);
             };
-            tools.extend(more);
+            all.extend(more);
             cursor = page["nextCursor"].as_str().map(str::to_owned);
-            if cursor.is_none() || tools.len() > MAX_TOOLS {
+            if cursor.is_none() || all.len() > MAX_TOOLS {
                 break;
             }
         }
-        Ok(tools)
+        Ok(all)
+    }
+
+    /// Lists what the server has of a kind, or nothing if it does not say within a moment.
+    pub(crate) async fn list_of(&self, pages: Pages) -> Vec<Value> {
+        let listed = timeout(LIST_LIMIT, self.pages(pages)).await;
+        listed.ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Whether the server says this of what it offers.
+    pub(crate) fn offers(&self, says: impl Fn(&ServerCapabilities) -> bool) -> bool {
+        let info = self.peer.peer_info();
+        info.is_some_and(|info| says(&info.capabilities))
     }
 
     fn define(&self, list: &[Value]) {
@@ -254,6 +287,14 @@ impl Connection {
     /// # Errors
     /// The difference, for the model.
     pub(crate) async fn still_says(&self, service: &Service) -> Result<(), String> {
+        if ResourceTool::of(service).is_some() {
+            let has_some = self.offers(|offers| offers.resources.is_some());
+            return if has_some {
+                Ok(())
+            } else {
+                Err("the server has no resources any more".to_owned())
+            };
+        }
         if self.subscriber.tools_changed() {
             match timeout(LIST_LIMIT, self.tools()).await {
                 Ok(Ok(list)) => self.define(&list),
@@ -275,16 +316,14 @@ impl Connection {
         }
     }
 
-    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
-    pub(crate) async fn call(
+    /// Sends a request and waits for its answer. Dropping the future tells the server that the
+    /// request is cancelled.
+    pub(crate) async fn ask(
         &self,
-        tool: &str,
-        arguments: JsonObject,
+        request: ClientRequest,
         silence: Duration,
         tell: impl Fn(&str),
     ) -> Result<Value, NoAnswer> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_cancellable_request(request, options).await;
         let handle = sent.map_err(|error| self.no_answer(&error))?;

@@ -26,6 +26,10 @@ const MAX_DESCRIPTION: usize = 2_000;
 /// Maximum bytes of a schema.
 const MAX_SCHEMA: usize = 64 * 1024;
 
+/// Bytes of one server's definitions after which further ones are left out: they are part of every
+/// run's first entry.
+const MAX_DEFINITIONS: usize = 2 << 20;
+
 /// Maximum nesting levels of a schema.
 const MAX_DEPTH: usize = 32;
 
@@ -45,19 +49,29 @@ pub struct LeftOut {
 pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>, Vec<LeftOut>) {
     let mut left_out = Vec::new();
     let mut by_name: BTreeMap<String, Vec<ToolSpec>> = BTreeMap::new();
-    for said in list.iter().take(MAX_TOOLS) {
+    let mut bytes = 0;
+    let mut rest = list.iter();
+    for said in rest.by_ref().take(MAX_TOOLS) {
         match one(server, reach, said) {
-            Ok(spec) => by_name.entry(spec.name.clone()).or_default().push(spec),
+            Ok(spec) => {
+                bytes += spec.description.len() + spec.parameters.to_string().len();
+                by_name.entry(spec.name.clone()).or_default().push(spec);
+            }
             Err(why) => left_out.push(LeftOut {
                 tool: shown(said),
                 why,
             }),
         }
+        if bytes > MAX_DEFINITIONS {
+            break;
+        }
     }
-    if list.len() > MAX_TOOLS {
+    if rest.len() > 0 {
         left_out.push(LeftOut {
-            tool: "(all further ones)".to_owned(),
-            why: format!("the server has more than {MAX_TOOLS} tools"),
+            tool: "all further ones".to_owned(),
+            why: format!(
+                "a server can have {MAX_TOOLS} tools, and definitions of {MAX_DEFINITIONS} bytes"
+            ),
         });
     }
     let mut specs = Vec::new();
@@ -289,6 +303,23 @@ mod tests {
                 "srv__twice: the server has 2 tools of this name",
             ]
         );
+    }
+
+    #[test]
+    fn the_rest_of_too_many_is_one_line() {
+        let many: Vec<Value> = (0..50_000)
+            .map(|number| tool(&number.to_string()))
+            .collect();
+        let (names, left_out) = names(&many);
+        assert_eq!(
+            (names.len(), left_out.len()),
+            (MAX_TOOLS, 1),
+            "{left_out:?}"
+        );
+        let schema = json!({"type": "object", "title": "x".repeat(60_000)});
+        let wide = |number: i32| json!({"name": number.to_string(), "inputSchema": schema});
+        let (names, left_out) = super::tests::names(&(0..100).map(wide).collect::<Vec<_>>());
+        assert_eq!((names.len(), left_out.len()), (35, 1), "{left_out:?}");
     }
 
     #[test]

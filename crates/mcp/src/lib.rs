@@ -1,4 +1,5 @@
-//! Tools of servers that speak the Model Context Protocol, over a pipe or over HTTP.
+//! Tools, resources and prompts of servers that speak the Model Context Protocol, over a pipe or over
+//! HTTP.
 //!
 //! The one idea: a server is an untrusted program. Its tool definitions are untrusted text,
 //! cleaned, bounded and pinned when a run begins; its claims that they are harmless are ignored;
@@ -17,12 +18,15 @@ mod http;
 mod subscriber;
 mod connection;
 mod result;
+mod resources;
+mod prompts;
 mod server;
 mod tool;
 mod find;
 
 pub use definition::LeftOut;
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};
+pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
-pub use server::{Server, Servers, State};
+pub use server::{Offers, Server, Servers, State};
 pub use setup::{PictureFormat, ReadPicture, RunServer, Setup, Way, is_server_name};

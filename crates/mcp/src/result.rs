@@ -29,23 +29,30 @@ const MAX_SIDE: u32 = 8_000;
 pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> ToolOutput {
     let mut images = Vec::new();
     let mut texts: Vec<String> = Vec::new();
+    let mut show = |part: &Value, data: &str| {
+        if images.len() < MAX_PICTURES {
+            picture(part, data, (site, pictures), &mut images)
+        } else {
+            "(another picture, not shown)".to_owned()
+        }
+    };
     let parts = answer["content"].as_array();
     for part in parts.into_iter().flatten() {
         texts.push(match part["type"].as_str() {
-            Some("text") => text(&part["text"]),
-            Some("image") => {
-                if images.len() < MAX_PICTURES {
-                    picture(part, site, pictures, &mut images)
-                } else {
-                    "(another picture, not shown)".to_owned()
-                }
-            }
-            Some("audio") => format!("({}, not played)", described("audio", part, "data")),
-            Some("resource") => resource(&part["resource"]),
-            Some("resource_link") => link(part),
-            _ => part.to_string(),
+            Some("image") => show(part, "data"),
+            _ => in_words(part),
         });
     }
+    let contents = answer["contents"].as_array();
+    for part in contents.into_iter().flatten() {
+        let kind = part["mimeType"].as_str().unwrap_or_default();
+        texts.push(if kind.starts_with("image/") && part["blob"].is_string() {
+            show(part, "blob")
+        } else {
+            resource(part)
+        });
+    }
+    let parts = parts.or(contents);
     let structured = &answer["structuredContent"];
     // Most servers repeat structured content as text for older clients: as JSON, or plainly.
     let said = |structured: &Value| {
@@ -84,6 +91,18 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
     }
 }
 
+/// Describes a part of an answer; a picture is only named.
+pub(crate) fn in_words(part: &Value) -> String {
+    match part["type"].as_str() {
+        Some("text") => text(&part["text"]),
+        Some("image") => format!("({}, not shown)", described("picture", part, "data")),
+        Some("audio") => format!("({}, not played)", described("audio", part, "data")),
+        Some("resource") => resource(&part["resource"]),
+        Some("resource_link") => link(part),
+        _ => part.to_string(),
+    }
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -96,12 +115,12 @@ fn described(what: &str, part: &Value, data: &str) -> String {
 
 fn picture(
     part: &Value,
-    site: &dyn Site,
-    pictures: ReadPicture,
+    data: &str,
+    (site, pictures): (&dyn Site, ReadPicture),
     images: &mut Vec<Image>,
 ) -> String {
-    let what = described("picture", part, "data");
-    let Ok(bytes) = STANDARD.decode(part["data"].as_str().unwrap_or_default()) else {
+    let what = described("picture", part, data);
+    let Ok(bytes) = STANDARD.decode(part[data].as_str().unwrap_or_default()) else {
         return format!("({what}, not shown: it is damaged)");
     };
     let Some(header) = pictures(&bytes) else {
@@ -145,7 +164,7 @@ fn link(part: &Value) -> String {
     words
 }
 
-fn bounded(text: &str) -> String {
+pub(crate) fn bounded(text: &str) -> String {
     match gyrus_text::head_and_tail(text, HEAD_BYTES, TAIL_BYTES) {
         None => text.to_owned(),
         Some((head, omitted, tail)) => format!("{head}\n[… {omitted} bytes omitted …]\n{tail}"),

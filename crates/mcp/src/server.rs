@@ -13,7 +13,12 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{LeftOut, Setup, connection::Connection, definition, find, tool::Served};
+use crate::{
+    LeftOut, OfferedPrompt, Setup,
+    connection::{Connection, NoAnswer},
+    definition, find, prompts, resources,
+    tool::Served,
+};
 
 /// Maximum number of starts: a server that ended is started once more.
 const STARTS: u32 = 2;
@@ -52,6 +57,15 @@ pub enum State {
     },
     /// The server is not available, for this reason.
     Missing(String),
+}
+
+/// Things that a server offers beside its tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// A line about each resource and each template of resources.
+    pub resources: Vec<String>,
+    /// The prompts.
+    pub prompts: Vec<OfferedPrompt>,
 }
 
 impl Server {
@@ -107,7 +121,10 @@ impl Server {
         match self.connection().await {
             Ok(connection) => {
                 let (name, reach) = (&self.setup.name, self.setup.reach);
-                let (tools, left_out) = definition::read(name, reach, &connection.list);
+                let (mut tools, left_out) = definition::read(name, reach, &connection.list);
+                if connection.offers(|offers| offers.resources.is_some()) {
+                    resources::add_to(&mut tools, name, reach);
+                }
                 State::Ready {
                     about: connection.about.clone(),
                     tools,
@@ -116,6 +133,61 @@ impl Server {
                 }
             }
             Err(why) => State::Missing(why),
+        }
+    }
+
+    /// Returns what it offers beside its tools.
+    async fn offers(&self) -> Result<Offers, String> {
+        let connection = self.connection().await?;
+        let (mut resources, mut prompts) = (Vec::new(), Vec::new());
+        if connection.offers(|offers| offers.resources.is_some()) {
+            let listed = connection.list_of(resources::RESOURCES).await;
+            resources.extend(
+                listed
+                    .iter()
+                    .filter_map(|said| resources::line(said, "uri")),
+            );
+            let listed = connection.list_of(resources::TEMPLATES).await;
+            resources.extend(
+                listed
+                    .iter()
+                    .filter_map(|said| resources::line(said, "uriTemplate")),
+            );
+        }
+        if connection.offers(|offers| offers.prompts.is_some()) {
+            let listed = connection.list_of(prompts::PROMPTS).await;
+            prompts.extend(listed.iter().filter_map(OfferedPrompt::read));
+        }
+        Ok(Offers { resources, prompts })
+    }
+
+    /// Returns the text of one of its prompts.
+    async fn prompt(
+        &self,
+        name: &str,
+        arguments: &BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        let offered = self.offers().await?.prompts;
+        let Some(prompt) = offered.iter().find(|prompt| prompt.name == name) else {
+            let names: Vec<String> = offered
+                .iter()
+                .map(|prompt| definition::clean(&prompt.name))
+                .collect();
+            return Err(match names.as_slice() {
+                [] => "it has no prompts".to_owned(),
+                names => format!("it has no such prompt, but {}", names.join(", ")),
+            });
+        };
+        prompt.check(arguments)?;
+        let request = prompts::getting(name, arguments);
+        let connection = self.connection().await?;
+        match connection.ask(request, self.setup.silence, |_| {}).await {
+            Ok(answer) => Ok(prompts::text(&answer)),
+            Err(NoAnswer::Refused(why)) => Err(format!("it refused: {why}")),
+            Err(NoAnswer::Silent(limit)) => {
+                Err(format!("it said nothing for {} s", limit.as_secs()))
+            }
+            Err(NoAnswer::Gone(why)) => Err(why),
         }
     }
 
@@ -192,6 +264,34 @@ impl Servers {
         let mut tools = self.tools_as(ready.cloned());
         tools.extend(find::if_large(&tools));
         tools
+    }
+
+    fn named(&self, name: &str) -> Result<&Arc<Server>, String> {
+        let mut servers = self.servers.iter().map(|(server, _)| server);
+        let server = servers.find(|server| server.setup.name == name);
+        server.ok_or_else(|| "there is no server of this name for this folder".to_owned())
+    }
+
+    /// Returns what a server offers beside its tools.
+    ///
+    /// # Errors
+    /// Returns the reason in words when the server is not there.
+    pub async fn offers(&self, server: &str) -> Result<Offers, String> {
+        self.named(server)?.offers().await
+    }
+
+    /// Returns the text of a prompt of a server, bounded: that server's words.
+    ///
+    /// # Errors
+    /// Returns the reason in words when there is no such server or prompt, or its arguments are
+    /// wrong.
+    pub async fn prompt(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: &BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        self.named(server)?.prompt(name, arguments).await
     }
 
     /// Returns the tools that a run began with, as described then, whether or not their servers are

@@ -6,9 +6,15 @@ use gyrus_contract::{
     ActionVerdict, Boxed, Cleared, ResolvedCall, Service, Site, Tool, ToolOutput, ToolSpec,
     Unresolvable,
 };
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject};
 use serde_json::Value;
 
-use crate::{connection::NoAnswer, result, server::Server};
+use crate::{
+    connection::{Connection, NoAnswer},
+    resources::{self, ResourceTool},
+    result,
+    server::Server,
+};
 
 /// A tool as its server described it when the run began.
 pub(crate) struct Served {
@@ -61,11 +67,18 @@ impl Served {
         };
         let connection = server.connection().await?;
         connection.still_says(&self.service).await?;
+        let request = match ResourceTool::of(&self.service) {
+            Some(ResourceTool::List) => return Ok(listed(&connection, &arguments).await),
+            Some(ResourceTool::Read) => resources::reading(&arguments),
+            None => {
+                let params = CallToolRequestParams::new(self.service.tool.clone());
+                let params = params.with_arguments(arguments);
+                ClientRequest::CallToolRequest(CallToolRequest::new(params))
+            }
+        };
         let tell = |words: &str| site.tell(&format!("{}: {words}", self.spec.name));
         let silence = server.setup().silence;
-        let answered = connection
-            .call(&self.service.tool, arguments, silence, tell)
-            .await;
+        let answered = connection.ask(request, silence, tell).await;
         Ok(match answered {
             Ok(answer) => result::output(&answer, site, server.setup().pictures),
             Err(none) => ToolOutput {
@@ -84,6 +97,18 @@ impl Served {
                 })
             },
         })
+    }
+}
+
+/// Returns the list of resources that have the words in the arguments.
+async fn listed(connection: &Connection, arguments: &JsonObject) -> ToolOutput {
+    let resources = connection.list_of(resources::RESOURCES).await;
+    let templates = connection.list_of(resources::TEMPLATES).await;
+    let words = arguments.get("words").and_then(Value::as_str);
+    let text = resources::listed(&resources, &templates, words.unwrap_or_default());
+    ToolOutput {
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(result::bounded(&text))
     }
 }
 

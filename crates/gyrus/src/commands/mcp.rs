@@ -4,8 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
-use gyrus_mcp::{LeftOut, PROJECT_FILE, ProjectServers, State};
-use gyrus_text::{visible, wrap};
+use gyrus_mcp::{LeftOut, Offers, PROJECT_FILE, ProjectServers, State};
+use gyrus_text::{counted, visible, wrap};
 use serde_json::json;
 
 use gyrus_kernel::grants;
@@ -31,6 +31,9 @@ use gyrus_surfaces::{
 
 /// Timeout for a server that a person waits for by name.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum number of resources of a server that are shown.
+const SHOWN_RESOURCES: usize = 20;
 
 /// Digits of a content that name it.
 const NAMED_BY: usize = 8;
@@ -113,7 +116,18 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
                 Some(State::Missing(why)) => (Vec::new(), Some(why.to_string())),
                 None => (Vec::new(), None),
             };
-            let item = json!({ "server": server.name, "tools": tools, "missing": missing });
+            let offers = match states.get(&server.name) {
+                Some(State::Ready { .. }) => connected.offers(&server.name).await,
+                Some(State::Missing(_)) | None => Offers::default(),
+            };
+            let prompts: Vec<_> = offers.prompts.iter().map(|prompt| &prompt.name).collect();
+            let item = json!({
+                "server": server.name,
+                "tools": tools,
+                "prompts": prompts,
+                "resources": offers.resources.len(),
+                "missing": missing,
+            });
             if !flags.shows(&mut out, &item)? {
                 continue;
             }
@@ -127,6 +141,14 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
                     }
                     for left in left_out {
                         not_taken(&mut out, &painter, left)?;
+                    }
+                    for prompt in &offers.prompts {
+                        let name = format!("/{}:{}", server.name, visible(&prompt.name));
+                        writeln!(out, "  {}", painter.paint(Tone::Call, &name))?;
+                    }
+                    if !offers.resources.is_empty() {
+                        let count = counted(offers.resources.len(), "resource");
+                        writeln!(out, "  {}", painter.paint(Tone::Aside, &count))?;
                     }
                 }
                 Some(State::Missing(why)) => bad(&mut out, &painter, why)?,
@@ -200,7 +222,14 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
         let state = connected.states(TIMEOUT).await.get(name).cloned();
         let notes = connected.notes().to_vec();
         let code = match state {
-            Some(state) => tell(&mut out, &painter, &state)?,
+            Some(state) => {
+                let code = tell(&mut out, &painter, &state)?;
+                if code == Code::Reached {
+                    let offers = connected.offers(name).await;
+                    tell_offers(&mut out, &painter, (name, &offers))?;
+                }
+                code
+            }
             None => {
                 bad(&mut out, &painter, &notes.join("; "))?;
                 Code::Failed
@@ -262,6 +291,42 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
         not_taken(out, painter, left)?;
     }
     Ok(Code::Reached)
+}
+
+/// The prompts and the first resources of a server.
+fn tell_offers(
+    out: &mut Output,
+    painter: &Painter,
+    (server, offers): (&str, &Offers),
+) -> Result<(), Failure> {
+    for prompt in &offers.prompts {
+        let name = format!("/{server}:{}", visible(&prompt.name));
+        let takes = prompt.arguments.iter().map(|(name, required)| {
+            let optional = if *required { "" } else { " (optional)" };
+            format!("{}{optional}", visible(name))
+        });
+        let takes: Vec<String> = takes.collect();
+        let takes = match takes.as_slice() {
+            [] => "a prompt".to_owned(),
+            takes => format!("a prompt, takes {}", takes.join(", ")),
+        };
+        let line = painter.paint(Tone::Aside, &takes);
+        writeln!(out, "  {}  {line}", painter.paint(Tone::Call, &name))?;
+        for line in wrap(&prompt.description, painter.columns.min(100) - 6) {
+            writeln!(out, "      {}", visible(&line))?;
+        }
+    }
+    if !offers.resources.is_empty() {
+        writeln!(out, "  {}", counted(offers.resources.len(), "resource"))?;
+    }
+    for line in offers.resources.iter().take(SHOWN_RESOURCES) {
+        writeln!(out, "      {}", painter.paint(Tone::Aside, &visible(line)))?;
+    }
+    if offers.resources.len() > SHOWN_RESOURCES {
+        let more = offers.resources.len() - SHOWN_RESOURCES;
+        writeln!(out, "      and {more} more")?;
+    }
+    Ok(())
 }
 
 fn short(project: &ProjectServers) -> String {

@@ -199,7 +199,7 @@ impl Run {
     async fn drive(
         &self,
         parts: Parts<'_>,
-        new: NewRun,
+        mut new: NewRun,
         trace: Option<TraceFile>,
     ) -> Result<Code, Failure> {
         let Parts {
@@ -216,7 +216,12 @@ impl Run {
             confinement: self.flags.approvals.confinement(),
         };
         let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
-        let (connected, ready, served) = Connected::beside(&around, model).await?;
+        let (mut connected, ready, served) = Connected::beside(&around, model).await?;
+        if let Some(prompt) = &self.context.mcp_prompt {
+            let arguments = self.context.mcp_argument.iter().cloned().collect();
+            new.context
+                .push(connected.prompt(prompt, &arguments).await?);
+        }
         let (live, replies) = live_replies();
         let options = ScreenOptions::of(new.screen.as_ref());
         let screen = options

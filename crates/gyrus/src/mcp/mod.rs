@@ -5,12 +5,12 @@
 
 mod start;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{Arguments, FindToolsCall, RunId, Tool, ToolSpec};
+use gyrus_contract::{Arguments, FindToolsCall, Origin, RunId, Text, Tool, ToolSpec};
 use gyrus_journal::Store;
-use gyrus_kernel::{StandingRun, grants, log_name, redact::Secret};
-use gyrus_mcp::{PROJECT_FILE, ProjectServers, Servers, State};
+use gyrus_kernel::{Attachment, StandingRun, grants, log_name, redact::Secret};
+use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, Servers, State, is_server_name};
 
 pub(crate) use self::start::{Around, Wanted};
 use gyrus_text::visible;
@@ -20,6 +20,39 @@ use gyrus_surfaces::console::put;
 
 /// Time that a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// A prompt, as a person names it: `SERVER:PROMPT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PromptName {
+    pub(crate) server: String,
+    pub(crate) name: String,
+}
+
+impl PromptName {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some((server, name)) if is_server_name(server) && !name.is_empty() => Ok(Self {
+                server: server.to_owned(),
+                name: name.to_owned(),
+            }),
+            _ => Err("a prompt is named SERVER:PROMPT".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for PromptName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.server, visible(&self.name))
+    }
+}
+
+/// Reads an argument of a prompt: `NAME=VALUE`.
+pub(crate) fn prompt_argument(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("an argument of a prompt is NAME=VALUE".to_owned()),
+    }
+}
 
 /// All servers that may be started for a folder, and what is to be said of the others.
 pub(crate) struct Found {
@@ -188,6 +221,34 @@ impl Connected {
     fn say(&mut self) -> Result<(), Failure> {
         let mut notes = self.notes.drain(..);
         Ok(notes.try_for_each(|note| put(&format!("{}\n", visible(&note))))?)
+    }
+
+    /// The text of a server's prompt, to be read with a goal: that server's words.
+    pub(crate) async fn prompt(
+        &mut self,
+        prompt: &PromptName,
+        arguments: &BTreeMap<String, String>,
+    ) -> Result<Attachment, Failure> {
+        self.servers.states(READY_WITHIN).await;
+        let got = self.servers.prompt(&prompt.server, &prompt.name, arguments);
+        let text = got.await.map_err(|why| {
+            Failure::usage(format!(
+                "the prompt `{prompt}` cannot be had: {}",
+                visible(&why)
+            ))
+            .hint(format!(
+                "see what there is: gyrus mcp test {}",
+                prompt.server
+            ))
+        })?;
+        let words = format!("The prompt `{prompt}`, in the words of that server:\n{text}");
+        let name = format!("the prompt {prompt}");
+        Ok(Attachment::Text(Text::new(words, Origin::Tool { name })))
+    }
+
+    /// What a server offers beside its tools, once it is ready.
+    pub(crate) async fn offers(&self, server: &str) -> Offers {
+        self.servers.offers(server).await.unwrap_or_default()
     }
 
     /// The tools that a run began with, whether their servers are there yet or not.

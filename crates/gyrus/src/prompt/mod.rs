@@ -30,7 +30,7 @@ use crate::{
     flags::{OutputFlags, RunFlags},
     kernels::{self, RunContext},
     learning,
-    mcp::{Around, Connected},
+    mcp::{Around, Connected, PromptName, prompt_argument},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
     procedures, setup, stopped,
@@ -171,6 +171,7 @@ impl Prompt<'_> {
                 }
                 put("the next run thinks in it\n")?;
             }
+            Some(Word::Prompt(prompt, rest)) => self.run_prompt(&prompt, &rest)?,
             Some(Word::Resume(run)) => self.resume(run.as_deref())?,
             Some(Word::Diff) => {
                 diff::show(self.gyrus, &self.store, self.last()?, 0)?;
@@ -219,6 +220,44 @@ impl Prompt<'_> {
         self.last = Some(ready.id());
         self.runs.push(ready.id());
         self.drive(ready, on_ask, replies)
+    }
+
+    /// Runs a prompt of a server. Words of the form `NAME=VALUE` are its arguments, others the goal.
+    fn run_prompt(&mut self, prompt: &PromptName, words: &str) -> Result<(), Failure> {
+        let arguments = words
+            .split_whitespace()
+            .filter_map(|word| prompt_argument(word).ok());
+        let arguments = arguments.collect();
+        let own = words
+            .split_whitespace()
+            .filter(|word| prompt_argument(word).is_err());
+        let own = own.collect::<Vec<_>>().join(" ");
+        let goal = if own.is_empty() {
+            format!("Do what the prompt `{prompt}` says.")
+        } else {
+            own
+        };
+        let mut connected = self.connected()?;
+        let text = connected.prompt(prompt, &arguments);
+        let text = self.runtime.block_on(text);
+        self.connected = Some(connected);
+        self.context.push(text?);
+        self.run(&goal)
+    }
+
+    /// Takes the servers of the session, which are started if they are not.
+    fn connected(&mut self) -> Result<Connected, Failure> {
+        if let Some(connected) = self.connected.take() {
+            return Ok(connected);
+        }
+        let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
+        let _inside = self.runtime.enter();
+        Connected::start(&Around {
+            home: &self.home,
+            config: &self.config,
+            workspace: &workspace,
+            confinement: self.flags.approvals.confinement(),
+        })
     }
 
     /// The last run of the session.
@@ -298,16 +337,8 @@ impl Prompt<'_> {
         goes_on: Option<RunId>,
     ) -> Result<(Kernel, LiveReplies), Failure> {
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
+        let mut connected = self.connected()?;
         let _inside = self.runtime.enter();
-        let mut connected = match self.connected.take() {
-            Some(connected) => connected,
-            None => Connected::start(&Around {
-                home: &self.home,
-                config: &self.config,
-                workspace: &workspace,
-                confinement: self.flags.approvals.confinement(),
-            })?,
-        };
         let mut ready = if choice.is_none() {
             let started = choice.start_if_possible(self.gyrus, &self.config, &self.store);
             self.runtime.block_on(started)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{failure::Failure, flags::Approve};
+use crate::{failure::Failure, flags::Approve, mcp::PromptName};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub(super) enum Word {
     Image(PathBuf),
     Model(String),
     Loop(String),
+    /// A prompt of a server, with what stands after it.
+    Prompt(PromptName, String),
     Approve(Approve),
     /// With a run, if one is named.
     Resume(Option<String>),
@@ -70,7 +72,8 @@ pub(super) fn help(columns: Option<usize>) -> String {
     let mut text = String::from(
         "A line is a goal; `\\` at its end goes on in the next line. @PATH gives it a file or a \
          picture. While a run works, Ctrl-C lets it finish what it is doing, twice cuts it off. \
-         Every run knows what the ones before it said and saw.\n",
+         Every run knows what the ones before it said and saw. /SERVER:PROMPT begins with a prompt \
+         of a server; words like NAME=VALUE after it are its arguments, others the goal.\n",
     );
     for (word, takes, does) in WORDS {
         let both = format!("{word} {takes}");
@@ -97,6 +100,9 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
     }
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
+    if let Ok(prompt) = PromptName::parse(&word[1..]) {
+        return Ok(Some(Word::Prompt(prompt, rest.to_owned())));
+    }
     // A goal may begin with a path.
     let Some((known, takes, _)) = WORDS.iter().find(|(known, ..)| *known == word) else {
         if word[1..].contains('/') {
@@ -176,6 +182,11 @@ mod tests {
             Some(Word::Approve(Approve::Mode(gyrus_contract::Mode::Edits)))
         );
         assert_eq!(word("/quit"), Some(Word::Quit));
+        let prompt = PromptName::parse("srv:plan").unwrap();
+        assert_eq!(
+            word("/srv:plan it now"),
+            Some(Word::Prompt(prompt, "it now".to_owned()))
+        );
         assert_eq!(word("/resume"), Some(Word::Resume(None)));
         let run = Some("1a2b".to_owned());
         assert_eq!(word("/resume 1a2b"), Some(Word::Resume(run)));

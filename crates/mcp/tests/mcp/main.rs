@@ -6,5 +6,6 @@ mod world;
 
 mod finding;
 mod official;
+mod resources;
 mod over_http;
 mod over_pipes;

@@ -2,6 +2,7 @@
 //! `crates/mcp/tests/servers`) where there is npm; without them, or node, these tests pass over it.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -58,6 +59,26 @@ async fn everything() {
     let output = call("trigger-long-running-operation", arguments).await;
     assert!(output.text.contains("completed"), "{output:?}");
     assert!(!world.told().is_empty());
+    let offers = servers.offers("srv").await.unwrap();
+    assert!(
+        offers.resources.len() > 2 && offers.prompts.len() > 2,
+        "{offers:?}"
+    );
+    let output = call("list_resources", json!({})).await;
+    let first = output.text.split(',').next().unwrap().to_owned();
+    let output = call("read_resource", json!({"uri": first})).await;
+    assert!(
+        !output.is_error && output.text.contains(&first),
+        "{output:?}"
+    );
+    let simple = offers
+        .prompts
+        .iter()
+        .find(|prompt| prompt.arguments.is_empty());
+    let simple = servers
+        .prompt("srv", &simple.unwrap().name, &BTreeMap::new())
+        .await;
+    assert!(simple.unwrap().starts_with("user: "));
     let output = call("get-env", json!({})).await;
     assert!(!output.text.contains("CARGO"), "{output:?}");
     servers.leave().await;
