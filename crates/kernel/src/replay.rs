@@ -142,6 +142,7 @@ impl Replay {
             shared.questions = ended.kernel.questions.clone();
             shared.amendments = ended.kernel.amendments.clone();
             shared.window = ended.kernel.window;
+            shared.found_tools = ended.kernel.found_tools.clone();
         }
         self.number = ended.cycle + 1;
         self.go_on_from(ended)

@@ -10,8 +10,8 @@ use gyrus_contract::{Digest, Service};
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, ListToolsRequest,
-        PaginatedRequestParams, RequestId, ServerCapabilities, ServerResult,
+        CancelledNotification, CancelledNotificationParam, ClientRequest, PaginatedRequestParams,
+        RequestId, ServerCapabilities, ServerResult,
     },
     service::{PeerRequestOptions, RunningService, ServiceError, serve_client},
     transport::async_rw::AsyncRwTransport,
@@ -25,7 +25,9 @@ use tokio::{
 use crate::{
     bounded::{Bounded, Why},
     definition::{self, MAX_TOOLS},
-    http, process,
+    http::{self, NotReached},
+    pages::{self, Pages},
+    process,
     resources::ResourceTool,
     setup::{Setup, Way},
     subscriber::Subscriber,
@@ -51,20 +53,6 @@ const BETWEEN_WORDS: Duration = Duration::from_millis(100);
 
 /// Maximum number of pages of a list of tools.
 const MAX_PAGES: usize = 20;
-
-/// A list that a server gives in pages.
-#[derive(Clone, Copy)]
-pub(crate) struct Pages {
-    /// The field of a page that holds the list.
-    pub(crate) field: &'static str,
-    /// Makes the request for a page.
-    pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
-}
-
-const TOOLS: Pages = Pages {
-    field: "tools",
-    request: |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
-};
 
 /// A connection to a server that answers.
 pub(crate) struct Connection {
@@ -114,12 +102,15 @@ impl Connection {
         let opening = async {
             match &setup.way {
                 Way::Process { .. } => Self::started(setup).await,
-                Way::Http { url, headers } => {
-                    let transport = http::transport(url, headers)?;
-                    let service = serve_client(Subscriber::default(), transport).await;
-                    let service = service.map_err(|error| in_words(&error))?;
-                    Ok(Self::over(service, Why::default(), None))
-                }
+                Way::Http {
+                    url,
+                    headers,
+                    login,
+                } => match http::connect(url, headers, login.as_ref()).await {
+                    Ok(service) => Ok(Self::over(service, Why::default(), None)),
+                    Err(NotReached::Login(challenge)) => Err(setup.wants_login(&challenge)),
+                    Err(NotReached::Other(why)) => Err(why),
+                },
             }
         };
         let listed = async {
@@ -225,7 +216,7 @@ impl Connection {
 
     /// Lists all tools of the server, as raw definitions.
     async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
-        match self.pages(TOOLS).await {
+        match self.pages(pages::TOOLS).await {
             // A server that has only resources or prompts need not know the question.
             Err(ServiceError::McpError(_)) if self.offers(|offers| offers.tools.is_none()) => {
                 Ok(Vec::new())

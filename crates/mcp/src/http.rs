@@ -7,23 +7,72 @@ use reqwest::{
     Client, Url,
     header::{HeaderName, HeaderValue},
 };
-use rmcp::transport::{
-    StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+use rmcp::{
+    RoleClient,
+    service::{RunningService, serve_client},
+    transport::{
+        AuthClient, StreamableHttpClientTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 
-use crate::bounded::MAX_MESSAGE;
+use crate::{Login, bounded::MAX_MESSAGE, definition::clean, subscriber::Subscriber};
 
 /// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns a transport to the server at `url` that sends `headers` with every request.
-///
-/// # Errors
-/// Returns the reason as text if the address or a header is invalid.
-pub(crate) fn transport(
+/// A connection, with the handler of what the server says by itself.
+type Service = RunningService<RoleClient, Subscriber>;
+
+/// Reason why a server was not reached.
+pub(crate) enum NotReached {
+    /// It asks for a login; the text is its challenge.
+    Login(String),
+    /// Something else.
+    Other(String),
+}
+
+/// Connects to the server at `url`: `headers` are sent with every request, and the token of `login`
+/// if there is one.
+pub(crate) async fn connect(
     url: &str,
     headers: &BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransport<Client>, String> {
+    login: Option<&Login>,
+) -> Result<Service, NotReached> {
+    let (client, config) = client(url, headers).map_err(NotReached::Other)?;
+    let manager = match login {
+        Some(login) => login.manager(url).await.map_err(NotReached::Other)?,
+        None => None,
+    };
+    let handler = Subscriber::default();
+    let service = match manager {
+        Some(manager) => {
+            let client = AuthClient::new(client, manager);
+            let transport = StreamableHttpClientTransport::with_client(client, config);
+            serve_client(handler, transport).await
+        }
+        None => {
+            let transport = StreamableHttpClientTransport::with_client(client, config);
+            serve_client(handler, transport).await
+        }
+    };
+    service.map_err(|error| {
+        if let Some(challenge) = error.auth_challenge() {
+            return NotReached::Login(challenge.to_owned());
+        }
+        match clean(&gyrus_net::causes(&error)) {
+            // Some servers do not say how.
+            why if why.contains("401") => NotReached::Login(String::new()),
+            why => NotReached::Other(why),
+        }
+    })
+}
+
+/// Returns a client for the server, and the configuration of its transport.
+fn client(
+    url: &str,
+    headers: &BTreeMap<String, String>,
+) -> Result<(Client, StreamableHttpClientTransportConfig), String> {
     let address = Url::parse(url).map_err(|error| format!("invalid address `{url}`: {error}"))?;
     if !matches!(address.scheme(), "http" | "https") {
         return Err(format!(
@@ -47,5 +96,5 @@ pub(crate) fn transport(
         .map_err(|error| error.to_string())?
         .build()
         .map_err(|error| format!("no HTTP client can be made: {error}"))?;
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok((client, config))
 }

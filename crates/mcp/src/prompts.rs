@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rmcp::model::{
-    ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject, ListPromptsRequest,
-};
+use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject};
 use serde_json::Value;
 
 use crate::{
-    connection::Pages,
     definition::clean,
     result::{bounded, in_words},
 };
@@ -69,12 +66,6 @@ impl OfferedPrompt {
         }
     }
 }
-
-/// The pages that list prompts.
-pub(crate) const PROMPTS: Pages = Pages {
-    field: "prompts",
-    request: |params| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
-};
 
 /// Returns the request for the text of a prompt.
 pub(crate) fn getting(name: &str, arguments: &BTreeMap<String, String>) -> ClientRequest {

@@ -3,13 +3,10 @@
 //! They are judged as calls of the server are. Their descriptions are gyrus's own words.
 
 use gyrus_contract::{Digest, Reach, Repeat, Service, ToolSpec, Touch};
-use rmcp::model::{
-    ClientRequest, JsonObject, ListResourceTemplatesRequest, ListResourcesRequest,
-    ReadResourceRequest, ReadResourceRequestParams,
-};
+use rmcp::model::{ClientRequest, JsonObject, ReadResourceRequest, ReadResourceRequestParams};
 use serde_json::{Value, json};
 
-use crate::{connection::Pages, definition::clean};
+use crate::definition::clean;
 
 /// Maximum number of resources and templates that one call lists.
 const MAX_LISTED: usize = 200;
@@ -114,21 +111,6 @@ pub(crate) fn add_to(tools: &mut Vec<ToolSpec>, server: &str, reach: Reach) {
     tools.extend(added);
     tools.sort_by(|one, other| one.name.cmp(&other.name));
 }
-
-/// The pages that list resources.
-pub(crate) const RESOURCES: Pages = Pages {
-    field: "resources",
-    request: |params| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
-};
-
-/// The pages that list templates of resources.
-pub(crate) const TEMPLATES: Pages = Pages {
-    field: "resourceTemplates",
-    request: |params| {
-        let request = ListResourceTemplatesRequest::with_param(params);
-        ClientRequest::ListResourceTemplatesRequest(request)
-    },
-};
 
 /// Returns the request that reads the resource at the address in the arguments.
 pub(crate) fn reading(arguments: &JsonObject) -> ClientRequest {

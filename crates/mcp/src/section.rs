@@ -27,6 +27,10 @@ pub struct ServerSection {
     pub url: Option<String>,
     /// The headers of every request to it.
     pub headers: BTreeMap<String, String>,
+    /// The id of the client that the person registered for logging in there.
+    pub client_id: Option<String>,
+    /// The secret of that client.
+    pub client_secret: Option<String>,
     /// Maximum time without a message about a call, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]
     timeout: Option<u64>,
@@ -58,6 +62,12 @@ impl ServerSection {
             }
             (Some(_), None) if !self.headers.is_empty() => {
                 Err("has headers, which only a url can have".to_owned())
+            }
+            (Some(_), None) if self.client_id.is_some() || self.client_secret.is_some() => {
+                Err("has a client_id or client_secret, which only a url can have".to_owned())
+            }
+            (None, Some(_)) if self.client_id.is_none() && self.client_secret.is_some() => {
+                Err("has a client_secret without a client_id".to_owned())
             }
             (None, Some(_)) if of_program => {
                 Err("has args, env or network, which only a command can have".to_owned())

@@ -10,13 +10,15 @@ use gyrus_contract::{Tool, ToolSpec, Touch};
 use tokio::{
     sync::Mutex,
     task::JoinHandle,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{
-    LeftOut, OfferedPrompt, Setup,
-    connection::{Connection, NoAnswer},
-    definition, find, prompts, resources,
+    LeftOut, OfferedPrompt, Setup, Way,
+    connection::{Connection, NoAnswer, START_LIMIT},
+    definition, find,
+    http::{self, NotReached},
+    pages, prompts, resources,
     tool::Served,
 };
 
@@ -136,18 +138,32 @@ impl Server {
         }
     }
 
+    /// Returns the challenge of a server that asks for a login, or the reason in words why there is
+    /// none to answer.
+    pub async fn challenge(setup: &Setup) -> Result<String, String> {
+        let Way::Http { url, headers, .. } = &setup.way else {
+            return Err("it is started here, and asks for no login".to_owned());
+        };
+        match timeout(START_LIMIT, http::connect(url, headers, None)).await {
+            Ok(Ok(_)) => Err("it asks for no login".to_owned()),
+            Ok(Err(NotReached::Login(challenge))) => Ok(challenge),
+            Ok(Err(NotReached::Other(why))) => Err(why),
+            Err(_) => Err(setup.too_slow(START_LIMIT)),
+        }
+    }
+
     /// Returns what it offers beside its tools.
     async fn offers(&self) -> Result<Offers, String> {
         let connection = self.connection().await?;
         let (mut resources, mut prompts) = (Vec::new(), Vec::new());
         if connection.offers(|offers| offers.resources.is_some()) {
-            let listed = connection.list_of(resources::RESOURCES).await;
+            let listed = connection.list_of(pages::RESOURCES).await;
             resources.extend(
                 listed
                     .iter()
                     .filter_map(|said| resources::line(said, "uri")),
             );
-            let listed = connection.list_of(resources::TEMPLATES).await;
+            let listed = connection.list_of(pages::TEMPLATES).await;
             resources.extend(
                 listed
                     .iter()
@@ -155,7 +171,7 @@ impl Server {
             );
         }
         if connection.offers(|offers| offers.prompts.is_some()) {
-            let listed = connection.list_of(prompts::PROMPTS).await;
+            let listed = connection.list_of(pages::PROMPTS).await;
             prompts.extend(listed.iter().filter_map(OfferedPrompt::read));
         }
         Ok(Offers { resources, prompts })

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError, Reach};
 
+use crate::{Login, definition::clean};
+
 /// Maximum characters of a server's name: it stands before those of every tool, of which providers
 /// take 64.
 const MAX_NAME: usize = 24;
@@ -43,6 +45,31 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Returns the tokens by which gyrus is logged in there.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        match &self.way {
+            Way::Http {
+                url,
+                login: Some(login),
+                ..
+            } => login.tokens(url),
+            Way::Http { .. } | Way::Process { .. } => Vec::new(),
+        }
+    }
+
+    /// Returns the message for a server that asks for a login. Only a person logs in.
+    pub(crate) fn wants_login(&self, challenge: &str) -> String {
+        let challenge = gyrus_text::shorten(&clean(challenge), 200).into_owned();
+        match &self.way {
+            Way::Http { login: Some(_), .. } => {
+                format!("it asks for a login; log in: gyrus mcp login {}", self.name)
+            }
+            Way::Http { .. } | Way::Process { .. } => {
+                format!("it refuses the configured authorization (401): {challenge}")
+            }
+        }
+    }
+
     /// Returns the message for a server that was not ready within `limit`.
     pub(crate) fn too_slow(&self, limit: Duration) -> String {
         let network = match self.reach {
@@ -80,6 +107,8 @@ pub enum Way {
         url: String,
         /// Headers sent with every request; their values are secrets.
         headers: BTreeMap<String, String>,
+        /// The means to log in there, if the headers authorize nobody.
+        login: Option<Login>,
     },
 }
 

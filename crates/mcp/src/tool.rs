@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     connection::{Connection, NoAnswer},
+    login, pages,
     resources::{self, ResourceTool},
     result,
     server::Server,
@@ -80,7 +81,10 @@ impl Served {
         let silence = server.setup().silence;
         let answered = connection.ask(request, silence, tell).await;
         Ok(match answered {
-            Ok(answer) => result::output(&answer, site, server.setup().pictures),
+            Ok(mut answer) => {
+                login::scrub(&mut answer, &server.setup().tokens());
+                result::output(&answer, site, server.setup().pictures)
+            }
             Err(none) => ToolOutput {
                 verdict: ActionVerdict::CannotTell,
                 ..ToolOutput::error(match none {
@@ -102,8 +106,8 @@ impl Served {
 
 /// Returns the list of resources that have the words in the arguments.
 async fn listed(connection: &Connection, arguments: &JsonObject) -> ToolOutput {
-    let resources = connection.list_of(resources::RESOURCES).await;
-    let templates = connection.list_of(resources::TEMPLATES).await;
+    let resources = connection.list_of(pages::RESOURCES).await;
+    let templates = connection.list_of(pages::TEMPLATES).await;
     let words = arguments.get("words").and_then(Value::as_str);
     let text = resources::listed(&resources, &templates, words.unwrap_or_default());
     ToolOutput {

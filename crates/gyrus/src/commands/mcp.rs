@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
 use gyrus_mcp::{LeftOut, Offers, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{counted, visible, wrap};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use gyrus_kernel::grants;
 
-use super::listing::ListFlags;
+use super::{listing::ListFlags, mcp_login};
 use crate::{
     Gyrus,
     config::Config,
@@ -51,6 +51,19 @@ enum Verb {
     List(ListFlags),
     /// Start one server and show everything that there is to know of it
     Test {
+        /// Its name
+        name: String,
+    },
+    /// Log in at a server that asks for it
+    ///
+    /// It shows an address to open in your browser, and waits until you have allowed it there. The
+    /// tokens are kept beside your keys, and refreshed by themselves.
+    Login {
+        /// Its name
+        name: String,
+    },
+    /// Delete the tokens of a server
+    Logout {
         /// Its name
         name: String,
     },
@@ -95,6 +108,8 @@ impl Mcp {
         match self.verb {
             Verb::List(flags) => list(gyrus, &here, &flags),
             Verb::Test { name } => test(gyrus, &here, &name),
+            Verb::Login { name } => mcp_login::login(&here.around(), &name),
+            Verb::Logout { name } => mcp_login::logout(&here.around(), &name),
             Verb::Allow { content } => allow(gyrus, &here, content.as_deref()),
         }
     }
@@ -109,25 +124,12 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
         let mut connected = Connected::start_these(&around, &wanted, notes)?;
         let states = connected.states(TIMEOUT).await.clone();
         for server in &wanted {
-            let (tools, missing) = match states.get(&server.name) {
-                Some(State::Ready { tools, .. }) => {
-                    (tools.iter().map(|tool| &*tool.name).collect(), None)
-                }
-                Some(State::Missing(why)) => (Vec::new(), Some(why.to_string())),
-                None => (Vec::new(), None),
-            };
-            let offers = match states.get(&server.name) {
+            let state = states.get(&server.name);
+            let offers = match state {
                 Some(State::Ready { .. }) => connected.offers(&server.name).await,
                 Some(State::Missing(_)) | None => Offers::default(),
             };
-            let prompts: Vec<_> = offers.prompts.iter().map(|prompt| &prompt.name).collect();
-            let item = json!({
-                "server": server.name,
-                "tools": tools,
-                "prompts": prompts,
-                "resources": offers.resources.len(),
-                "missing": missing,
-            });
+            let item = listed(server, state, &offers);
             if !flags.shows(&mut out, &item)? {
                 continue;
             }
@@ -175,6 +177,23 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
     })
 }
 
+/// Returns what a server offers, as JSON.
+fn listed(server: &Wanted, state: Option<&State>, offers: &Offers) -> Value {
+    let (tools, missing): (Vec<&str>, _) = match state {
+        Some(State::Ready { tools, .. }) => (tools.iter().map(|tool| &*tool.name).collect(), None),
+        Some(State::Missing(why)) => (Vec::new(), Some(why)),
+        None => (Vec::new(), None),
+    };
+    let prompts: Vec<_> = offers.prompts.iter().map(|prompt| &prompt.name).collect();
+    json!({
+        "server": server.name,
+        "tools": tools,
+        "prompts": prompts,
+        "resources": offers.resources.len(),
+        "missing": missing,
+    })
+}
+
 fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
     let whose = if server.of_project {
         PROJECT_FILE
@@ -208,11 +227,7 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
     let around = here.around();
     let Found { wanted, notes } = mcp::find(&around)?;
     let Some(server) = wanted.into_iter().find(|server| server.name == name) else {
-        let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
-        return Err(match notes.first() {
-            Some(note) => failure.hint(visible(note)),
-            None => failure.hint("see which there are: gyrus mcp list"),
-        });
+        return Err(mcp::no_such_server(name, &notes));
     };
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);

@@ -38,6 +38,7 @@ mod memory;
 mod procedures;
 mod teach;
 mod mcp;
+mod mcp_login;
 pub(crate) mod doctor;
 mod demo;
 mod eval;

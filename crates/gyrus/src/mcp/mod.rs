@@ -3,7 +3,7 @@
 //!
 //! `start` is how a server is kept and confined.
 
-mod start;
+pub(crate) mod start;
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 
@@ -246,7 +246,7 @@ impl Connected {
         Ok(Attachment::Text(Text::new(words, Origin::Tool { name })))
     }
 
-    /// What a server offers beside its tools, once it is ready.
+    /// Returns what a server offers beside its tools.
     pub(crate) async fn offers(&self, server: &str) -> Offers {
         self.servers.offers(server).await.unwrap_or_default()
     }
@@ -264,6 +264,15 @@ impl Connected {
     /// Lets the servers go.
     pub(crate) async fn leave(self) {
         self.servers.leave().await;
+    }
+}
+
+/// The failure about a server that is not configured for the folder.
+pub(crate) fn no_such_server(name: &str, notes: &[String]) -> Failure {
+    let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
+    match notes.first() {
+        Some(note) => failure.hint(visible(note)),
+        None => failure.hint("see which there are: gyrus mcp list"),
     }
 }
 

@@ -13,7 +13,10 @@ use gyrus::runtime::{
 };
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
-use gyrus_mcp::{PictureFormat, RunServer, ServerSection, ServerValue, Setup, Way, server_value};
+use gyrus_mcp::{
+    Login, LoginClient, PictureFormat, RunServer, ServerSection, ServerValue, Setup, Way,
+    server_value,
+};
 use gyrus_process::{
     Programs,
     keeper::{Keeper, Sandbox},
@@ -51,7 +54,7 @@ pub(crate) struct Wanted {
 
 /// Returns the way to start a server, and its folder if it has one; or the reason in words why it
 /// cannot be started.
-pub(super) fn setup(
+pub(crate) fn setup(
     around: &Around<'_>,
     wanted: &Wanted,
     keys: &Keys<'_>,
@@ -66,23 +69,7 @@ pub(super) fn setup(
             keys.get(name)
         }
     };
-    let mut values = |written: &BTreeMap<String, String>| {
-        let mut read = BTreeMap::new();
-        for (name, text) in written {
-            let text = match server_value(text, &lookup)? {
-                ServerValue::Plain(text) => text,
-                ServerValue::Secret { name, value } => {
-                    secrets.push(Secret {
-                        name,
-                        value: value.clone(),
-                    });
-                    value
-                }
-            };
-            read.insert(name.clone(), text);
-        }
-        Ok::<_, String>(read)
-    };
+    let mut values = |written: &BTreeMap<String, String>| values(written, &lookup, secrets);
     let whole = |way, reach| Setup {
         name: wanted.name.clone(),
         way,
@@ -91,9 +78,22 @@ pub(super) fn setup(
         pictures: picture,
     };
     if let Some(url) = &section.url {
+        let headers = values(&section.headers)?;
+        let secret = section.client_secret.iter();
+        let secret = secret
+            .map(|secret| (String::new(), secret.clone()))
+            .collect();
+        let secret = values(&secret)?.into_values().next();
+        let login = login(around.home, wanted, &headers, secret);
+        secrets.extend(
+            login
+                .iter()
+                .flat_map(|login| tokens(login, (&wanted.name, url))),
+        );
         let way = Way::Http {
             url: url.clone(),
-            headers: values(&section.headers)?,
+            headers,
+            login,
         };
         return Ok((whole(way, Reach::Elsewhere), None));
     }
@@ -117,6 +117,63 @@ pub(super) fn setup(
         run,
     };
     Ok((whole(way, reach), Some(folder)))
+}
+
+/// Reads what is written for variables or headers, and adds the secrets among it.
+fn values(
+    written: &BTreeMap<String, String>,
+    lookup: &dyn Fn(&str) -> Option<String>,
+    secrets: &mut Vec<Secret>,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut read = BTreeMap::new();
+    for (name, text) in written {
+        let text = match server_value(text, lookup)? {
+            ServerValue::Plain(text) => text,
+            ServerValue::Secret { name, value } => {
+                secrets.push(Secret {
+                    name,
+                    value: value.clone(),
+                });
+                value
+            }
+        };
+        read.insert(name.clone(), text);
+    }
+    Ok(read)
+}
+
+/// Returns the means to log in at a server, unless its headers authorize somebody.
+fn login(
+    home: &Home,
+    wanted: &Wanted,
+    headers: &BTreeMap<String, String>,
+    secret: Option<String>,
+) -> Option<Login> {
+    let authorizes = |name: &String| name.eq_ignore_ascii_case("authorization");
+    if headers.keys().any(authorizes) {
+        return None;
+    }
+    let client = wanted.section.client_id.clone();
+    Some(Login {
+        file: login_file(home, &wanted.name),
+        client: client.map(|id| LoginClient { id, secret }),
+    })
+}
+
+/// Returns the tokens by which the person is logged in at a server, which no run may see.
+fn tokens<'a>(login: &Login, (server, url): (&'a str, &str)) -> impl Iterator<Item = Secret> + 'a {
+    let tokens = login.tokens(url).into_iter();
+    tokens.map(move |value| Secret {
+        name: format!("MCP_TOKEN_{}", server.to_ascii_uppercase()),
+        value,
+    })
+}
+
+/// The file of the tokens by which the person is logged in at a server, beside their keys.
+fn login_file(home: &Home, server: &str) -> PathBuf {
+    home.config
+        .with_file_name("keys")
+        .join(format!("mcp-{server}.json"))
 }
 
 /// Returns the program that starts a server: the file that an absolute path names, or a program

@@ -610,3 +610,81 @@ fn a_server_at_an_address_is_asked_about_and_gets_its_key() {
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(result(&world), "the key is ⟦secret:FAR_KEY⟧");
 }
+
+/// The OAuth server of the official SDK, where it is installed.
+#[test]
+fn a_person_logs_in_at_the_official_server() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(
+        "../../target/mcp-servers/node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/\
+         simpleStreamableHttp.js",
+    );
+    if !example.is_file() || !crate::support::works("node", &["--version"]) {
+        eprintln!("passed over: the official SDK is not installed, or node is not");
+        return;
+    }
+    let free = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port().to_string()
+    };
+    let (port, of_logins) = (free(), free());
+    let mut server = std::process::Command::new("node")
+        .arg(&example)
+        .args(["--oauth", "--oauth-strict"])
+        .env("MCP_PORT", &port)
+        .env("MCP_AUTH_PORT", &of_logins)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let listens = lines.any(|line| line.is_ok_and(|line| line.contains("MCP Streamable HTTP")));
+    let url = format!("[mcp.srv]\nurl = \"http://localhost:{port}/mcp\"\n");
+    let world = world("srv__greet", "name = \"Eve\"", &url);
+    let tried = std::panic::catch_unwind(|| {
+        assert!(listens, "the server never listened");
+        // A run says what to type, and goes on without the server.
+        let said = world.run(&[]).exits(0);
+        said.says("it asks for a login; log in: gyrus mcp login srv");
+        let mut login = world.start(&["mcp", "login", "srv"]);
+        let address = login.hears("resource=");
+        open_in_a_browser(address.trim());
+        login.end().exits(0).says("logged in");
+        world.run(&["--on-ask", "park"]).exits(5);
+        world.gyrus(&["approve", "last"]).exits(0);
+        world.gyrus(&["resume", "last"]).exits(0);
+        assert_eq!(result(&world), "Hello, Eve!");
+        world
+            .gyrus(&["mcp", "logout", "srv"])
+            .exits(0)
+            .says("are deleted here");
+        world
+            .gyrus(&["mcp", "logout", "srv"])
+            .exits(0)
+            .says("nobody was logged in");
+        world.gyrus(&["mcp", "test", "srv"]).exits(1);
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    tried.unwrap();
+}
+
+/// Opens an address on this machine, and the one that it redirects to.
+fn open_in_a_browser(address: &str) {
+    let get = |address: &str| {
+        let rest = address.strip_prefix("http://").unwrap();
+        let (host, path) = rest.split_once('/').unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = get(address);
+    let back = answer.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("location")
+            .then(|| value.to_owned())
+    });
+    assert!(get(&back.unwrap()).contains("200 OK"));
+}

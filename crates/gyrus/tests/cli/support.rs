@@ -315,8 +315,8 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Reads standard error until a line has these words.
-    pub(crate) fn hears(&mut self, words: &str) {
+    /// Reads standard error until a line has these words, and returns that line.
+    pub(crate) fn hears(&mut self, words: &str) -> String {
         let stderr = self.child.as_mut().unwrap().stderr.as_mut().unwrap();
         // Byte for byte, so that nothing of what follows is lost in a buffer.
         let mut lines = BufReader::with_capacity(1, stderr);
@@ -329,6 +329,7 @@ impl Running {
                 "`{words}` was never said"
             );
         }
+        line
     }
 
     /// Waits for its end.

@@ -5,6 +5,7 @@
 mod world;
 
 mod finding;
+mod login;
 mod official;
 mod resources;
 mod over_http;

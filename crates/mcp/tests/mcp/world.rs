@@ -91,6 +91,7 @@ impl World {
             way: Way::Http {
                 url: url.to_owned(),
                 headers: headers.collect(),
+                login: None,
             },
             reach: Reach::Elsewhere,
             ..self.setup("good")

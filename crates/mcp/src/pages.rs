@@ -1,0 +1,42 @@
+//! The lists that a server gives in pages.
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams,
+};
+
+/// A list that a server gives in pages.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages {
+    /// The field of a page that holds the list.
+    pub(crate) field: &'static str,
+    /// Makes the request for a page.
+    pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
+}
+
+/// Tools.
+pub(crate) const TOOLS: Pages = Pages {
+    field: "tools",
+    request: |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
+};
+
+/// Resources.
+pub(crate) const RESOURCES: Pages = Pages {
+    field: "resources",
+    request: |params| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
+};
+
+/// Templates of resources' addresses.
+pub(crate) const TEMPLATES: Pages = Pages {
+    field: "resourceTemplates",
+    request: |params| {
+        let request = ListResourceTemplatesRequest::with_param(params);
+        ClientRequest::ListResourceTemplatesRequest(request)
+    },
+};
+
+/// Prompts.
+pub(crate) const PROMPTS: Pages = Pages {
+    field: "prompts",
+    request: |params| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
+};
