@@ -1,7 +1,7 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{ApprovalCard, QuestionId};
+use gyrus_kernel::{ApprovalCard, QuestionId, approvals::OpenQuestion};
 use gyrus_text::{counted, one_line, visible, width, wrap};
 
 use super::{line::painted_patch, paint::Painter};
@@ -69,6 +69,31 @@ pub fn whose(card: &ApprovalCard) -> &'static str {
     } else {
         "as it was found (unverified)"
     }
+}
+
+/// Returns a card as plain text, whole. Every line of untrusted text begins with `┃`, so nothing in
+/// it can look like words of ours.
+pub fn plain_text(open: &OpenQuestion) -> String {
+    let card = &open.card;
+    let (name, id) = (open.run.short(), &open.id);
+    let what = if card.question {
+        "Question"
+    } else {
+        "Approval"
+    };
+    let mut text = format!("{what} {id} of run {name}\n{}\n", visible(&card.sentence));
+    for reason in &card.reasons {
+        text.push_str(&format!("- {}\n", one_line(reason)));
+    }
+    if !card.details.is_empty() {
+        text.push_str(&format!("{}:\n", whose(card)));
+    }
+    for detail in &card.details {
+        for line in visible(detail.text.trim_end_matches('\n')).split('\n') {
+            text.push_str(&format!("┃ {line}\n"));
+        }
+    }
+    text
 }
 
 /// Renders the unverified details of a card in their box.
