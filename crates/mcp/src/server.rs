@@ -18,7 +18,7 @@ use crate::{
     connection::{Connection, NoAnswer, START_LIMIT},
     definition, find,
     http::{self, NotReached},
-    pages, prompts, resources,
+    login, pages, prompts, resources,
     tool::Served,
 };
 
@@ -198,7 +198,11 @@ impl Server {
         let request = prompts::getting(name, arguments);
         let connection = self.connection().await?;
         match connection.ask(request, self.setup.silence, |_| {}).await {
-            Ok(answer) => Ok(prompts::text(&answer)),
+            Ok(answer) => {
+                let mut text = prompts::text(&answer);
+                login::scrub_text(&mut text, &self.setup.tokens());
+                Ok(text)
+            }
             Err(NoAnswer::Refused(why)) => Err(format!("it refused: {why}")),
             Err(NoAnswer::Silent(limit)) => {
                 Err(format!("it said nothing for {} s", limit.as_secs()))

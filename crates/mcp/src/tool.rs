@@ -48,8 +48,16 @@ impl Tool for Served {
     ) -> Boxed<'a, ToolOutput> {
         Box::pin(async move {
             let called = self.called(&call, site).await;
-            called
-                .unwrap_or_else(|why| ToolOutput::error(format!("the server was not asked: {why}")))
+            let mut output = called.unwrap_or_else(|why| {
+                ToolOutput::error(format!("the server was not asked: {why}"))
+            });
+            let server = self.server.iter();
+            let tokens: Vec<String> = server.flat_map(|server| server.setup().tokens()).collect();
+            login::scrub_text(&mut output.text, &tokens);
+            if let Some(value) = &mut output.value {
+                login::scrub(value, &tokens);
+            }
+            output
         })
     }
 }
@@ -81,10 +89,7 @@ impl Served {
         let silence = server.setup().silence;
         let answered = connection.ask(request, silence, tell).await;
         Ok(match answered {
-            Ok(mut answer) => {
-                login::scrub(&mut answer, &server.setup().tokens());
-                result::output(&answer, site, server.setup().pictures)
-            }
+            Ok(answer) => result::output(&answer, site, server.setup().pictures),
             Err(none) => ToolOutput {
                 verdict: ActionVerdict::CannotTell,
                 ..ToolOutput::error(match none {

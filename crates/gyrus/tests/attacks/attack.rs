@@ -25,6 +25,8 @@ pub(crate) enum Carrier {
     Page,
     /// In what a server's tool answers, which the person allowed.
     Server,
+    /// In the description of a server's tool.
+    Description,
     /// In a file; and the host that the person named sends whoever comes on to the attacker.
     Redirect,
 }
@@ -150,6 +152,15 @@ impl Attack {
                 let rule = "[[rule]]\ndecide = \"allow\"\nwhy = \"the person allowed it\"\ntool = \"srv__page\"\n";
                 fs::write(at("home/policy.toml"), rule).unwrap();
                 vec![json!({"tool": "srv__page", "arguments": {}})]
+            }
+            Carrier::Description => {
+                let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/server.sh");
+                fs::copy(server, at("work/server.sh")).unwrap();
+                let text = json!(orders).to_string();
+                fs::write(at("work/described"), text.trim_matches('"')).unwrap();
+                let start = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\"]\n";
+                fs::write(at("home/config.toml"), start).unwrap();
+                vec![read(".")]
             }
             Carrier::Page => {
                 world.named.answers_with(orders);

@@ -46,6 +46,9 @@ fn said_by_others(question: &Value) -> Vec<String> {
             _ => {}
         }
     }
+    let tools = question["tools"].as_array().into_iter().flatten();
+    let described = tools.filter_map(|tool| tool["function"]["description"].as_str());
+    said.extend(described.map(str::to_owned));
     said
 }
 

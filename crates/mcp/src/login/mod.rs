@@ -193,16 +193,19 @@ impl LoginAttempt {
     }
 }
 
-/// Removes these tokens from an answer, so that no journal and no prompt has them.
+/// Removes these tokens from a text, so that no journal and no prompt has them.
+pub(crate) fn scrub_text(text: &mut String, tokens: &[String]) {
+    for token in tokens {
+        if text.contains(token) {
+            *text = text.replace(token, TOKEN);
+        }
+    }
+}
+
+/// Removes these tokens from every text of a value.
 pub(crate) fn scrub(value: &mut Value, tokens: &[String]) {
     match value {
-        Value::String(text) => {
-            for token in tokens {
-                if text.contains(token) {
-                    *text = text.replace(token, TOKEN);
-                }
-            }
-        }
+        Value::String(text) => scrub_text(text, tokens),
         Value::Array(values) => values.iter_mut().for_each(|value| scrub(value, tokens)),
         Value::Object(object) => object.values_mut().for_each(|value| scrub(value, tokens)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -5,6 +5,7 @@
 mod world;
 
 mod finding;
+mod hostile;
 mod login;
 mod official;
 mod resources;
