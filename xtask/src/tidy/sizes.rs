@@ -17,13 +17,13 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
     ("chat", 5_700),
-    ("contract", 5_484),
+    ("contract", 5_650),
     ("gate", 16_600),
-    ("gyrus", 25_290),
+    ("gyrus", 25_365),
     ("journal", 7_530),
     ("kernel", 19_325),
     ("lab", 5_050),
-    ("loops", 11_217),
+    ("loops", 11_320),
     ("mcp", 1_812),
     ("mcp-server", 2_100),
     ("memory", 2_800),
