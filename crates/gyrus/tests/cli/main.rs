@@ -17,6 +17,7 @@ mod provider;
 
 mod lessons;
 mod catching_up;
+mod answer_schemas;
 mod mcp_serving;
 mod third_run;
 mod reflecting;
