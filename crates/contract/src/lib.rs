@@ -84,7 +84,8 @@ pub use screen_calls::{
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
-    Artifact, CallSource, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret,
+    Artifact, CallSource, Cleared, LateTools, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec,
+    UnknownSecret,
 };
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};

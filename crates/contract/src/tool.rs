@@ -207,6 +207,15 @@ impl ToolOutput {
     }
 }
 
+/// Tools of servers that may join a run after its start.
+pub trait LateTools: Send + Sync {
+    /// Returns the tools that are there now, after waiting a moment at most.
+    fn present(&self) -> Boxed<'_, Vec<std::sync::Arc<dyn Tool>>>;
+
+    /// Returns a tool that joined a run, whether its server is there or not.
+    fn recorded(&self, spec: ToolSpec) -> Option<std::sync::Arc<dyn Tool>>;
+}
+
 /// The answer to whether an interrupted call happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {

@@ -156,6 +156,13 @@ impl<T: TypedTool> BuiltIn<T> {
         );
         Self { tool, spec }
     }
+
+    /// Returns the tool with another description, as it was recorded.
+    #[must_use]
+    pub fn described(mut self, description: String) -> Self {
+        self.spec.description = description;
+        self
+    }
 }
 
 impl<T: TypedTool> Tool for BuiltIn<T> {

@@ -3,13 +3,19 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
-use gyrus_contract::{RunId, Tool};
+use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
 
 use crate::{
-    browser::BrowserOptions, config::Config, failure::Failure, mcp, model_choice::Ready,
-    past_runs::ReadJournal, screen::ScreenOptions, telemetry,
+    browser::BrowserOptions,
+    config::Config,
+    failure::Failure,
+    mcp::{self, ServedTools},
+    model_choice::Ready,
+    past_runs::ReadJournal,
+    screen::ScreenOptions,
+    telemetry,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
@@ -32,7 +38,9 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
         screen: Some(&screen),
         tools,
     };
-    Ok(Kernel::new(store, runtime::organs(home, parts)?))
+    let mut organs = runtime::organs(home, parts)?;
+    organs.late_tools = Some(mcp::recorded_late());
+    Ok(Kernel::new(store, organs))
 }
 
 /// The folder, loop and settings with which the runs of a kernel work.
@@ -48,8 +56,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) cognitive_loop: &'a str,
     /// Their screen.
     pub(crate) screen: Option<&'a RunScreen>,
-    /// The tools of servers that they have.
-    pub(crate) served: &'a [Arc<dyn Tool>],
+    /// The tools of servers that they have, and those that may join them.
+    pub(crate) served: &'a ServedTools,
 }
 
 /// Returns a kernel over the home's journals for runs on `run_context`. `live` hears its models while
@@ -72,7 +80,7 @@ pub(crate) fn kernel(
     )?;
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
-    tools.extend(run_context.served.iter().cloned());
+    tools.extend(run_context.served.tools.iter().cloned());
     tools.push(ReadJournal::tool(home, &store));
     let config = Config::read(&home.config)?;
     let mut secrets = models.secrets;
@@ -87,6 +95,7 @@ pub(crate) fn kernel(
     };
     let mut organs = runtime::organs(home, parts)?;
     organs.live = Some(live);
+    organs.late_tools = Some(run_context.served.late.clone());
     organs.questions_last = config.approvals.expires();
     Ok(Kernel::new(store, organs))
 }

@@ -15,16 +15,16 @@ use gyrus_workspace::{layer::CallLayer, snapshot::Snapshots};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    ConnectionPermit, Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted,
+    ConnectionPermit, Controls, Ending, Entry, Inline, Kernel, KernelState, ModelReply, RunStarted,
     Settings, Stop, UnknownInput, accounts::Account, contents::Contents,
     effects::repositories::Repositories, links::Links, log::Log, recorded::Recorded,
-    typed::SecretFields,
+    run_tools::RunTools, typed::SecretFields,
 };
 
 /// One run while a process holds it.
 pub(crate) struct Core {
     /// The tools of the run: those that its skills leave it.
-    pub(crate) specs: Vec<Arc<ToolSpec>>,
+    pub(crate) tools: RunTools,
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) documents: u32,
     /// The tools of servers that were found or called. A set: concurrent calls end in any order.
     pub(crate) found_tools: BTreeSet<String>,
+    /// The tools of servers that joined the run.
+    pub(crate) added_tools: Vec<Inline<Vec<Arc<ToolSpec>>>>,
     /// Connections that the person allowed once, to commands that had ended by then.
     pub(crate) permits: Vec<ConnectionPermit>,
     /// Inputs that a crash interrupted.
@@ -147,6 +149,7 @@ impl Core {
             secret_fields: SecretFields::default(),
             documents: state.documents,
             found_tools: state.found_tools,
+            added_tools: state.added_tools,
             permits: state.permits,
             unknown: state.unknown,
             journaled_items: parts.journaled_items,
@@ -162,7 +165,7 @@ impl Core {
         };
         let specs = parts.kernel.organs().specs.iter().filter(allowed);
         Self {
-            specs: specs.cloned().collect(),
+            tools: RunTools::new(specs.cloned().collect()),
             kernel: parts.kernel,
             started: parts.started,
             goal: parts.goal,
@@ -241,6 +244,7 @@ impl Core {
             window: shared.window,
             documents: shared.documents,
             found_tools: shared.found_tools.clone(),
+            added_tools: shared.added_tools.clone(),
             permits: shared.permits.clone(),
             unknown: shared.unknown.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),

@@ -16,7 +16,7 @@ use crate::{
     contents::Contents,
     core::{Core, CoreParts},
     effects::{ask, layers},
-    inbox,
+    inbox, late_tools,
     log::Log,
     position::Position,
     recorded::Recorded,
@@ -366,7 +366,7 @@ impl Driver {
         let recorded = self.recorded.take().unwrap_or_default();
         *core.recorded() = recorded;
         let prefix = EffectId::cycle(self.cycle);
-        begin_cycle(&core, &prefix)?;
+        begin_cycle(&core, &prefix).await?;
         core.account.check_cycle().map_err(Stop::from)?;
         core.account.count_cycle();
         let mut run = Run::new(core.clone(), prefix);
@@ -422,20 +422,23 @@ impl Driver {
     }
 }
 
-/// Performs effect 0 of a cycle: taking in the person's messages since the last one.
-pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
+/// Performs effect 0 of a cycle: taking in the person's messages since the last one, and the tools
+/// that arrived.
+pub(crate) async fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     let start = prefix.then(0);
     let past = core.recorded().take(&start);
     let began_before = !past.is_empty();
-    let mut steered: Vec<_> = past
-        .into_iter()
-        .filter_map(|entry| match entry {
-            Entry::Steered(steered) => Some(steered),
-            _ => None,
-        })
-        .collect();
+    let (mut steered, mut added) = (Vec::new(), Vec::new());
+    for entry in past {
+        match entry {
+            Entry::Steered(past) => steered.push(past),
+            Entry::ToolsAdded(past) => added.push(past),
+            _ => {}
+        }
+    }
     let nothing_yet = !began_before && core.recorded().is_used_up().is_ok();
-    if nothing_yet && core.log.is_live() {
+    let is_live = nothing_yet && core.log.is_live();
+    if is_live {
         if let Some(ending) = core.controls.pausing() {
             return Err(ending.into());
         }
@@ -443,7 +446,7 @@ pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
         steered.extend(ask::take_steering(core, &start)?);
     }
     ask::amend(core, &steered);
-    Ok(())
+    late_tools::join(core, &start, added, is_live).await
 }
 
 /// Runs one cycle of a loop, and lets it conclude if the run ends with it.

@@ -140,6 +140,8 @@ fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
             denied: Vec::new(),
             grants: Vec::new(),
             permits: Vec::new(),
+            // What is there today joins again.
+            added_tools: Vec::new(),
             settings: None,
             ..last.kernel
         },

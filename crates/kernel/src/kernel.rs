@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, Limits, Mode, OnAsk, Outlet, Router,
-    RunId, Screen, Text, Tool, ToolSpec, Touch,
+    DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
+    Router, RunId, Screen, Text, Tool, ToolSpec, Touch,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -58,6 +58,8 @@ pub struct Organs {
     pub latch: Option<Latch>,
     /// Time for which an answer to a question counts, including the time that a run is parked.
     pub questions_last: Duration,
+    /// The tools of servers that may join runs after their start.
+    pub late_tools: Option<Arc<dyn LateTools>>,
 }
 
 /// Default time for which an answer to a question counts.
@@ -99,6 +101,7 @@ impl Organs {
             screen: None,
             latch: None,
             questions_last: QUESTIONS_LAST,
+            late_tools: None,
         }
     }
 

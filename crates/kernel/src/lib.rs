@@ -42,6 +42,8 @@ pub mod grants;
 mod before;
 mod accounts;
 mod clock;
+mod late_tools;
+mod run_tools;
 mod links;
 mod live;
 mod log;
@@ -72,8 +74,8 @@ pub use entry::{
     ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
     GateVerdict, KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
     RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings, Settled, Snapshot,
-    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted, UnknownInput,
-    UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
+    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted, ToolsAdded,
+    UnknownInput, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use fork::{ForkInto, Forked, ForkedFiles};

@@ -143,7 +143,9 @@ impl Replay {
             shared.amendments = ended.kernel.amendments.clone();
             shared.window = ended.kernel.window;
             shared.found_tools = ended.kernel.found_tools.clone();
+            shared.added_tools = ended.kernel.added_tools.clone();
         }
+        self.core.restore_tools()?;
         self.number = ended.cycle + 1;
         self.go_on_from(ended)
     }
@@ -158,7 +160,7 @@ impl Replay {
         *core.recorded() = Recorded::new(recorded, ended.is_some());
         let prefix = EffectId::cycle(self.number);
         self.number += 1;
-        begin_cycle(&core, &prefix)?;
+        begin_cycle(&core, &prefix).await?;
         let mut run = Run::new(core.clone(), prefix.clone());
         let done = async {
             let result = turn(&mut *self.cognitive_loop, &mut run).await?;

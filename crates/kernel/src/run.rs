@@ -17,6 +17,8 @@ pub struct Run {
     /// future was dropped.
     in_progress: Option<EffectId>,
     stopped: Option<Stop>,
+    /// The tools as of the cycle's start.
+    tools: Arc<Vec<Arc<ToolSpec>>>,
 }
 
 /// An effect with its number.
@@ -31,6 +33,7 @@ pub(crate) struct Begun {
 impl Run {
     pub(crate) fn new(core: Arc<Core>, prefix: EffectId) -> Self {
         Self {
+            tools: core.tools.specs(),
             core,
             prefix,
             next: 1,
@@ -53,7 +56,7 @@ impl Run {
 
     /// Returns the tools of this run, by name.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
-        &self.core.specs
+        &self.tools
     }
 
     /// Returns the tools that a model is offered now, by name. Those of servers are left out until

@@ -68,8 +68,8 @@ pub(crate) struct Connection {
     given_up: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// The server's name and protocol version, in its own words.
     pub(crate) about: String,
-    /// Definitions of the tools as the server listed them first.
-    pub(crate) list: Vec<Value>,
+    /// Definitions of the tools as the server listed them last.
+    list: Mutex<Arc<Vec<Value>>>,
     /// Time from the start until the server was ready.
     pub(crate) took: Duration,
 }
@@ -115,11 +115,11 @@ impl Connection {
         };
         let listed = async {
             let mut connection = opening.await?;
-            connection.list = connection.tools().await.map_err(|error| {
+            let list = connection.tools().await.map_err(|error| {
                 let why = connection.why.get().cloned();
                 why.unwrap_or_else(|| format!("it does not say what it can: {error}"))
             })?;
-            connection.define(&connection.list);
+            connection.define(list);
             connection.took = begun.elapsed();
             Ok(connection)
         };
@@ -202,7 +202,7 @@ impl Connection {
             defined: Mutex::default(),
             given_up: Arc::default(),
             about,
-            list: Vec::new(),
+            list: Mutex::default(),
             took: Duration::ZERO,
         }
     }
@@ -259,9 +259,33 @@ impl Connection {
         info.is_some_and(|info| says(&info.capabilities))
     }
 
-    fn define(&self, list: &[Value]) {
+    /// Returns the definitions of the tools, as the server listed them last.
+    pub(crate) fn list(&self) -> Arc<Vec<Value>> {
+        let list = self.list.lock();
+        list.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lists the tools again if the server said that they changed. Returns whether what is known of
+    /// them is up to date.
+    pub(crate) async fn refresh(&self, limit: Duration) -> bool {
+        if !self.subscriber.tools_changed() {
+            return true;
+        }
+        match timeout(limit, self.tools()).await {
+            Ok(Ok(list)) => {
+                self.define(list);
+                true
+            }
+            _ => {
+                self.subscriber.tools_may_have_changed();
+                false
+            }
+        }
+    }
+
+    fn define(&self, list: Vec<Value>) {
         let mut defined: BTreeMap<String, Option<Digest>> = BTreeMap::new();
-        for said in list {
+        for said in &list {
             if let Some(name) = said["name"].as_str() {
                 let digest = definition::digest(said);
                 defined
@@ -271,6 +295,7 @@ impl Connection {
             }
         }
         *self.defined.lock().unwrap_or_else(PoisonError::into_inner) = defined;
+        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(list);
     }
 
     /// Checks that the server still defines a tool as it did when the run began.
@@ -286,16 +311,8 @@ impl Connection {
                 Err("the server has no resources any more".to_owned())
             };
         }
-        if self.subscriber.tools_changed() {
-            match timeout(LIST_LIMIT, self.tools()).await {
-                Ok(Ok(list)) => self.define(&list),
-                _ => {
-                    self.subscriber.tools_may_have_changed();
-                    return Err(
-                        "the server said that its tools changed, and not to what".to_owned()
-                    );
-                }
-            }
+        if !self.refresh(LIST_LIMIT).await {
+            return Err("the server said that its tools changed, and not to what".to_owned());
         }
         let defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
         match defined.get(&service.tool) {

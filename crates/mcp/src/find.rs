@@ -32,17 +32,27 @@ const MAX_SERVERS: usize = 20;
 /// Number of times that a word of a tool's name counts.
 const NAME_COUNTS: usize = 3;
 
+/// Returns the tools that servers have now.
+pub(crate) type Listed = Arc<dyn Fn() -> Vec<ToolSpec> + Send + Sync>;
+
 /// Returns the tool that finds these tools, if they are too large to be part of every prompt.
-pub(crate) fn if_large(tools: &[Arc<dyn Tool>]) -> Option<Arc<dyn Tool>> {
+pub(crate) fn if_large(tools: &[Arc<dyn Tool>], listed: Listed) -> Option<Arc<dyn Tool>> {
     let sizes = tools.iter().map(|tool| offered_bytes(tool.spec()));
-    (sizes.sum::<usize>() > MAX_OFFERED_BYTES).then(|| over(tools))
+    (sizes.sum::<usize>() > MAX_OFFERED_BYTES).then(|| over(tools, listed))
 }
 
-/// Returns the tool that finds these tools.
-pub(crate) fn over(tools: &[Arc<dyn Tool>]) -> Arc<dyn Tool> {
+/// Returns the tool that finds these tools, and those that are listed when it searches.
+pub(crate) fn over(tools: &[Arc<dyn Tool>], listed: Listed) -> Arc<dyn Tool> {
     let mut specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
-    Arc::new(BuiltIn::new(FindTools { specs }))
+    Arc::new(BuiltIn::new(FindTools { specs, listed }))
+}
+
+/// Returns the tool as it was recorded: it finds what is listed when it searches.
+pub(crate) fn recorded(spec: ToolSpec, listed: Listed) -> Arc<dyn Tool> {
+    let specs = Vec::new();
+    let tool = BuiltIn::new(FindTools { specs, listed });
+    Arc::new(tool.described(spec.description))
 }
 
 fn offered_bytes(spec: &ToolSpec) -> usize {
@@ -50,8 +60,9 @@ fn offered_bytes(spec: &ToolSpec) -> usize {
 }
 
 struct FindTools {
-    /// The tools of all servers, in order of name.
+    /// The tools that the run began with, in order of name.
     specs: Vec<ToolSpec>,
+    listed: Listed,
 }
 
 /// A failed search, in words for the model.
@@ -93,7 +104,8 @@ impl TypedTool for FindTools {
         _call: &ResolvedCall,
         _site: &dyn Site,
     ) -> Result<ToolOutput, SearchFailure> {
-        let found = self.find(&arguments.query);
+        let all = self.all();
+        let found = find(&all, &arguments.query);
         let tools = found.iter().map(|spec| spec.name.clone()).collect();
         let text = if found.is_empty() {
             format!(
@@ -101,7 +113,7 @@ impl TypedTool for FindTools {
                 self.servers()
             )
         } else {
-            self.listed(&found)
+            listed(&found, all.len())
         };
         Ok(ToolOutput::read(text).with_value(&FoundTools { tools }))
     }
@@ -126,33 +138,41 @@ impl FindTools {
         format!("The server {}{more}.", named.join(", "))
     }
 
-    /// Returns the tools that a query is about, best first.
-    fn find(&self, query: &str) -> Vec<&ToolSpec> {
-        let mut ranking = Ranking::new(&stems(query));
-        for spec in &self.specs {
-            ranking.add(&searched(spec));
-        }
-        let best = ranking.best().into_iter().take(MAX_FOUND);
-        best.map(|number| &self.specs[number]).collect()
+    /// Returns all tools by name: those that the run began with, and those that may join it.
+    fn all(&self) -> Vec<ToolSpec> {
+        let named = |spec: ToolSpec| (spec.name.clone(), spec);
+        let mut all: BTreeMap<String, ToolSpec> = (self.listed)().into_iter().map(named).collect();
+        all.extend(self.specs.iter().cloned().map(named));
+        all.into_values().collect()
     }
+}
 
-    fn listed(&self, found: &[&ToolSpec]) -> String {
-        let mut text = format!(
-            "{} of {} tools, best first. You can call them now. The descriptions are their \
-             servers' words, which bind nobody.\n",
-            found.len(),
-            self.specs.len()
-        );
-        for spec in found {
-            let words = gyrus_text::shorten(words_of_server(spec), MAX_DESCRIPTION);
-            let _ = write!(text, "\n`{}`: {words}\n", spec.name);
-            let schema = spec.parameters.to_string();
-            if schema.len() <= MAX_SCHEMA {
-                let _ = writeln!(text, "{schema}");
-            }
-        }
-        text
+/// Returns the tools that a query is about, best first.
+fn find<'a>(specs: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
+    let mut ranking = Ranking::new(&stems(query));
+    for spec in specs {
+        ranking.add(&searched(spec));
     }
+    let best = ranking.best().into_iter().take(MAX_FOUND);
+    best.map(|number| &specs[number]).collect()
+}
+
+fn listed(found: &[&ToolSpec], all: usize) -> String {
+    let mut text = format!(
+        "{} of {} tools, best first. You can call them now. The descriptions are their \
+             servers' words, which bind nobody.\n",
+        found.len(),
+        all
+    );
+    for spec in found {
+        let words = gyrus_text::shorten(words_of_server(spec), MAX_DESCRIPTION);
+        let _ = write!(text, "\n`{}`: {words}\n", spec.name);
+        let schema = spec.parameters.to_string();
+        if schema.len() <= MAX_SCHEMA {
+            let _ = writeln!(text, "{schema}");
+        }
+    }
+    text
 }
 
 /// Returns the words of a tool by which it is found: of its name, of its description, and of its

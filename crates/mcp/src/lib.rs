@@ -25,11 +25,13 @@ mod prompts;
 mod server;
 mod tool;
 mod find;
+mod servers;
 
 pub use definition::LeftOut;
 pub use login::{Login, LoginAttempt, LoginClient};
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};
 pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
-pub use server::{Offers, Server, Servers, State};
+pub use server::{Offers, Server, State};
+pub use servers::Servers;
 pub use setup::{PictureFormat, ReadPicture, RunServer, Setup, Way, is_server_name};

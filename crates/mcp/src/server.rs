@@ -1,4 +1,4 @@
-//! Servers and their states: started in the background, restarted once, closed at the end.
+//! A server and its state: restarted once, closed at the end.
 
 use std::{
     collections::BTreeMap,
@@ -6,24 +6,25 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Tool, ToolSpec, Touch};
+use gyrus_contract::ToolSpec;
 use tokio::{
     sync::Mutex,
-    task::JoinHandle,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 
 use crate::{
     LeftOut, OfferedPrompt, Setup, Way,
     connection::{Connection, NoAnswer, START_LIMIT},
-    definition, find,
+    definition,
     http::{self, NotReached},
     login, pages, prompts, resources,
-    tool::Served,
 };
 
 /// Maximum number of starts: a server that ended is started once more.
 const STARTS: u32 = 2;
+
+/// Maximum time in which a cycle waits for the changed tools of a server.
+const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
 /// Time to wait before a server is started again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -71,7 +72,7 @@ pub struct Offers {
 }
 
 impl Server {
-    fn new(setup: Setup) -> Self {
+    pub(crate) fn new(setup: Setup) -> Self {
         Self {
             setup,
             life: Mutex::default(),
@@ -119,14 +120,37 @@ impl Server {
         }
     }
 
-    async fn state(&self) -> State {
+    fn read(&self, connection: &Connection) -> (Vec<ToolSpec>, Vec<LeftOut>) {
+        let (name, reach) = (&self.setup.name, self.setup.reach);
+        let (mut tools, left_out) = definition::read(name, reach, &connection.list());
+        if connection.offers(|offers| offers.resources.is_some()) {
+            resources::add_to(&mut tools, name, reach);
+        }
+        (tools, left_out)
+    }
+
+    fn last(&self) -> Option<Arc<Connection>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone().filter(|last| last.ended().is_none())
+    }
+
+    /// Returns the tools that it has now as far as that is known; none if it is not there.
+    pub(crate) fn listed(&self) -> Vec<ToolSpec> {
+        let last = self.last();
+        last.map_or_else(Vec::new, |connection| self.read(&connection).0)
+    }
+
+    /// Asks for its tools again if it said that they changed.
+    pub(crate) async fn refresh(&self) {
+        if let Some(connection) = self.last() {
+            connection.refresh(REFRESH_LIMIT).await;
+        }
+    }
+
+    pub(crate) async fn state(&self) -> State {
         match self.connection().await {
             Ok(connection) => {
-                let (name, reach) = (&self.setup.name, self.setup.reach);
-                let (mut tools, left_out) = definition::read(name, reach, &connection.list);
-                if connection.offers(|offers| offers.resources.is_some()) {
-                    resources::add_to(&mut tools, name, reach);
-                }
+                let (tools, left_out) = self.read(&connection);
                 State::Ready {
                     about: connection.about.clone(),
                     tools,
@@ -153,7 +177,7 @@ impl Server {
     }
 
     /// Returns what it offers beside its tools.
-    async fn offers(&self) -> Result<Offers, String> {
+    pub(crate) async fn offers(&self) -> Result<Offers, String> {
         let connection = self.connection().await?;
         let (mut resources, mut prompts) = (Vec::new(), Vec::new());
         if connection.offers(|offers| offers.resources.is_some()) {
@@ -178,7 +202,7 @@ impl Server {
     }
 
     /// Returns the text of one of its prompts.
-    async fn prompt(
+    pub(crate) async fn prompt(
         &self,
         name: &str,
         arguments: &BTreeMap<String, String>,
@@ -211,7 +235,7 @@ impl Server {
         }
     }
 
-    async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         let last = self
             .last
             .lock()
@@ -220,144 +244,5 @@ impl Server {
         if let Some(connection) = last {
             connection.leave().await;
         }
-    }
-}
-
-/// The servers of one process.
-#[derive(Default)]
-pub struct Servers {
-    servers: Vec<(Arc<Server>, Option<JoinHandle<State>>)>,
-    states: BTreeMap<String, State>,
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        for starting in self.servers.iter().filter_map(|(_, task)| task.as_ref()) {
-            starting.abort();
-        }
-    }
-}
-
-impl Servers {
-    /// Starts all servers at once, without waiting for them.
-    pub fn start(setups: Vec<Setup>) -> Self {
-        let start = |setup| {
-            let server = Arc::new(Server::new(setup));
-            let starting = server.clone();
-            let task = tokio::spawn(async move { starting.state().await });
-            (server, Some(task))
-        };
-        Self {
-            servers: setups.into_iter().map(start).collect(),
-            states: BTreeMap::new(),
-        }
-    }
-
-    /// Returns the states by name, after waiting for all servers for at most `limit`. One that is
-    /// not ready by then is abandoned.
-    pub async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
-        let deadline = Instant::now() + limit;
-        for (server, task) in &mut self.servers {
-            let Some(mut starting) = task.take() else {
-                continue;
-            };
-            let state = match timeout_at(deadline, &mut starting).await {
-                Ok(Ok(state)) => state,
-                Ok(Err(error)) => State::Missing(error.to_string()),
-                Err(_) => {
-                    starting.abort();
-                    State::Missing(server.setup.too_slow(limit))
-                }
-            };
-            self.states.insert(server.setup.name.clone(), state);
-        }
-        &self.states
-    }
-
-    /// Returns the tools of the servers that were ready at the last call of [`Self::states`]. If
-    /// they are too large for every prompt, `find_tools` is one of them.
-    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let ready = self.states.values().flat_map(|state| match state {
-            State::Ready { tools, .. } => tools.as_slice(),
-            State::Missing(_) => &[],
-        });
-        let mut tools = self.tools_as(ready.cloned());
-        tools.extend(find::if_large(&tools));
-        tools
-    }
-
-    fn named(&self, name: &str) -> Result<&Arc<Server>, String> {
-        let mut servers = self.servers.iter().map(|(server, _)| server);
-        let server = servers.find(|server| server.setup.name == name);
-        server.ok_or_else(|| "there is no server of this name for this folder".to_owned())
-    }
-
-    /// Returns what a server offers beside its tools.
-    ///
-    /// # Errors
-    /// Returns the reason in words when the server is not there.
-    pub async fn offers(&self, server: &str) -> Result<Offers, String> {
-        self.named(server)?.offers().await
-    }
-
-    /// Returns the text of a prompt of a server, bounded: that server's words.
-    ///
-    /// # Errors
-    /// Returns the reason in words when there is no such server or prompt, or its arguments are
-    /// wrong.
-    pub async fn prompt(
-        &self,
-        server: &str,
-        name: &str,
-        arguments: &BTreeMap<String, String>,
-    ) -> Result<String, String> {
-        self.named(server)?.prompt(name, arguments).await
-    }
-
-    /// Returns the tools that a run began with, as described then, whether or not their servers are
-    /// available.
-    pub fn tools_as(&self, pinned: impl IntoIterator<Item = ToolSpec>) -> Vec<Arc<dyn Tool>> {
-        let tool = |spec| self.tool_as(spec);
-        pinned.into_iter().filter_map(tool).collect()
-    }
-
-    fn tool_as(&self, mut spec: ToolSpec) -> Option<Arc<dyn Tool>> {
-        let [Touch::Serves(service)] = spec.touches.as_mut_slice() else {
-            return None;
-        };
-        let mut servers = self.servers.iter().map(|(server, _)| server);
-        let server = servers
-            .find(|server| server.setup.name == service.server)
-            .cloned();
-        // The reach is today's, not the recorded one.
-        if let Some(server) = &server {
-            service.reach = server.setup.reach;
-        }
-        let service = service.clone();
-        Some(Arc::new(Served {
-            spec,
-            service,
-            server,
-        }))
-    }
-
-    /// Returns the tools of [`Self::tools_as`] with the one that finds them.
-    pub fn findable_tools_as(
-        &self,
-        pinned: impl IntoIterator<Item = ToolSpec>,
-    ) -> Vec<Arc<dyn Tool>> {
-        let mut tools = self.tools_as(pinned);
-        tools.push(find::over(&tools));
-        tools
-    }
-
-    /// Closes all connections, and gives the servers a moment to end by themselves.
-    pub async fn leave(&self) {
-        let mut leaving = tokio::task::JoinSet::new();
-        for (server, _) in &self.servers {
-            let server = server.clone();
-            leaving.spawn(async move { server.leave().await });
-        }
-        while leaving.join_next().await.is_some() {}
     }
 }

@@ -158,7 +158,7 @@ fn next(entry: &Entry, present: Phase) -> Phase {
         | Entry::CycleEnded(_)
         | Entry::CycleDropped(_)
         | Entry::WaitStarted(_) => Phase::Idle,
-        Entry::Steered(_) | Entry::RunHandedOver(_) => Phase::Perceive,
+        Entry::Steered(_) | Entry::ToolsAdded(_) | Entry::RunHandedOver(_) => Phase::Perceive,
         // A look before the model is asked is input; one after a call belongs to the call.
         Entry::ScreenViewed(_) if matches!(present, Phase::Idle) => Phase::Perceive,
         Entry::ModelCall(call) => match call.purpose {

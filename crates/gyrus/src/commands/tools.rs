@@ -94,7 +94,7 @@ fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
         })?;
         let tools = connected.tools().await?;
         connected.leave().await;
-        let specs = tools.iter().map(|tool| tool.spec().clone().into());
+        let specs = tools.tools.iter().map(|tool| tool.spec().clone().into());
         Ok(specs.collect())
     })
 }

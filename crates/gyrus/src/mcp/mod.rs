@@ -7,7 +7,7 @@ pub(crate) mod start;
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{Arguments, FindToolsCall, Origin, RunId, Text, Tool, ToolSpec};
+use gyrus_contract::{Arguments, FindToolsCall, LateTools, Origin, RunId, Text, Tool, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, StandingRun, grants, log_name, redact::Secret};
 use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, Servers, State, is_server_name};
@@ -125,6 +125,14 @@ fn is_allowed(project: &ProjectServers, store: &Store, workspace: &Path) -> Resu
         .any(|standing| standing.grant == project.grant()))
 }
 
+/// The tools of servers for a run.
+pub(crate) struct ServedTools {
+    /// Those that it begins with, or began with.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// Those that may join it.
+    pub(crate) late: Arc<dyn LateTools>,
+}
+
 /// The servers of this process, running or getting ready.
 pub(crate) struct Connected {
     servers: Servers,
@@ -172,7 +180,7 @@ impl Connected {
     pub(crate) async fn beside(
         around: &Around<'_>,
         model: impl Future<Output = Result<Ready, Failure>>,
-    ) -> Result<(Self, Ready, Vec<Arc<dyn Tool>>), Failure> {
+    ) -> Result<(Self, Ready, ServedTools), Failure> {
         let mut connected = Self::start(around)?;
         let mut ready = model.await?;
         ready.secrets.extend(connected.secrets());
@@ -200,7 +208,7 @@ impl Connected {
     }
 
     /// The tools for a new run. What is missing is said.
-    pub(crate) async fn tools(&mut self) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+    pub(crate) async fn tools(&mut self) -> Result<ServedTools, Failure> {
         for (name, state) in self.servers.states(READY_WITHIN).await {
             match state {
                 State::Missing(why) => self.notes.push(missing(name, why)),
@@ -215,7 +223,10 @@ impl Connected {
             }
         }
         self.say()?;
-        Ok(self.servers.tools())
+        Ok(ServedTools {
+            tools: self.servers.tools(),
+            late: self.servers.late_tools(),
+        })
     }
 
     fn say(&mut self) -> Result<(), Failure> {
@@ -252,13 +263,12 @@ impl Connected {
     }
 
     /// The tools that a run began with, whether their servers are there yet or not.
-    pub(crate) fn tools_of(
-        &mut self,
-        store: &Store,
-        run: RunId,
-    ) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+    pub(crate) fn tools_of(&mut self, store: &Store, run: RunId) -> Result<ServedTools, Failure> {
         self.say()?;
-        tools_as(&self.servers, store, run)
+        Ok(ServedTools {
+            tools: tools_as(&self.servers, store, run)?,
+            late: self.servers.late_tools(),
+        })
     }
 
     /// Lets the servers go.
@@ -283,6 +293,11 @@ fn missing(name: &str, why: &str) -> String {
 /// The tools of servers that a run began with, with nobody behind them: for reading and replaying.
 pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
     tools_as(&Servers::default(), store, run)
+}
+
+/// The tools that joined a run, with nobody behind them.
+pub(crate) fn recorded_late() -> Arc<dyn LateTools> {
+    Servers::default().late_tools()
 }
 
 /// The tools that a run began with, and the one that finds them if it had that.

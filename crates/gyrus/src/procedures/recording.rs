@@ -131,6 +131,7 @@ impl Reading {
                 _ => return Ok(Err(unrepeatable("it did not end checked or verified"))),
             },
             Entry::Steered(_)
+            | Entry::ToolsAdded(_)
             | Entry::TakeoverStarted(_)
             | Entry::ChildStarted(_)
             | Entry::BranchesStarted(_) => return Ok(Err(unrepeatable(more_than_calls(&entry)))),

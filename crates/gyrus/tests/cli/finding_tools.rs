@@ -26,7 +26,7 @@ fn world(script: &str) -> World {
 }
 
 /// Replies that make these calls, one each, and finish.
-fn script(calls: &[&str]) -> String {
+pub(crate) fn script(calls: &[&str]) -> String {
     let finish = r#"tool = "finish", arguments = { reached = true, answer = "done" }"#;
     let calls = calls.iter().copied().chain([finish]);
     calls
@@ -46,6 +46,16 @@ fn prompts(world: &World) -> Vec<Prompt> {
     calls
         .map(|entry| prompt_of(&reader, entry.seq).unwrap())
         .collect()
+}
+
+/// Returns the tools with this beginning of their names that each prompt of the last run offered.
+pub(crate) fn served_by(world: &World, beginning: &str) -> Vec<Vec<String>> {
+    let prompts = prompts(world).into_iter();
+    let named = |prompt: Prompt| {
+        let names = prompt.tools.iter().map(|spec| spec.name.clone());
+        names.filter(|name| name.starts_with(beginning)).collect()
+    };
+    prompts.map(named).collect()
 }
 
 fn served(prompt: &Prompt) -> Vec<&str> {

@@ -41,6 +41,7 @@ mod skill_packages;
 mod skill_tasks;
 mod skills;
 mod finding_tools;
+mod joining;
 mod serving;
 mod staying;
 mod assessing;

@@ -29,6 +29,7 @@ impl Driver {
         hand_over: Option<String>,
     ) -> Result<Option<Ending>, Stop> {
         let mut hand_over = hand_over;
+        self.core.restore_tools()?;
         remember(
             &mut *self.cognitive_loop,
             self.core.log.reader(),

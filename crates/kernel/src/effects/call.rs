@@ -120,7 +120,7 @@ pub(crate) async fn perform(
     let (effect, mut past) = Past::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
         past.looks.pay(core)?;
-        let tool = core.kernel.organs().tools.get(&call.tool);
+        let tool = core.tool(&call.tool);
         if past.started.is_some()
             && tool.is_some_and(|tool| tool.spec().touches(Touch::changes_workspace))
         {
@@ -173,8 +173,7 @@ async fn live(
     call: &ToolCall,
     past: &mut Past,
 ) -> Result<ToolResulted, Stop> {
-    let organs = core.kernel.organs();
-    let Some(tool) = organs.tools.get(&call.tool) else {
+    let Some(tool) = &core.tool(&call.tool) else {
         return Ok(execute::refused(core, effect, no_such_tool(core, call)));
     };
     if let Some(resulted) = settled(core, effect, call, tool, past).await? {
@@ -285,17 +284,16 @@ fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
 }
 
 fn no_such_tool(core: &Core, call: &ToolCall) -> String {
-    let tools = &core.kernel.organs().tools;
-    let own = tools.values().map(|tool| tool.spec());
-    let own = own.filter(|spec| !spec.is_served());
+    let tools = core.callable();
+    let own = tools.values().filter(|spec| !spec.is_served());
     let known: Vec<_> = own.map(|spec| spec.name.as_str()).collect();
     let mut text = format!(
         "there is no tool `{}`; the tools are {}",
         shorten(&call.tool, SHOWN),
         known.join(", ")
     );
-    let served = tools.values().filter(|tool| tool.spec().is_served());
-    let names: Vec<_> = served.map(|tool| tool.spec().name.as_str()).collect();
+    let served = tools.values().filter(|spec| spec.is_served());
+    let names: Vec<_> = served.map(|spec| spec.name.as_str()).collect();
     if names.len() <= SHOWN_SERVED {
         names
             .iter()
@@ -577,11 +575,11 @@ fn note_found_tools(core: &Core, call: &ToolCall, value: Option<&Value>) {
     } else {
         vec![call.tool.clone()]
     };
-    let is_served = |name: &String| {
-        let mut specs = core.specs.iter();
-        specs.any(|spec| spec.name == *name && spec.is_served())
-    };
-    let served = names.into_iter().filter(is_served);
+    // One that was found may join the run only at the next cycle.
+    let served = names.into_iter().filter(|name| {
+        let tool = core.tool(name);
+        tool.is_none_or(|tool| tool.spec().is_served())
+    });
     core.shared().found_tools.extend(served);
 }
 
@@ -600,8 +598,8 @@ async fn observe(
         text.push_str(&Box::pin(settling).await?);
     }
     // Gyrus's own explanation of a call that did not run is not untrusted text.
-    let organs = core.kernel.organs();
-    let spec = organs.tools.get(&call.tool).map(|tool| tool.spec());
+    let tool = core.tool(&call.tool);
+    let spec = tool.as_ref().map(|tool| tool.spec());
     let asked = spec.is_some_and(|spec| asks_a_person(spec).is_some());
     // That something was remembered says nothing that the run did not know.
     let remembered = spec.is_some_and(|spec| spec.touches == [Touch::Remembers]);

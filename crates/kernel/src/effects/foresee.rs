@@ -93,7 +93,7 @@ fn ask(core: &Core, effect: &EffectId, digest: Digest, calls: &[ToolCall]) -> Re
 
 fn one(core: &Core, call: &ToolCall) -> Result<Foreseen, Stop> {
     let organs = core.kernel.organs();
-    let Some(tool) = organs.tools.get(&call.tool) else {
+    let Some(tool) = core.tool(&call.tool) else {
         let reason = format!("there is no tool `{}`", call.tool);
         return Ok(Foreseen::Unresolvable(reason));
     };

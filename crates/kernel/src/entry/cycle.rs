@@ -1,10 +1,15 @@
 //! Entries about a cycle: its end, from which a later process continues, or that it was abandoned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use gyrus_contract::{Claim, Destination, Digest, Grant, Purpose, Spent, Strength, Text};
+use gyrus_contract::{Claim, Destination, Digest, Grant, Purpose, Spent, Strength, Text, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::Inline;
 
 use super::{Appended, Settings, Snapshot, Validity, model::nothing_appended, run::is_claimed};
 
@@ -76,6 +81,9 @@ pub struct KernelState {
     /// The tools of servers that were found or called, where models are offered only those.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub found_tools: BTreeSet<String>,
+    /// The tools of servers that joined the run, each time that some did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_tools: Vec<Inline<Vec<Arc<ToolSpec>>>>,
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<ConnectionPermit>,

@@ -25,7 +25,7 @@ pub use other::{
 pub(crate) use run::is_steering;
 pub use run::{
     BudgetWarning, Ending, ForkedFrom, ParentRun, Pins, RunEnded, RunHandedOver, RunParked,
-    RunResumed, RunStarted, Settings, Snapshot, Steered, WorkspaceRecorded,
+    RunResumed, RunStarted, Settings, Snapshot, Steered, ToolsAdded, WorkspaceRecorded,
 };
 
 macro_rules! entries {
@@ -130,6 +130,7 @@ entries! {
     CycleEnded(CycleEnded) = "cycle.ended",
     CycleDropped(CycleDropped) = "cycle.dropped",
     Steered(Steered) = "run.steered",
+    ToolsAdded(ToolsAdded) = "tools.added",
     ModelCall(ModelCall) = "model.call",
     ModelReply(ModelReply) = "model.reply",
     ToolCalled(ToolCalled) = "tool.call",
@@ -156,6 +157,7 @@ impl Entry {
     pub fn effect(&self) -> Option<&EffectId> {
         match self {
             Entry::Steered(body) => Some(&body.effect),
+            Entry::ToolsAdded(body) => Some(&body.effect),
             Entry::ModelCall(body) => Some(&body.effect),
             Entry::ModelReply(body) => Some(&body.effect),
             Entry::ToolCalled(body) => Some(&body.effect),

@@ -90,6 +90,17 @@ pub struct WorkspaceRecorded {
     pub snapshot: Snapshot,
 }
 
+/// Tools of servers joined the run at the start of a cycle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolsAdded {
+    /// Effect 0 of the cycle.
+    pub effect: EffectId,
+    /// Their names.
+    pub names: Vec<String>,
+    /// The tools, as the servers described them then.
+    pub tools: Inline<Vec<Arc<ToolSpec>>>,
+}
+
 fn default_agent() -> String {
     DEFAULT_AGENT.to_owned()
 }

@@ -215,6 +215,12 @@ fn everything(world: &World) -> RunId {
         }),
     )
     .add(
+        "tools.added",
+        json!({
+            "effect": "3.0", "names": ["srv__new"], "tools": {"is": []},
+        }),
+    )
+    .add(
         "takeover.started",
         json!({"by": {"surface": "command line", "id": "ada"}}),
     )

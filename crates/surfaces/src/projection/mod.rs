@@ -95,6 +95,7 @@ impl Projection {
             Entry::CycleDropped(dropped) => vec![run::step_dropped(dropped)],
             Entry::BudgetWarning(warning) => vec![run::warning(&warning)],
             Entry::Steered(steered) => vec![run::steered(steered)],
+            Entry::ToolsAdded(added) => vec![run::tools_added(&added)],
             Entry::TakeoverStarted(takeover) => vec![run::takeover_started(&takeover)],
             Entry::TakeoverEnded(takeover) => vec![run::takeover_ended(takeover)],
             Entry::ModelCall(asked) => {

@@ -4,7 +4,7 @@ use gyrus_contract::MessageBody;
 use gyrus_journal::Reader;
 use gyrus_kernel::{
     BudgetWarning, CycleDropped, CycleEnded, Ending, RunEnded, RunHandedOver, RunParked,
-    RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, summary,
+    RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, ToolsAdded, summary,
 };
 use gyrus_text::{counted, grouped, span};
 
@@ -104,6 +104,18 @@ pub(super) fn steered(steered: Steered) -> Happening {
         }
     }
     happening
+}
+
+pub(super) fn tools_added(added: &ToolsAdded) -> Happening {
+    let count = counted(added.names.len(), "tool");
+    let verb = if added.names.len() == 1 {
+        "joins"
+    } else {
+        "join"
+    };
+    let headline = format!("{count} of servers {verb} the run");
+    let names = added.names.join(", ");
+    Happening::detail(Subject::Note, headline).with(HappeningPart::aside(names))
 }
 
 pub(super) fn takeover_started(takeover: &TakeoverStarted) -> Happening {
