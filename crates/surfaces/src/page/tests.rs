@@ -217,7 +217,7 @@ fn everything(world: &World) -> RunId {
     .add(
         "tools.added",
         json!({
-            "effect": "3.0", "names": ["srv__new"], "tools": {"is": []},
+            "effect": "1.0", "names": ["srv__new"], "tools": {"is": []},
         }),
     )
     .add(
