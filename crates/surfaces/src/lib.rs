@@ -20,6 +20,7 @@ pub mod trace_file;
 mod live_replies;
 pub mod watching;
 pub mod phases;
+pub mod left_files;
 pub mod usage;
 pub mod compare;
 pub mod notify;
