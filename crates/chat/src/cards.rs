@@ -2,8 +2,8 @@
 
 use gyrus_contract::Digest;
 use gyrus_kernel::approvals::OpenQuestion;
-use gyrus_surfaces::console::card::whose;
-use gyrus_text::{clip, one_line, visible};
+use gyrus_surfaces::console::card;
+use gyrus_text::{clip, one_line};
 
 /// The answer that a button gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,29 +36,10 @@ const MARK: usize = 24;
 /// Columns of a file's name on a button.
 const LABEL: usize = 40;
 
-/// Returns the text of a card. Every line of untrusted text begins with `┃`, so nothing in it can
-/// look like words of ours.
+/// Returns the text of a card, with what to do.
 pub(crate) fn text(open: &OpenQuestion) -> String {
-    let card = &open.card;
-    let (name, id) = (open.run.short(), &open.id);
-    let what = if card.question {
-        "Question"
-    } else {
-        "Approval"
-    };
-    let mut text = format!("{what} {id} of run {name}\n{}\n", visible(&card.sentence));
-    for reason in &card.reasons {
-        text.push_str(&format!("- {}\n", one_line(reason)));
-    }
-    if !card.details.is_empty() {
-        text.push_str(&format!("{}:\n", whose(card)));
-    }
-    for detail in &card.details {
-        for line in visible(detail.text.trim_end_matches('\n')).split('\n') {
-            text.push_str(&format!("┃ {line}\n"));
-        }
-    }
-    text.push_str(if card.question {
+    let mut text = card::text(open);
+    text.push_str(if open.card.question {
         "Reply to this message to answer."
     } else {
         "Allow it once, or deny it?"

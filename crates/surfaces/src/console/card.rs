@@ -1,7 +1,7 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{ApprovalCard, QuestionId};
+use gyrus_kernel::{ApprovalCard, QuestionId, approvals::OpenQuestion};
 use gyrus_text::{counted, one_line, visible, width, wrap};
 
 use super::{line::painted_patch, paint::Painter};
@@ -57,6 +57,31 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
         &format!("└{}", "─".repeat(columns.saturating_sub(1))),
     ));
     lines
+}
+
+/// Returns the whole text of a question's card for a surface without columns and colours. Every line
+/// of untrusted text begins with `┃`, so nothing in it can look like words of ours.
+pub fn text(open: &OpenQuestion) -> String {
+    let card = &open.card;
+    let (name, id) = (open.run.short(), &open.id);
+    let what = if card.question {
+        "Question"
+    } else {
+        "Approval"
+    };
+    let mut text = format!("{what} {id} of run {name}\n{}\n", visible(&card.sentence));
+    for reason in &card.reasons {
+        text.push_str(&format!("- {}\n", one_line(reason)));
+    }
+    if !card.details.is_empty() {
+        text.push_str(&format!("{}:\n", whose(card)));
+    }
+    for detail in &card.details {
+        for line in visible(detail.text.trim_end_matches('\n')).split('\n') {
+            text.push_str(&format!("┃ {line}\n"));
+        }
+    }
+    text
 }
 
 /// Returns words that say who wrote the details of a card.
