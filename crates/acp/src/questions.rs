@@ -288,7 +288,7 @@ fn elicitation(session: &str, call: &str, open: &OpenQuestion) -> Value {
         "mode": "form",
         "sessionId": session,
         "toolCallId": call,
-        "message": card::text(open),
+        "message": card::plain_text(open),
         "requestedSchema": {
             "type": "object",
             "properties": {"answer": {"type": "string", "title": "Your answer"}},

@@ -344,7 +344,7 @@ pub(crate) fn left(
         .iter()
         .find(|open| open.card.question && !around.elicits)
     {
-        let mut text = gyrus_surfaces::console::card::text(question);
+        let mut text = gyrus_surfaces::console::card::plain_text(question);
         text.push_str("Your next message answers it.");
         return Ok((Some(text), Some(question.clone())));
     }

@@ -219,7 +219,7 @@ impl Turn {
         match self.questions.ask(open.clone(), &mut self.view).await {
             Asked::There => {}
             Asked::ByPrompt => {
-                let mut text = gyrus_surfaces::console::card::text(&open);
+                let mut text = gyrus_surfaces::console::card::plain_text(&open);
                 text.push_str("Your next message answers it.");
                 let said = self.view.say(&text);
                 self.client.update(&self.session, said).await;

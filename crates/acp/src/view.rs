@@ -301,7 +301,7 @@ impl View {
         self.sent = Sent::Other;
         let mut content = vec![json!({
             "type": "content",
-            "content": {"type": "text", "text": card::text(open)},
+            "content": {"type": "text", "text": card::plain_text(open)},
         })];
         for detail in &open.card.details {
             content.extend(diffs::of_patch(&detail.text, &self.folder));

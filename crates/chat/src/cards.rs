@@ -36,15 +36,14 @@ const MARK: usize = 24;
 /// Columns of a file's name on a button.
 const LABEL: usize = 40;
 
-/// Returns the text of a card, with what to do.
+/// Returns the text of a card, whole, with the question at its end.
 pub(crate) fn text(open: &OpenQuestion) -> String {
-    let mut text = card::text(open);
-    text.push_str(if open.card.question {
+    let asked = if open.card.question {
         "Reply to this message to answer."
     } else {
         "Allow it once, or deny it?"
-    });
-    text
+    };
+    card::plain_text(open) + asked
 }
 
 /// Returns the buttons of a card.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader};
-use gyrus_surfaces::projection::{Happening, HappeningPart, Projection, Subject, Weight};
+use gyrus_surfaces::projection::{Happening, HappeningPart, Projection, Weight};
 use gyrus_text::{clip, one_line};
 
 /// Number of lines that are shown of what happened.
@@ -48,7 +48,7 @@ impl Progress {
             }
             self.note_files(&happening);
             if happening.weight == Weight::Main
-                && let Some(line) = line(&happening)
+                && let Some(line) = happening.in_one_line(COLUMNS)
             {
                 self.lines.push_back(line);
             }
@@ -91,27 +91,4 @@ pub(crate) fn heading(run: RunId, gist: &str, state: &str) -> String {
 /// Returns the beginning of a goal, for headings.
 pub(crate) fn gist(goal: &str) -> String {
     clip(&one_line(goal), COLUMNS)
-}
-
-fn line(happening: &Happening) -> Option<String> {
-    let mark = happening.subject.mark();
-    let words = match (&*happening.headline, happening.parts.first()) {
-        ("", part) => words_of(part?)?,
-        (headline, Some(HappeningPart::Arguments(arguments))) => {
-            format!("{headline} {arguments}")
-        }
-        (headline, _) => headline.to_owned(),
-    };
-    let words = words.trim();
-    let is_shown = !words.is_empty() && happening.subject != Subject::Question;
-    is_shown.then(|| clip(&one_line(&format!("{mark} {words}")), COLUMNS))
-}
-
-fn words_of(part: &HappeningPart) -> Option<String> {
-    match part {
-        HappeningPart::Badge(_, text) | HappeningPart::Text(_, text) => Some(text.clone()),
-        HappeningPart::Arguments(arguments) => Some(arguments.to_string()),
-        HappeningPart::Files(paths) => Some(paths.join(", ")),
-        HappeningPart::Card(_) | HappeningPart::Picture(_) | HappeningPart::Run(_) => None,
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, EffectId};
+use crate::{Digest, EffectId, Origin};
 
 /// The sender of a message, as far as the surface could establish it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,8 +31,12 @@ pub struct SurfaceMessage {
 pub enum MessageBody {
     /// Amends the goal for good.
     Steer {
-        /// The text that the person wrote.
+        /// The words.
         text: String,
+        /// The source of the words. Those of another program's model amend the goal, but vouch for
+        /// nothing, and expose the run.
+        #[serde(default = "from_a_person", skip_serializing_if = "is_from_a_person")]
+        origin: Origin,
     },
     /// Finishes the effect in progress, then parks the run.
     Pause,
@@ -68,6 +72,24 @@ pub enum MessageBody {
         /// The data sent with the signal. Untrusted.
         payload: String,
     },
+}
+
+impl MessageBody {
+    /// Returns the message by which a person amends the goal.
+    pub fn steer(text: impl Into<String>) -> Self {
+        Self::Steer {
+            text: text.into(),
+            origin: Origin::Person,
+        }
+    }
+}
+
+fn from_a_person() -> Origin {
+    Origin::Person
+}
+
+fn is_from_a_person(origin: &Origin) -> bool {
+    *origin == Origin::Person
 }
 
 /// The extent of an approval.

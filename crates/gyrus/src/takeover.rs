@@ -310,7 +310,7 @@ fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failu
             store,
             run,
             by.clone(),
-            gyrus_contract::MessageBody::Steer { text },
+            gyrus_contract::MessageBody::steer(text),
         )?;
     }
     Ok(())

@@ -43,12 +43,23 @@ pub use surroundings::{
 };
 pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
 
+/// A service of another protocol behind the server's guard, with a description of its own. Whoever
+/// may read reaches it; the [`Identity`] is in the extensions of each request.
+pub struct Mounted {
+    /// The path.
+    pub path: &'static str,
+    /// The service.
+    pub route: axum::routing::MethodRouter<std::sync::Arc<App>>,
+}
+
 /// Returns everything that the server answers.
-pub fn router(app: std::sync::Arc<App>) -> axum::Router {
+pub fn router(app: std::sync::Arc<App>, mounted: Vec<Mounted>) -> axum::Router {
     let mut endpoints = api::endpoints();
     app.document
         .get_or_init(|| openapi::document(&endpoints, &app.program.options()));
     // Pages are for people, and part of no contract.
     endpoints.extend(pages::endpoints());
+    let mounted = mounted.into_iter();
+    endpoints.extend(mounted.map(|Mounted { path, route }| endpoint::reads(path, route)));
     guard::guarded(endpoints, app)
 }

@@ -100,7 +100,7 @@ impl Overviews {
         if let Some(known) = kept().get(&run) {
             return Ok(Arc::clone(known));
         }
-        let overview = Arc::new(read(store, run, questions)?);
+        let overview = Arc::new(RunOverview::read(store, run, questions)?);
         if overview.state == RunWord::Over {
             let mut kept = kept();
             if kept.len() >= KEPT {
@@ -112,64 +112,70 @@ impl Overviews {
     }
 }
 
-fn read(store: &Store, run: RunId, questions: usize) -> Result<RunOverview, gyrus_journal::Error> {
-    let reader = store.reader(&log_name(run))?;
-    let state = RunState::of(store, run)?;
-    let first = reader.entry(1)?;
-    let started_ms = first.as_ref().map_or(0, |first| first.at_ms);
-    let started = match first.as_ref().map(gyrus_kernel::parse) {
-        Some(Ok(Entry::RunStarted(started))) => Some(started),
-        _ => None,
-    };
-    let (seq, last_ms, last) = last_told(&reader)?;
-    let (outcome, ending) = match &state {
-        RunState::Over(ending) | RunState::Parked(ending) => {
-            (outcome(ending), Some(gist(&summary(ending))))
-        }
-        RunState::CutOff => (None, Some("its process died".to_owned())),
-        RunState::Running(_) | RunState::NeverBegan => (None, None),
-    };
-    let Spent {
-        steps,
-        tokens,
-        cost,
-        ..
-    } = spent(store, run)?;
-    let of = |text: fn(&gyrus_kernel::RunStarted) -> &str| {
-        started.as_ref().map(text).unwrap_or_default().to_owned()
-    };
-    let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
-    Ok(RunOverview {
-        run,
-        name: run.short(),
-        goal: gist(&goal.unwrap_or_default()),
-        state: heads::word(&state, questions),
-        outcome,
-        ending,
-        last,
-        workdir: started
-            .as_ref()
-            .map(|started| started.workspace.clone())
-            .unwrap_or_default(),
-        cognitive_loop: of(|started| &started.cognitive_loop),
-        agent: of(|started| &started.agent),
-        model: of(|started| &started.model),
-        seq,
-        started_ms,
-        last_ms: last_ms.max(started_ms),
-        steps,
-        tokens,
-        cost_microdollars: cost.0,
-        limits: started
-            .as_ref()
-            .map(|started| started.settings.limits)
-            .unwrap_or_default(),
-        forked_from: started
-            .as_ref()
-            .and_then(|started| Some(started.forked_from.as_ref()?.run)),
-        continues: started.as_ref().and_then(|started| started.continues),
-        questions,
-    })
+impl RunOverview {
+    /// Reads the overview of a run that asks so many questions.
+    ///
+    /// # Errors
+    /// Its journal cannot be read.
+    pub fn read(store: &Store, run: RunId, questions: usize) -> Result<Self, gyrus_journal::Error> {
+        let reader = store.reader(&log_name(run))?;
+        let state = RunState::of(store, run)?;
+        let first = reader.entry(1)?;
+        let started_ms = first.as_ref().map_or(0, |first| first.at_ms);
+        let started = match first.as_ref().map(gyrus_kernel::parse) {
+            Some(Ok(Entry::RunStarted(started))) => Some(started),
+            _ => None,
+        };
+        let (seq, last_ms, last) = last_told(&reader)?;
+        let (outcome, ending) = match &state {
+            RunState::Over(ending) | RunState::Parked(ending) => {
+                (outcome(ending), Some(gist(&summary(ending))))
+            }
+            RunState::CutOff => (None, Some("its process died".to_owned())),
+            RunState::Running(_) | RunState::NeverBegan => (None, None),
+        };
+        let Spent {
+            steps,
+            tokens,
+            cost,
+            ..
+        } = spent(store, run)?;
+        let of = |text: fn(&gyrus_kernel::RunStarted) -> &str| {
+            started.as_ref().map(text).unwrap_or_default().to_owned()
+        };
+        let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
+        Ok(Self {
+            run,
+            name: run.short(),
+            goal: gist(&goal.unwrap_or_default()),
+            state: heads::word(&state, questions),
+            outcome,
+            ending,
+            last,
+            workdir: started
+                .as_ref()
+                .map(|started| started.workspace.clone())
+                .unwrap_or_default(),
+            cognitive_loop: of(|started| &started.cognitive_loop),
+            agent: of(|started| &started.agent),
+            model: of(|started| &started.model),
+            seq,
+            started_ms,
+            last_ms: last_ms.max(started_ms),
+            steps,
+            tokens,
+            cost_microdollars: cost.0,
+            limits: started
+                .as_ref()
+                .map(|started| started.settings.limits)
+                .unwrap_or_default(),
+            forked_from: started
+                .as_ref()
+                .and_then(|started| Some(started.forked_from.as_ref()?.run)),
+            continues: started.as_ref().and_then(|started| started.continues),
+            questions,
+        })
+    }
 }
 
 /// Returns the number and the time of the last entry, and the last sentence for a person.

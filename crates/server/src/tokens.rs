@@ -90,6 +90,22 @@ pub enum TokenFact {
 #[derive(Debug, Default)]
 pub struct TokenList(BTreeMap<String, Token>);
 
+impl TokenList {
+    /// Returns who holds a secret.
+    fn holder(&self, secret: &str, is_cookie: bool) -> Option<Identity> {
+        // Whoever compares the time that this takes learns about hashes, not about secrets.
+        let token = self.0.get(&hash(secret))?;
+        let holds = token.until_ms.is_none_or(|until| until > now_ms());
+        (holds && token.is_browser == is_cookie).then(|| Identity {
+            principal: Principal {
+                surface: if is_cookie { "dashboard" } else { "token" }.to_owned(),
+                id: token.name.clone(),
+            },
+            scopes: token.scopes.clone(),
+        })
+    }
+}
+
 impl Fold for TokenList {
     const LOG_KIND: &'static str = "tokens";
     type Fact = TokenFact;
@@ -161,6 +177,11 @@ impl Identity {
             principal,
             scopes: TokenScope::all(),
         }
+    }
+
+    /// Returns an identity with these scopes.
+    pub fn new(principal: Principal, scopes: BTreeSet<TokenScope>) -> Self {
+        Self { principal, scopes }
     }
 
     /// Whether it may do what needs this scope.
@@ -344,17 +365,16 @@ impl AccessTokens {
 
     /// Returns who holds a secret.
     pub fn identify(&self, secret: &str, is_cookie: bool) -> Option<Identity> {
-        // Whoever compares the time that this takes learns about hashes, not about secrets.
-        let ledger = self.ledger();
-        let token = ledger.state().0.get(&hash(secret))?;
-        let holds = token.until_ms.is_none_or(|until| until > now_ms());
-        (holds && token.is_browser == is_cookie).then(|| Identity {
-            principal: Principal {
-                surface: if is_cookie { "dashboard" } else { "token" }.to_owned(),
-                id: token.name.clone(),
-            },
-            scopes: token.scopes.clone(),
-        })
+        self.ledger().state().holder(secret, is_cookie)
+    }
+
+    /// Returns who holds the secret of a token of a store, whatever process has the tokens open.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn holder(store: &Store, secret: &str) -> Result<Option<Identity>, TokenError> {
+        let list: TokenList = Ledger::read(store, ID)?;
+        Ok(list.holder(secret, false))
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger<TokenList>> {

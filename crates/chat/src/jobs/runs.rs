@@ -171,7 +171,7 @@ fn tell(
         RunState::Running(_) => Told::Added,
         RunState::Parked(_) | RunState::CutOff => Told::Parked,
     };
-    let sent = approvals::send_as(store, run, id, by, MessageBody::Steer { text });
+    let sent = approvals::send_as(store, run, id, by, MessageBody::steer(text));
     sent.map_err(|error| in_words(&error))?;
     Ok(told)
 }

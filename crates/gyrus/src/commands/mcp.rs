@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     inside_run,
     mcp::{self, Around, Connected, Found, ServerSource, Wanted},
-    new_run,
+    new_run, serve,
 };
 use gyrus_surfaces::{
     console::Painter,
@@ -60,6 +60,17 @@ enum Verb {
         #[arg(long, value_name = "DIGEST")]
         content: Option<String>,
     },
+    /// Let a client of this protocol start, follow and steer runs
+    ///
+    /// It speaks on standard input and output. The client may not answer what runs ask, unless the
+    /// variable GYRUS_TOKEN holds a token with the scope `approve`: gyrus serve token NAME --scope
+    /// read,act,approve. Its runs are parked when it goes. For several clients, and runs that go on
+    /// without them: gyrus serve, and its address /mcp.
+    Serve {
+        /// Folder that its runs work in, or below
+        #[arg(long, value_name = "FOLDER")]
+        workdir: Option<PathBuf>,
+    },
 }
 
 /// Places where this command looks.
@@ -84,15 +95,20 @@ impl Mcp {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("use your servers")?;
         let home = gyrus.home()?;
-        let here = Here {
-            workspace: new_run::workspace(&home, None)?,
-            config: gyrus.config()?,
-            home,
+        let here = |home: Home| {
+            Ok::<_, Failure>(Here {
+                workspace: new_run::workspace(&home, None)?,
+                config: gyrus.config()?,
+                home,
+            })
         };
         match self.verb {
-            Verb::List(flags) => list(gyrus, &here, &flags),
-            Verb::Test { name } => test(gyrus, &here, &name),
-            Verb::Allow { content } => allow(gyrus, &here, content.as_deref()),
+            Verb::List(flags) => list(gyrus, &here(home)?, &flags),
+            Verb::Test { name } => test(gyrus, &here(home)?, &name),
+            Verb::Allow { content } => allow(gyrus, &here(home)?, content.as_deref()),
+            Verb::Serve { workdir } => {
+                serve::mcp::serve(gyrus, new_run::workspace(&home, workdir.as_deref())?)
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ impl Steer {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         must_not_be_over(&store, run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
-        approvals::send(&store, run, person, MessageBody::Steer { text: self.text })?;
+        approvals::send(&store, run, person, MessageBody::steer(self.text))?;
         let name = run.short();
         let when = match store.holder(&log_name(run))? {
             Some(_) => "it will be read before the next step".to_owned(),

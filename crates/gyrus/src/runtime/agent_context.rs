@@ -343,7 +343,7 @@ fn recorded(entry: Entry, reader: &Reader) -> Vec<(RecordKind, String)> {
             .messages
             .iter()
             .filter_map(|message| match &message.body {
-                MessageBody::Steer { text } => Some((RecordKind::Event, text.clone())),
+                MessageBody::Steer { text, .. } => Some((RecordKind::Event, text.clone())),
                 _ => None,
             })
             .collect(),

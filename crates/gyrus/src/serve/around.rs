@@ -40,6 +40,9 @@ const PIECE: usize = 16 << 10;
 /// Time within which a page gives its picture. One that is busy gives none.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
+/// Maximum size of what a command prints where that is shown as a whole, in bytes.
+const MAX_PRINTED: usize = 256 << 10;
+
 /// Commands that only make sense where they are typed.
 const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 
@@ -55,24 +58,12 @@ pub(super) struct Around {
 
 impl Program for Around {
     fn check(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
-        let refuse = |failure: Failure| {
+        checked(&self.gyrus, request).map_err(|failure| {
             let error = ApiError::bad_request(failure.message);
             match failure.hint {
                 Some(hint) => error.hint(hint),
                 None => error,
             }
-        };
-        if !request.workdir.is_absolute() {
-            let error = "invalid `workdir`: it is not absolute";
-            return Err(ApiError::bad_request(error).hint("begin with /"));
-        }
-        let command = words::command(&request, &[]).map_err(refuse)?;
-        command.check(&self.gyrus).map_err(refuse)?;
-        let home = self.gyrus.home().map_err(refuse)?;
-        let workdir = runtime::workspace(&home, &request.workdir).map_err(Failure::from);
-        Ok(RunRequest {
-            workdir: workdir.map_err(refuse)?,
-            ..request
         })
     }
 
@@ -81,11 +72,8 @@ impl Program for Around {
     }
 
     fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError> {
-        let checked = self
-            .gyrus
-            .store()
-            .and_then(|store| commands::check_edited(&self.gyrus, &store, open, answer));
-        checked.map_err(|failure| ApiError::bad_request(failure.message))
+        answer_fits(&self.gyrus, open, answer)
+            .map_err(|failure| ApiError::bad_request(failure.message))
     }
 
     fn agent_files(&self) -> Vec<AgentFileView> {
@@ -101,24 +89,7 @@ impl Program for Around {
     }
 
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError> {
-        let first = arguments.first().map(String::as_str).unwrap_or_default();
-        if NOT_HERE.contains(&first) || first.starts_with('-') && first != "--help" {
-            let error = format!("`{first}` cannot be carried out by a server");
-            return Err(ApiError::bad_request(error));
-        }
-        let child = self
-            .processes
-            .command()
-            .args(&arguments)
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| ApiError::internal(format!("no process can be started: {error}")))?;
-        let (sender, pieces) = mpsc::channel(PIECES);
-        tokio::spawn(carry_out(child, stdin, sender));
-        Ok(pieces)
+        begin_command(&self.processes, &arguments, stdin)
     }
 
     fn chats(&self) -> Vec<ChatView> {
@@ -150,6 +121,75 @@ impl Program for Around {
             let late = |_| ApiError::not_found("its page gave no picture in time");
             taken.map_err(late)?.map_err(nothing)
         })
+    }
+}
+
+/// Checks a request for a run as `gyrus run` would, and completes it.
+pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, Failure> {
+    if !request.workdir.is_absolute() {
+        let failure = Failure::usage("invalid `workdir`: it is not absolute");
+        return Err(failure.hint("begin with /"));
+    }
+    let command = words::command(&request, &[])?;
+    command.check(gyrus)?;
+    let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;
+    Ok(RunRequest { workdir, ..request })
+}
+
+/// Checks an answer before it is given.
+pub(super) fn answer_fits(
+    gyrus: &Gyrus,
+    open: &OpenQuestion,
+    answer: &ApprovalAnswer,
+) -> Result<(), Failure> {
+    commands::check_edited(gyrus, &gyrus.store()?, open, answer)
+}
+
+/// Begins to carry out a command of the command line, in a process of its own.
+pub(super) fn begin_command(
+    processes: &Processes,
+    arguments: &[String],
+    stdin: Vec<u8>,
+) -> Result<CommandPieces, ApiError> {
+    let first = arguments.first().map(String::as_str).unwrap_or_default();
+    if NOT_HERE.contains(&first) || first.starts_with('-') && first != "--help" {
+        let error = format!("`{first}` cannot be carried out by a server");
+        return Err(ApiError::bad_request(error));
+    }
+    let child = processes
+        .command()
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| ApiError::internal(format!("no process can be started: {error}")))?;
+    let (sender, pieces) = mpsc::channel(PIECES);
+    tokio::spawn(carry_out(child, stdin, sender));
+    Ok(pieces)
+}
+
+/// Returns what a command of the command line prints.
+pub(super) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
+    let in_words = |error: ApiError| error.message().to_owned();
+    let mut pieces = begin_command(processes, arguments, Vec::new()).map_err(in_words)?;
+    let (mut printed, mut said) = (String::new(), String::new());
+    let mut code = None;
+    while let Some(piece) = pieces.recv().await {
+        match piece {
+            CommandPiece::Stdout(text) => printed.push_str(&text),
+            CommandPiece::Stderr(text) => said.push_str(&text),
+            CommandPiece::Ended(ended) => code = ended,
+        }
+        if printed.len() + said.len() > MAX_PRINTED {
+            return Err("that is too much to show here".to_owned());
+        }
+    }
+    match code {
+        Some(0) if printed.is_empty() => Ok(said),
+        Some(0) => Ok(printed),
+        _ => Err(said),
     }
 }
 

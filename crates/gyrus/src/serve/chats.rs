@@ -8,10 +8,13 @@ use gyrus_chat::{
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
 use gyrus_runtime::queue::{Gateway, RunRequest};
-use gyrus_server::{ApiError, CommandPiece, Program};
+use gyrus_server::{ApiError, Program};
 use gyrus_surfaces::console::put;
 
-use super::{around::Around, words};
+use super::{
+    around::{Around, printed},
+    words,
+};
 use crate::{
     Gyrus,
     agent_files::is_variable,
@@ -19,9 +22,6 @@ use crate::{
     failure::Failure,
     keys::Keys,
 };
-
-/// Maximum size of what a command prints for a chat, in bytes.
-const MAX_PRINTED: usize = 256 << 10;
 
 /// A chat that can begin.
 pub(super) struct ConfiguredChat {
@@ -175,27 +175,7 @@ impl ChatHost for Around {
     }
 
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
-        Box::pin(async move {
-            let pieces = Program::command(self, arguments, Vec::new());
-            let mut pieces = pieces.map_err(|error| in_words(&error))?;
-            let (mut printed, mut said) = (String::new(), String::new());
-            let mut code = None;
-            while let Some(piece) = pieces.recv().await {
-                match piece {
-                    CommandPiece::Stdout(text) => printed.push_str(&text),
-                    CommandPiece::Stderr(text) => said.push_str(&text),
-                    CommandPiece::Ended(ended) => code = ended,
-                }
-                if printed.len() + said.len() > MAX_PRINTED {
-                    return Err("that is too much to show here".to_owned());
-                }
-            }
-            match code {
-                Some(0) if printed.is_empty() => Ok(said),
-                Some(0) => Ok(printed),
-                _ => Err(said),
-            }
-        })
+        Box::pin(async move { printed(&self.processes, &arguments).await })
     }
 
     fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>> {

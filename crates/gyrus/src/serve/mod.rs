@@ -9,48 +9,47 @@ mod connect;
 mod hooks;
 mod desktop_clipboard;
 pub(crate) mod listen;
+pub(crate) mod mcp;
 pub(crate) mod words;
 mod service;
+mod parking;
 mod workers;
 
 use std::{
-    io,
     net::SocketAddr,
     num::NonZeroUsize,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
 use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{RunState, StandingRun, log_name};
+use gyrus_kernel::{RunState, StandingRun};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
-    queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Stage, Work},
+    queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Work},
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
 use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
+use tokio::sync::watch;
 
 pub(crate) use self::connect::elsewhere;
 use self::{
-    around::Around, client::Server, hooks::HookFailures, service::PORT, workers::Processes,
+    around::Around,
+    client::Server,
+    hooks::HookFailures,
+    parking::{Signals, park},
+    service::PORT,
+    workers::Processes,
 };
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, learning};
 
 /// Number of runs at once if nothing else is said.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
-
-/// Time within which runs must have parked when the server stops; they are cut off half-way.
-const PARK_WITHIN: Duration = Duration::from_secs(20);
 
 /// Let programs and a browser start, watch and answer runs
 ///
@@ -168,7 +167,8 @@ impl Serve {
         put(&said(taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
-        let router = gyrus_server::router(app);
+        let router =
+            gyrus_server::router(app, vec![mcp::mounted(&around, &gateway, stopping.clone())]);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
         let dispatching = dispatcher.run(stopping);
         tokio::pin!(serving, dispatching);
@@ -234,7 +234,14 @@ impl Serve {
 
 impl TokenFlags {
     async fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let server = Server::of(&gyrus.home()?);
+        let home = gyrus.home()?;
+        home.create_state()?;
+        // A server that is at work holds them; without one they are changed here.
+        let store = home.store()?;
+        if let Ok(tokens) = AccessTokens::open(&store) {
+            return self.change(&store, &tokens).await;
+        }
+        let server = Server::of(&home);
         let mut out = output::standard();
         match (&self.name, self.revoke) {
             (None, _) => {
@@ -255,13 +262,47 @@ impl TokenFlags {
             (Some(name), false) => {
                 let body = json!({"name": name, "scopes": self.scope});
                 let made = server.post("/api/tokens", &body).await?;
-                let token = made["token"].as_str().unwrap_or_default();
-                writeln!(out, "{token}")?;
-                put("it is not shown again; send it as `Authorization: Bearer`\n")?;
+                show_once(made["token"].as_str().unwrap_or_default())?;
             }
         }
         Ok(Code::Reached)
     }
+
+    /// Does the same where no server is at work.
+    async fn change(&self, store: &Store, tokens: &AccessTokens) -> Result<Code, Failure> {
+        match (&self.name, self.revoke) {
+            (None, _) => {
+                for token in AccessTokens::list(store)? {
+                    output::standard().json(&token)?;
+                }
+            }
+            (Some(name), true) => {
+                if tokens.revoke(name).await? == 0 {
+                    return Err(Failure::usage(format!("there is no token `{name}`")));
+                }
+                put(&format!("the token `{name}` does not count any more\n"))?;
+            }
+            (Some(name), false) => {
+                let scopes = self.scope.iter().map(|scope| scope_named(scope));
+                show_once(&tokens.make(name, scopes.collect::<Result<_, _>>()?).await?)?;
+            }
+        }
+        Ok(Code::Reached)
+    }
+}
+
+fn scope_named(given: &str) -> Result<TokenScope, Failure> {
+    let scope = serde_json::from_value(json!(given));
+    scope.map_err(|_| {
+        let failure = Failure::usage(format!("there is no scope `{given}`"));
+        failure.hint("the scopes are read, act and approve")
+    })
+}
+
+fn show_once(token: &str) -> Result<(), Failure> {
+    writeln!(output::standard(), "{token}")?;
+    put("it is not shown again; send it as `Authorization: Bearer`\n")?;
+    Ok(())
 }
 
 /// Prints an address that lets another browser in.
@@ -324,58 +365,6 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
     };
     gateway.submit(new).await?;
     Ok(())
-}
-
-/// Interrupts the processes of all runs of the queue, as Ctrl-C does, and waits until they are gone.
-async fn park(gateway: &Gateway) {
-    let store = gateway.store().clone();
-    let running: Vec<_> = gateway.with(|queue| {
-        let all = queue.all().into_iter();
-        let running = all.filter(|one| matches!(one.stage, Stage::Running { .. }));
-        running.map(|one| one.command.run).collect()
-    });
-    let holders: Vec<_> = running
-        .into_iter()
-        .filter_map(|run| store.holder(&log_name(run)).ok().flatten())
-        .collect();
-    let waiting = tokio::task::spawn_blocking(move || {
-        for holder in &holders {
-            let _ = holder.process.interrupt();
-        }
-        let since = std::time::Instant::now();
-        for holder in &holders {
-            let half = (PARK_WITHIN / 2).saturating_sub(since.elapsed());
-            if !matches!(holder.process.wait_gone(half), Ok(true)) {
-                // The second time cuts off what is in progress.
-                let _ = holder.process.interrupt();
-                let rest = PARK_WITHIN.saturating_sub(since.elapsed());
-                let _ = holder.process.wait_gone(rest);
-            }
-        }
-    });
-    let _ = waiting.await;
-}
-
-/// The signals that end the server.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 impl From<QueueError> for Failure {

@@ -14,6 +14,8 @@ use gyrus_journal::Holder;
 use gyrus_runtime::queue::{Command, Worker, WorkerEnd, Workers};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::env::GYRUS_TOKEN;
+
 /// Bytes of the end of what a process said that are kept.
 const SAID: u64 = 4 << 10;
 
@@ -43,7 +45,11 @@ impl Processes {
     pub(super) fn command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.program);
         // A signal from the server's terminal means the server.
-        command.arg0("gyrus").process_group(0);
+        // What a client was started with is no run's business.
+        command
+            .arg0("gyrus")
+            .process_group(0)
+            .env_remove(GYRUS_TOKEN);
         command
     }
 }

@@ -105,7 +105,7 @@ pub(crate) async fn steer(
         let error = format!("the text is longer than {MAX_TEXT} bytes");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
     }
-    send(app, identity, run, MessageBody::Steer { text }).await
+    send(app, identity, run, MessageBody::steer(text)).await
 }
 
 pub(crate) async fn pause(

@@ -107,7 +107,7 @@ pub(crate) async fn begin(
     let forked = begun(&mut pieces).await?;
     if let Some(text) = text {
         let (app, from) = (Arc::clone(&app), identity.principal.clone());
-        let body = MessageBody::Steer { text };
+        let body = MessageBody::steer(text);
         blocking(move || Ok(approvals::send(&app.store, forked, from, body)?)).await?;
     }
     tokio::spawn(follow(app, identity, forked, pieces));

@@ -59,9 +59,21 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     lines
 }
 
-/// Returns the whole text of a question's card for a surface without columns and colours. Every line
-/// of untrusted text begins with `┃`, so nothing in it can look like words of ours.
-pub fn text(open: &OpenQuestion) -> String {
+/// Returns words that say who wrote the details of a card.
+pub fn whose(card: &ApprovalCard) -> &'static str {
+    let any = |origin: Origin| card.details.iter().any(|detail| detail.origin == origin);
+    if any(Origin::Model) {
+        "as written by the model (unverified)"
+    } else if any(Origin::Person) {
+        "as you typed it"
+    } else {
+        "as it was found (unverified)"
+    }
+}
+
+/// Returns a card as plain text, whole. Every line of untrusted text begins with `┃`, so nothing in
+/// it can look like words of ours.
+pub fn plain_text(open: &OpenQuestion) -> String {
     let card = &open.card;
     let (name, id) = (open.run.short(), &open.id);
     let what = if card.question {
@@ -82,18 +94,6 @@ pub fn text(open: &OpenQuestion) -> String {
         }
     }
     text
-}
-
-/// Returns words that say who wrote the details of a card.
-pub fn whose(card: &ApprovalCard) -> &'static str {
-    let any = |origin: Origin| card.details.iter().any(|detail| detail.origin == origin);
-    if any(Origin::Model) {
-        "as written by the model (unverified)"
-    } else if any(Origin::Person) {
-        "as you typed it"
-    } else {
-        "as it was found (unverified)"
-    }
 }
 
 /// Renders the unverified details of a card in their box.

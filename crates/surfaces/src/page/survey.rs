@@ -167,7 +167,7 @@ impl Survey {
             }
         } else if let Entry::Steered(steered) = entry {
             for message in steered.messages {
-                if let MessageBody::Steer { text } = &message.body
+                if let MessageBody::Steer { text, .. } = &message.body
                     && self.amendments.len() < AMENDMENTS
                 {
                     self.amendments

@@ -2,6 +2,7 @@
 
 use gyrus_contract::{EffectId, Image, RunId};
 use gyrus_kernel::{ApprovalCard, Charge};
+use gyrus_text::{clip, one_line};
 use serde_json::Value;
 
 /// One thing that happened in a run. The texts may hold anything that a model, a page or a file
@@ -254,6 +255,18 @@ impl HappeningPart {
     }
 }
 
+impl HappeningPart {
+    /// Returns what it says in words.
+    fn words(&self) -> Option<String> {
+        match self {
+            HappeningPart::Badge(_, text) | HappeningPart::Text(_, text) => Some(text.clone()),
+            HappeningPart::Arguments(arguments) => Some(arguments.to_string()),
+            HappeningPart::Files(paths) => Some(paths.join(", ")),
+            HappeningPart::Card(_) | HappeningPart::Picture(_) | HappeningPart::Run(_) => None,
+        }
+    }
+}
+
 impl Happening {
     fn new(subject: Subject, weight: Weight, tone: Tone, headline: String) -> Self {
         Self {
@@ -269,6 +282,24 @@ impl Happening {
             charged: Charge::default(),
             took_ms: None,
         }
+    }
+
+    /// Returns it in one line of at most so many columns, for surfaces that show the latest events;
+    /// `None` if there is nothing to say. Cards are shown in another way.
+    pub fn in_one_line(&self, columns: usize) -> Option<String> {
+        let words = match (&*self.headline, self.parts.first()) {
+            ("", part) => part?.words()?,
+            (headline, Some(HappeningPart::Arguments(arguments))) => {
+                format!("{headline} {arguments}")
+            }
+            (headline, _) => headline.to_owned(),
+        };
+        let words = words.trim();
+        if words.is_empty() || self.subject == Subject::Question {
+            return None;
+        }
+        let mark = self.subject.mark();
+        Some(clip(&one_line(&format!("{mark} {words}")), columns))
     }
 
     pub(super) fn main(subject: Subject, tone: Tone, headline: impl Into<String>) -> Self {

@@ -93,7 +93,10 @@ pub(super) fn warning(warning: &BudgetWarning) -> Happening {
 pub(super) fn steered(steered: Steered) -> Happening {
     let mut happening = Happening::main(Subject::Person, Tone::Ask, "the person adds");
     for message in steered.messages {
-        if let MessageBody::Steer { text } = message.body {
+        if let MessageBody::Steer { text, origin } = message.body {
+            if !origin.is_trusted() {
+                happening.headline = "another program adds".to_owned();
+            }
             let who = format!("{} ({})", message.from.id, message.from.surface);
             happening = happening
                 .with(HappeningPart::Badge(Tone::Aside, who))

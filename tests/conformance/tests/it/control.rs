@@ -161,7 +161,7 @@ async fn steering_amends_the_goal_once_and_for_good() {
     let mut id = String::new();
     disturbed(&bench, |_| {
         let text = "mind the colours".to_owned();
-        id = bench.send(MessageBody::Steer { text });
+        id = bench.send(MessageBody::steer(text));
         bench.world.release();
     })
     .await
@@ -188,7 +188,7 @@ async fn steering_amends_the_goal_once_and_for_good() {
         next.world.release();
         left.plant(&bench.store, &next.store);
         let text = "mind the colours".to_owned();
-        let body = MessageBody::Steer { text };
+        let body = MessageBody::steer(text);
         next.send_as(&id, body);
         next.resume().await.unwrap();
         assert_eq!(steered(&next), [id.clone()], "after {entries} entries");
@@ -217,12 +217,7 @@ async fn a_message_with_a_wrong_id_inside_is_used_once_all_the_same() {
     let bench = scenario.bench();
     bench.world.release();
     let ready = bench.create();
-    let inside = bench.message(
-        "not an id at all",
-        MessageBody::Steer {
-            text: "hm".to_owned(),
-        },
-    );
+    let inside = bench.message("not an id at all", MessageBody::steer("hm"));
     bench.put(&uuid::Uuid::now_v7().to_string(), &inside);
     ready.drive().await.unwrap();
     assert_eq!((steered(&bench).len(), bench.waiting()), (1, 0));

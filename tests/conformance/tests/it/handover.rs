@@ -250,9 +250,7 @@ async fn what_a_person_said_outlives_the_cycle_that_is_given_up() {
     let first = scenario(Today::Same);
     let bench = first.bench();
     let ready = bench.create();
-    let steer = || MessageBody::Steer {
-        text: "mind the colours".to_owned(),
-    };
+    let steer = || MessageBody::steer("mind the colours");
     let id = bench.send(steer());
     ready.drive().await.unwrap();
     let whole = bench.recording();

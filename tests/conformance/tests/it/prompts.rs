@@ -70,9 +70,7 @@ async fn every_prompt_can_be_rebuilt_across_resume_and_fork() {
     scenario.new.limits.steps = Some(2);
     let first = scenario.bench();
     first.start().await.unwrap();
-    first.send(MessageBody::Steer {
-        text: "and mind the colours".to_owned(),
-    });
+    first.send(MessageBody::steer("and mind the colours"));
     let second = first.again();
     second.resume_with(steps(20)).await.unwrap();
     let heard = [sent(&first), sent(&second)].concat();
@@ -128,9 +126,7 @@ async fn what_a_person_says_between_two_questions_of_a_cycle() {
     let ready = bench.create();
     let talking = async {
         bench.world.holding().await;
-        bench.send(MessageBody::Steer {
-            text: "and mind the colours".to_owned(),
-        });
+        bench.send(MessageBody::steer("and mind the colours"));
         bench.world.release();
     };
     tokio::join!(ready.drive(), talking).0.unwrap();

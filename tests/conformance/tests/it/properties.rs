@@ -29,7 +29,7 @@ impl Flawed {
     fn disturb(&self, run: &OurRun) {
         self.count.set(self.count.get() + 1);
         let text = format!("this is disturbance {}", self.count.get());
-        run.send(MessageBody::Steer { text });
+        run.send(MessageBody::steer(text));
     }
 }
 

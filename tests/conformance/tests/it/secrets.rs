@@ -59,9 +59,7 @@ async fn no_secret_is_ever_written_and_tools_get_the_real_one() {
     "#;
     let bench = scenario.bench();
     let ready = bench.create();
-    bench.send(MessageBody::Steer {
-        text: "and do not lose it".to_owned(),
-    });
+    bench.send(MessageBody::steer("and do not lose it"));
     let ended = ready.drive().await.unwrap();
     let Ending::Reached { claim, .. } = &ended.ending else {
         panic!("{ended:?}")

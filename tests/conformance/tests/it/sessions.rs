@@ -114,9 +114,7 @@ async fn what_a_run_did_not_finish_is_told_to_the_next() {
     scenario.new.limits.steps = Some(1);
     let first = scenario.bench();
     first.start().await.unwrap();
-    first.send(MessageBody::Steer {
-        text: "in hours".to_owned(),
-    });
+    first.send(MessageBody::steer("in hours"));
     let second = next(&first, "try again");
     reach(&second).await;
     let said = words(&second.model.heard()[0]).join("\n");

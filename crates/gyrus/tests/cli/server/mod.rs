@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use crate::support::{TIMEOUT, World};
 
 /// The secret of these tests.
-const TOKEN: &str = "the-secret-of-these-tests-0123456789";
+pub(crate) const TOKEN: &str = "the-secret-of-these-tests-0123456789";
 
 /// A server of a world. Dropping it kills it, and whatever drives a run of that world.
 pub(crate) struct Server<'w> {

@@ -1,0 +1,349 @@
+//! Runs for clients that speak the Model Context Protocol: behind the server's address `/mcp`, and as
+//! `gyrus mcp serve` on standard input and output.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::routing::post_service;
+use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_journal::{Holder, Store};
+use gyrus_kernel::{
+    approvals::{ApprovalAnswer, OpenQuestion},
+    log_name, now_ms,
+};
+use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
+use gyrus_runtime::queue::{
+    Command, Gateway, NewCommand, OptionValue, RunRequest, Stage, Work, Workers as _,
+};
+use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
+use tokio::sync::watch;
+
+use super::{
+    around::{Around, answer_fits, checked, printed},
+    parking::{Signals, park_these},
+    workers::Processes,
+};
+use crate::{Gyrus, drive, env::GYRUS_TOKEN, exit::Code, failure::Failure};
+
+/// The path of the service on the server.
+const PATH: &str = "/mcp";
+
+/// Maximum number of runs at once of a client that started this process.
+const AT_ONCE: usize = 8;
+
+/// Time within which a process has its run, and interval at which that is looked at.
+const BEGINS_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The surface of a client that shows no token.
+const SURFACE: &str = "mcp";
+
+/// Returns the service of a server, whose runs are commands of its queue.
+pub(super) fn mounted(
+    around: &Arc<Around>,
+    gateway: &Gateway,
+    stopping: watch::Receiver<bool>,
+) -> Mounted {
+    let host = Arc::new(InQueue {
+        around: around.clone(),
+        gateway: gateway.clone(),
+    });
+    let service = http_service(host, stopping);
+    Mounted {
+        path: PATH,
+        route: post_service(service.clone())
+            .get_service(service.clone())
+            .delete_service(service),
+    }
+}
+
+/// Serves one client on standard input and output, with runs in or below a folder.
+pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
+    let home = gyrus.home()?;
+    home.create_state()?;
+    let (store, identify) = (home.store()?, identify(gyrus)?);
+    let processes = Processes::new(&home.state)?;
+    let runtime = drive::runtime()?;
+    let done = runtime.block_on(async {
+        let host = Arc::new(OfProcess {
+            gyrus: gyrus.clone(),
+            store,
+            folder,
+            processes,
+            begun: Mutex::default(),
+        });
+        let mut signals = Signals::new()?;
+        let served = tokio::select! {
+            served = serve_stdio(host.clone(), identify) => served,
+            () = signals.next() => Ok(()),
+        };
+        tokio::select! {
+            () = host.park() => {}
+            () = signals.next() => {}
+        }
+        Ok(served.map(|()| Code::Reached)?)
+    });
+    runtime.shutdown_background();
+    done
+}
+
+/// Returns how the client of a process is identified: by the token that it was started with, or as
+/// somebody who may do what needs no approval.
+fn identify(gyrus: &Gyrus) -> Result<Identify, Failure> {
+    let Some(secret) = gyrus.environment.token.clone() else {
+        return Ok(Arc::new(|name: &str| somebody(name, TokenScope::Act)));
+    };
+    let store = gyrus.store()?;
+    if AccessTokens::holder(&store, &secret)?.is_none() {
+        let failure = Failure::usage(format!("the token in {GYRUS_TOKEN} does not count"));
+        return Err(failure.hint("make one: gyrus serve token NAME --scope read,act,approve"));
+    }
+    Ok(Arc::new(move |name: &str| {
+        // One that was revoked meanwhile, or cannot be looked up, gives no right.
+        let holder = AccessTokens::holder(&store, &secret).ok().flatten();
+        holder.unwrap_or_else(|| somebody(name, TokenScope::Read))
+    }))
+}
+
+fn somebody(name: &str, scope: TokenScope) -> Identity {
+    let principal = Principal {
+        surface: SURFACE.to_owned(),
+        id: name.to_owned(),
+    };
+    Identity::new(principal, BTreeSet::from([scope]))
+}
+
+/// The server, whose queue carries runs out.
+struct InQueue {
+    around: Arc<Around>,
+    gateway: Gateway,
+}
+
+impl McpHost for InQueue {
+    fn store(&self) -> &Store {
+        self.gateway.store()
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+
+    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
+        checked(&self.around.gyrus, request).map_err(in_words)
+    }
+
+    fn submit(
+        &self,
+        run: RunId,
+        work: Work,
+        from: Principal,
+        agent: String,
+    ) -> Boxed<'_, Result<(), String>> {
+        Box::pin(async move {
+            let submitted = self.gateway.submit(NewCommand {
+                work,
+                run: Some(run),
+                from,
+                agent,
+                priority: 0,
+                not_before_ms: None,
+                key: None,
+                correlation: None,
+            });
+            submitted.await.map_err(|error| gyrus_net::causes(&error))?;
+            Ok(())
+        })
+    }
+
+    fn settled(&self, run: RunId) -> Boxed<'_, String> {
+        Box::pin(async move {
+            let mut changes = self.gateway.changes();
+            loop {
+                changes.borrow_and_update();
+                let ended = self.gateway.with(|queue| {
+                    queue.of_run(run).map(|one| match &one.stage {
+                        Stage::Ended { summary, .. } => Some(summary.clone()),
+                        Stage::Cancelled { by, .. } => {
+                            Some(format!("taken back by {} ({})", by.id, by.surface))
+                        }
+                        Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
+                    })
+                });
+                match ended {
+                    Some(Some(summary)) => return summary,
+                    Some(None) => {}
+                    None => return left_by_holder(self.store(), run).await,
+                }
+                if changes.changed().await.is_err() {
+                    return "the server ends".to_owned();
+                }
+            }
+        })
+    }
+
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
+        answer_fits(&self.around.gyrus, open, answer).map_err(in_words)
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move { printed(&self.around.processes, &arguments).await })
+    }
+}
+
+/// The end of the work for a run, in words, once it ended.
+type Settled = watch::Receiver<Option<String>>;
+
+/// A process for one client. Each of its runs has a process of its own, which is parked when the
+/// client goes.
+struct OfProcess {
+    gyrus: Gyrus,
+    store: Store,
+    folder: PathBuf,
+    processes: Processes,
+    begun: Mutex<HashMap<RunId, Settled>>,
+}
+
+impl OfProcess {
+    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, Settled>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the process of a run, unless too many are at work.
+    fn begin(&self, command: Command) -> Result<(), String> {
+        // Locked until it is among them.
+        let mut begun = self.begun();
+        if begun
+            .values()
+            .filter(|settled| settled.borrow().is_none())
+            .count()
+            >= AT_ONCE
+        {
+            return Err(format!(
+                "{AT_ONCE} runs are at work: wait for one, or stop one"
+            ));
+        }
+        let worker = self.processes.start(&command);
+        let worker = worker.map_err(|error| format!("no process can be started: {error}"))?;
+        let (settle, settled) = watch::channel(None);
+        begun.insert(command.run, settled);
+        tokio::spawn(async move {
+            let said = worker.await.said;
+            let _ = settle.send(Some(said.trim().to_owned()));
+        });
+        Ok(())
+    }
+
+    /// Returns the runs that it began and whose processes are at work.
+    fn at_work(&self) -> Vec<RunId> {
+        let begun = self.begun();
+        let at_work = begun
+            .iter()
+            .filter(|(_, settled)| settled.borrow().is_none());
+        at_work.map(|(run, _)| *run).collect()
+    }
+
+    /// Parks what is at work, and waits until it is parked.
+    async fn park(&self) {
+        let since = Instant::now();
+        loop {
+            let at_work = self.at_work();
+            let holder = |run: &RunId| self.store.holder(&log_name(*run)).ok().flatten();
+            let holders: Vec<Holder> = at_work.iter().filter_map(holder).collect();
+            // A process that was just started cannot be interrupted before it has its run.
+            if holders.len() == at_work.len() || since.elapsed() > BEGINS_WITHIN {
+                return park_these(holders).await;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl McpHost for OfProcess {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.folder)
+    }
+
+    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
+        checked(&self.gyrus, request).map_err(in_words)
+    }
+
+    fn submit(
+        &self,
+        run: RunId,
+        mut work: Work,
+        from: Principal,
+        agent: String,
+    ) -> Boxed<'_, Result<(), String>> {
+        if let Work::Start(request) = &mut work {
+            // There is no queue that would have it go on once it has its answer.
+            let wait = OptionValue::Text("wait".to_owned());
+            request.options.entry("on-ask".to_owned()).or_insert(wait);
+        }
+        let done = self.begin(Command {
+            id: gyrus_contract::time_ordered_uuid().to_string(),
+            run,
+            work,
+            from,
+            agent,
+            priority: 0,
+            not_before_ms: None,
+            key: None,
+            correlation: None,
+            submitted_ms: now_ms(),
+        });
+        Box::pin(async { done })
+    }
+
+    fn settled(&self, run: RunId) -> Boxed<'_, String> {
+        Box::pin(async move {
+            let settled = self.begun().get(&run).cloned();
+            let Some(mut settled) = settled else {
+                return left_by_holder(&self.store, run).await;
+            };
+            let said = settled.wait_for(Option::is_some).await;
+            said.ok().and_then(|said| said.clone()).unwrap_or_default()
+        })
+    }
+
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
+        answer_fits(&self.gyrus, open, answer).map_err(in_words)
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move { printed(&self.processes, &arguments).await })
+    }
+}
+
+/// Waits until no process drives a run that somebody else began.
+async fn left_by_holder(store: &Store, run: RunId) -> String {
+    let name = log_name(run);
+    if !store.exists(&name) {
+        return "there is no such run".to_owned();
+    }
+    if let Ok(Some(holder)) = store.holder(&name) {
+        // One that cannot be watched counts as gone: the run is then looked at again.
+        let _ = holder.process.ended().await;
+    }
+    "its process ended".to_owned()
+}
+
+fn in_words(failure: Failure) -> String {
+    match failure.hint {
+        Some(hint) => format!("{}; {hint}", failure.message),
+        None => failure.message,
+    }
+}
+
+impl From<McpServeError> for Failure {
+    fn from(error: McpServeError) -> Self {
+        Self::failed("the client cannot be served").because(&error)
+    }
+}

@@ -1,0 +1,260 @@
+//! Following a run until there is something to tell.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Entry, Follower, Reader, os::watch};
+use gyrus_kernel::{
+    Ending, Entry as RunEntry, RUNS, RunState,
+    approvals::{self, OpenQuestion},
+    log_name,
+};
+use gyrus_surfaces::projection::{HappeningPart, Projection, Weight};
+use gyrus_text::readable;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::{
+    host::McpHost,
+    report::{ReportedQuestion, ReportedState, RunReport},
+};
+
+/// Interval at which questions are looked for that runs below this one ask.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The most lines of a report that tell what happened.
+const EVENTS: usize = 40;
+
+/// Columns of such a line.
+const COLUMNS: usize = 160;
+
+/// The most files that a report names.
+const FILES: usize = 50;
+
+/// The run that is followed, and for how long.
+pub(crate) struct Following<'a> {
+    pub(crate) host: &'a Arc<dyn McpHost>,
+    pub(crate) run: RunId,
+    /// Number of the last entry that is known already.
+    pub(crate) after: u64,
+    pub(crate) until: Instant,
+    /// Whether a question is worth telling at once.
+    pub(crate) is_news: &'a (dyn Fn(&OpenQuestion) -> bool + Sync),
+}
+
+/// A run as it was found.
+pub(crate) struct Followed {
+    pub(crate) report: RunReport,
+    /// The questions of the report.
+    pub(crate) open: Vec<OpenQuestion>,
+}
+
+impl Following<'_> {
+    /// Follows the run until it is at rest, asks something new, or the time is over. `tell` is told of
+    /// each event after the known ones.
+    ///
+    /// # Errors
+    /// The run never began, or cannot be read; in words.
+    pub(crate) async fn follow(
+        &self,
+        mut tell: impl FnMut(&str) + Send,
+    ) -> Result<Followed, String> {
+        if !self.begun().await? {
+            return Ok(Followed {
+                report: RunReport::new(self.run, self.after),
+                open: Vec::new(),
+            });
+        }
+        let reader = self.host.store().reader(&log_name(self.run));
+        let reader = reader.map_err(|error| error.to_string())?;
+        let mut follower = reader.follow(1).map_err(|error| error.to_string())?;
+        let mut told = Told::new(RunReport::new(self.run, self.after));
+        let open = self
+            .to_news(&reader, &mut follower, &mut told, &mut tell)
+            .await?;
+        let (host, run) = (Arc::clone(self.host), self.run);
+        let state = blocking(move || RunState::of(host.store(), run)).await;
+        let state = state.map_err(|error| error.to_string())?;
+        Ok(told.finish(state, open))
+    }
+
+    /// Waits until the journal of the run is there; returns whether it is.
+    async fn begun(&self) -> Result<bool, String> {
+        let store = self.host.store();
+        let name = log_name(self.run);
+        loop {
+            // Before the look, so that what comes after it is not missed.
+            let folder = store.root().join(RUNS);
+            let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
+            if store.exists(&name) {
+                return Ok(true);
+            }
+            let appeared = async {
+                match runs {
+                    Ok(mut runs) => runs.changed().await,
+                    Err(_) => tokio::time::sleep(LOOK_EVERY).await,
+                }
+            };
+            tokio::select! {
+                () = appeared => {}
+                ended = self.host.settled(self.run) => {
+                    if !store.exists(&name) {
+                        let run = self.run.short();
+                        return Err(format!("run {run} did not begin: {ended}"));
+                    }
+                }
+                () = sleep_until(self.until) => return Ok(store.exists(&name)),
+            }
+        }
+    }
+
+    /// Takes entries until there is news; returns the open questions.
+    async fn to_news(
+        &self,
+        reader: &Reader,
+        follower: &mut Follower,
+        told: &mut Told,
+        tell: &mut (impl FnMut(&str) + Send),
+    ) -> Result<Vec<OpenQuestion>, String> {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut settled = self.host.settled(self.run);
+        let mut is_settled = false;
+        loop {
+            if is_settled && reader.end().is_ok_and(|end| told.seen >= end) {
+                return Ok(self.open().await);
+            }
+            tokio::select! {
+                biased;
+                entry = follower.next() => {
+                    let entry = entry.map_err(|error| error.to_string())?;
+                    let kind = told.take(&entry, reader, tell);
+                    let is_new = entry.seq > self.after;
+                    match kind {
+                        Some(RunEntry::RunEnded(_)) => return Ok(Vec::new()),
+                        Some(RunEntry::ApprovalAsked(_) | RunEntry::RunParked(_)) if is_new => {
+                            let open = self.open().await;
+                            if open.iter().any(self.is_news) {
+                                return Ok(open);
+                            }
+                        }
+                        Some(_) | None => {}
+                    }
+                }
+                _ = &mut settled, if !is_settled => is_settled = true,
+                _ = looks.tick() => {
+                    // Children ask in journals of their own.
+                    let open = self.open().await;
+                    if open.iter().any(self.is_news) {
+                        return Ok(open);
+                    }
+                }
+                () = sleep_until(self.until) => {
+                    // What is on disk already is told, however short the time.
+                    if reader.end().is_ok_and(|end| told.seen >= end) {
+                        return Ok(self.open().await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the questions that wait for an answer.
+    async fn open(&self) -> Vec<OpenQuestion> {
+        let (host, run) = (Arc::clone(self.host), self.run);
+        blocking(move || {
+            let store = host.store();
+            let mut open = approvals::open(store, run).unwrap_or_default();
+            open.retain(|open| {
+                !open.is_over() && matches!(approvals::waiting_answer(store, open), Ok(None))
+            });
+            open
+        })
+        .await
+    }
+}
+
+/// The report so far.
+struct Told {
+    report: RunReport,
+    projection: Projection,
+    events: VecDeque<String>,
+    /// Number of the last entry that was read.
+    seen: u64,
+}
+
+impl Told {
+    fn new(report: RunReport) -> Self {
+        Self {
+            report,
+            projection: Projection::new(),
+            events: VecDeque::new(),
+            seen: 0,
+        }
+    }
+
+    /// Takes an entry, and returns it as what it is.
+    fn take(
+        &mut self,
+        entry: &Entry,
+        reader: &Reader,
+        tell: &mut (impl FnMut(&str) + Send),
+    ) -> Option<RunEntry> {
+        self.seen = entry.seq;
+        for happening in self.projection.take(entry, reader) {
+            for part in &happening.parts {
+                if let HappeningPart::Files(paths) = part {
+                    self.report.files.retain(|file| !paths.contains(file));
+                    self.report.files.extend(paths.iter().cloned());
+                }
+            }
+            let is_new = entry.seq > self.report.next;
+            if let Some(line) = happening.in_one_line(COLUMNS)
+                && is_new
+                && happening.weight == Weight::Main
+            {
+                tell(&line);
+                self.events.push_back(line);
+                if self.events.len() > EVENTS {
+                    self.events.pop_front();
+                }
+            }
+        }
+        gyrus_kernel::parse(entry).ok()
+    }
+
+    /// Completes the report by the state of the run.
+    fn finish(self, state: RunState, open: Vec<OpenQuestion>) -> Followed {
+        let mut report = self.report;
+        report.next = report.next.max(self.seen);
+        report.events = self.events.into();
+        let more = report.files.len().saturating_sub(FILES);
+        report.files.drain(..more);
+        report.questions = open.iter().map(ReportedQuestion::of).collect();
+        let waits = !open.is_empty();
+        let why = |ending: &Ending| Some(readable(&gyrus_kernel::summary(ending)).into_owned());
+        (report.state, report.why) = match state {
+            RunState::Over(Ending::Reached { claim, strength }) => {
+                report.outcome = Some(strength.word().to_owned());
+                report.answer = Some(readable(&claim.answer).into_owned());
+                (ReportedState::Reached, None)
+            }
+            RunState::Over(ending) => (ReportedState::Failed, why(&ending)),
+            RunState::Parked(_) | RunState::Running(_) if waits => {
+                (ReportedState::WaitsForPerson, None)
+            }
+            RunState::Parked(ending) => (ReportedState::Parked, why(&ending)),
+            RunState::Running(_) => (ReportedState::Running, None),
+            RunState::CutOff => (ReportedState::Parked, Some("its process died".to_owned())),
+            RunState::NeverBegan => (ReportedState::Queued, None),
+        };
+        Followed { report, open }
+    }
+}
+
+/// Carries out what reads the disk on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

@@ -1,0 +1,99 @@
+//! The program around the service, and who asks.
+
+use std::{path::Path, sync::Arc};
+
+use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_runtime::queue::{RunRequest, Work};
+use gyrus_server::Identity;
+use rmcp::{RoleServer, model::Extensions, service::RequestContext};
+
+/// The program around the service.
+pub trait McpHost: Send + Sync + 'static {
+    /// Returns the store of the runs.
+    fn store(&self) -> &Store;
+
+    /// Returns the folder that runs work in, or below, if there is one.
+    fn folder(&self) -> Option<&Path>;
+
+    /// Checks a request for a run as `gyrus run` would, and completes it. May block for the disk.
+    ///
+    /// # Errors
+    /// No run can be started so; in words.
+    fn check(&self, request: RunRequest) -> Result<RunRequest, String>;
+
+    /// Has a run begin, or go on. When this returns, the order is accepted for good.
+    ///
+    /// # Errors
+    /// It cannot be accepted; in words.
+    fn submit(
+        &self,
+        run: RunId,
+        work: Work,
+        from: Principal,
+        agent: String,
+    ) -> Boxed<'_, Result<(), String>>;
+
+    /// Waits until nothing works for a run any more, and nothing is about to; returns how that ended,
+    /// in words.
+    fn settled(&self, run: RunId) -> Boxed<'_, String>;
+
+    /// Checks an answer before it is given. May block for the disk.
+    ///
+    /// # Errors
+    /// The answer cannot be taken; in words.
+    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String>;
+
+    /// Carries out a command of the command line; returns what it printed.
+    ///
+    /// # Errors
+    /// It failed; in words.
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
+}
+
+/// Returns who a client is, by the name that it gives itself.
+pub type Identify = Arc<dyn Fn(&str) -> Identity + Send + Sync>;
+
+/// The way in which it is known who asks.
+#[derive(Clone)]
+pub enum McpCallers {
+    /// Everything comes from whoever started this process. It is asked anew each time, because a
+    /// token may have been revoked; the name is what the client calls itself.
+    OfProcess(Identify),
+    /// The guard of the server has identified each request.
+    OfRequest,
+}
+
+/// The longest name of a client that is kept, in bytes.
+const MAX_NAME: usize = 64;
+
+impl McpCallers {
+    /// Returns the identity behind a request; `None` if nobody has established it.
+    pub(crate) fn of(&self, context: &RequestContext<RoleServer>) -> Option<Identity> {
+        match self {
+            McpCallers::OfProcess(identify) => Some(identify(&client_name(context))),
+            McpCallers::OfRequest => identity(&context.extensions),
+        }
+    }
+}
+
+/// Returns the name that a client gives itself, in characters that suit a principal. It proves
+/// nothing.
+pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> String {
+    let given = context.client_info().map(|info| info.name);
+    let given = given.unwrap_or_default();
+    let suits = |c: &char| c.is_ascii_alphanumeric() || "-_. /".contains(*c);
+    let name: String = given.chars().filter(suits).take(MAX_NAME).collect();
+    let name = name.trim();
+    if name.is_empty() {
+        "client".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+fn identity(extensions: &Extensions) -> Option<Identity> {
+    let request = extensions.get::<http::request::Parts>()?;
+    request.extensions.get::<Identity>().cloned()
+}

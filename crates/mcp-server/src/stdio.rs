@@ -1,0 +1,35 @@
+//! The service on standard input and output, for a client that started this process.
+
+use std::sync::Arc;
+
+use rmcp::{ServiceExt as _, service::ServerInitializeError, transport::io::stdio_pipes};
+
+use crate::{Identify, McpCallers, McpHost, service::McpService};
+
+/// The error of a client that does not speak the protocol.
+#[derive(Debug, thiserror::Error)]
+pub enum McpServeError {
+    /// It did not begin as the protocol says.
+    #[error("the client does not begin as the protocol says")]
+    Beginning(#[source] Box<ServerInitializeError>),
+    /// The connection broke.
+    #[error("the connection to the client broke")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+/// Serves one client until it closes standard input. `identify` says who it is, by the name that it
+/// gives itself.
+///
+/// # Errors
+/// It does not speak the protocol.
+pub async fn serve_stdio(host: Arc<dyn McpHost>, identify: Identify) -> Result<(), McpServeError> {
+    let service = McpService::new(host, McpCallers::OfProcess(identify));
+    let running = match service.serve(stdio_pipes()).await {
+        Ok(running) => running,
+        // It went away before it said anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(McpServeError::Beginning(Box::new(error))),
+    };
+    running.waiting().await.map_err(McpServeError::Broken)?;
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! Starting, amending, resuming and ending runs for a client.
+//!
+//! What a client says is the word of its model, so a goal and an amendment have the client as their
+//! source, not a person: they vouch for nothing.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
+use gyrus_kernel::{RunState, StandingRun, approvals, log_name};
+use gyrus_runtime::queue::{OptionValue, RunRequest, Work};
+use gyrus_server::{Identity, RunOverview};
+use gyrus_surfaces::projection;
+
+use crate::{
+    following::blocking,
+    host::McpHost,
+    report::{ListedRun, RunList},
+    tools::{MAX_TEXT, RunArguments},
+};
+
+/// Number of runs that are listed if the client does not say.
+const LISTED: usize = 20;
+
+/// Returns the source of what a client says.
+fn origin(caller: &Identity) -> Origin {
+    let name = format!("MCP client {}", caller.principal.id);
+    Origin::Tool { name }
+}
+
+/// Returns the run that a client names.
+///
+/// # Errors
+/// There is none; in words.
+pub(crate) async fn find(host: &Arc<dyn McpHost>, given: &str) -> Result<RunId, String> {
+    // One that waits for its turn has no journal yet.
+    if let Ok(run) = given.parse() {
+        return Ok(run);
+    }
+    let (host, given) = (Arc::clone(host), given.to_owned());
+    blocking(move || gyrus_kernel::find_run(host.store(), &given))
+        .await
+        .map_err(|error| format!("{error}; `runs` lists them"))
+}
+
+/// Has a run begin.
+///
+/// # Errors
+/// It cannot; in words.
+pub(crate) async fn start(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    given: RunArguments,
+) -> Result<RunId, String> {
+    let goal = checked_text("goal", given.goal)?;
+    let folder = folder(host, given.workdir)?;
+    let mut options = BTreeMap::new();
+    if given.browser {
+        options.insert("screen".to_owned(), OptionValue::Text("browser".to_owned()));
+    }
+    if let Some(name) = given.cognitive_loop {
+        options.insert("loop".to_owned(), OptionValue::Text(name));
+    }
+    let continues = match given.continues {
+        Some(run) => {
+            let run = find(host, &run).await?;
+            check_is_own(host, caller, run, "continue").await?;
+            Some(run)
+        }
+        None => None,
+    };
+    let request = RunRequest {
+        goal: Text::new(goal, origin(caller)),
+        workdir: folder,
+        options,
+        context: Vec::new(),
+        continues,
+    };
+    let checking = Arc::clone(host);
+    let request = blocking(move || checking.check(request)).await?;
+    // As the host resolved it, without links.
+    if let Some(allowed) = host.folder()
+        && !request.workdir.starts_with(allowed)
+    {
+        return Err(outside(&request.workdir, allowed));
+    }
+    let run = RunId::new();
+    let work = Work::Start(Box::new(request));
+    let from = caller.principal.clone();
+    host.submit(run, work, from, DEFAULT_AGENT.to_owned())
+        .await?;
+    Ok(run)
+}
+
+/// Returns the folder that a run is to work in.
+fn folder(host: &Arc<dyn McpHost>, given: Option<String>) -> Result<PathBuf, String> {
+    let folder = match (given, host.folder()) {
+        (Some(given), _) => PathBuf::from(given),
+        (None, Some(folder)) => folder.to_owned(),
+        (None, None) => {
+            return Err(
+                "name the folder to work in: give its absolute path as `workdir`".to_owned(),
+            );
+        }
+    };
+    if !folder.is_absolute() {
+        return Err("`workdir` is not absolute: it begins with /".to_owned());
+    }
+    Ok(folder)
+}
+
+fn outside(folder: &std::path::Path, allowed: &std::path::Path) -> String {
+    format!(
+        "{} is outside of {}, the folder that this server was started for (gyrus mcp serve \
+         --workdir)",
+        folder.display(),
+        allowed.display()
+    )
+}
+
+fn checked_text(name: &str, text: String) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err(format!("`{name}` is empty"));
+    }
+    if text.len() > MAX_TEXT {
+        return Err(format!("`{name}` is longer than {MAX_TEXT} bytes"));
+    }
+    Ok(text)
+}
+
+/// Checks that a client began a run itself: a session that a person began has grants and words of
+/// that person.
+async fn check_is_own(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    run: RunId,
+    what: &str,
+) -> Result<(), String> {
+    let (host, origin) = (Arc::clone(host), origin(caller));
+    let begun_as = blocking(move || {
+        let started = StandingRun::read(host.store(), run)?.started;
+        let reader = host.store().reader(&log_name(run))?;
+        Ok::<_, gyrus_kernel::StandingError>(projection::stored(&started.goal, &reader))
+    });
+    let goal = begun_as.await.map_err(|error| error.to_string())??;
+    if goal.origin == origin {
+        return Ok(());
+    }
+    let run = run.short();
+    Err(format!(
+        "this client did not start run {run}, so it cannot {what} it"
+    ))
+}
+
+/// Adds to a run's goal.
+///
+/// # Errors
+/// It is over, or cannot be told; in words.
+pub(crate) async fn steer(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    run: RunId,
+    text: String,
+) -> Result<String, String> {
+    let text = checked_text("text", text)?;
+    let origin = origin(caller);
+    send(host, caller, run, MessageBody::Steer { text, origin }).await?;
+    Ok(format!("Run {} is told before its next step.", run.short()))
+}
+
+/// Cuts off what a run does, and parks it.
+///
+/// # Errors
+/// It is over, or cannot be told; in words.
+pub(crate) async fn stop(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    run: RunId,
+) -> Result<String, String> {
+    send(host, caller, run, MessageBody::Stop).await?;
+    Ok(format!("Run {} is told to stop.", run.short()))
+}
+
+async fn send(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    run: RunId,
+    body: MessageBody,
+) -> Result<(), String> {
+    let (host, from) = (Arc::clone(host), caller.principal.clone());
+    blocking(move || {
+        let state = RunState::of(host.store(), run).map_err(|error| error.to_string())?;
+        if let RunState::Over(ending) = state {
+            let (run, ending) = (run.short(), gyrus_kernel::summary(&ending));
+            return Err(format!("run {run} is over: {ending}"));
+        }
+        approvals::send(host.store(), run, from, body).map_err(|error| error.to_string())
+    })
+    .await
+}
+
+/// Has a run go on; returns the number of its last entry so far.
+///
+/// # Errors
+/// It is at work or over, or cannot go on; in words.
+pub(crate) async fn resume(
+    host: &Arc<dyn McpHost>,
+    caller: &Identity,
+    run: RunId,
+) -> Result<u64, String> {
+    let reading = Arc::clone(host);
+    let (agent, end) = blocking(move || {
+        let name = run.short();
+        match RunState::of(reading.store(), run).map_err(|error| error.to_string())? {
+            RunState::Over(ending) => {
+                let ending = gyrus_kernel::summary(&ending);
+                return Err(format!("run {name} is over: {ending}"));
+            }
+            RunState::Running(_) => return Err(format!("run {name} is at work: use `follow`")),
+            RunState::Parked(_) | RunState::CutOff | RunState::NeverBegan => {}
+        }
+        let standing = StandingRun::read(reading.store(), run);
+        let agent = standing.map_err(|error| error.to_string())?.started.agent;
+        let end = reading
+            .store()
+            .reader(&log_name(run))
+            .and_then(|reader| reader.end());
+        Ok((agent, end.map_err(|error| error.to_string())?))
+    })
+    .await?;
+    let from = caller.principal.clone();
+    host.submit(run, Work::Resume, from, agent).await?;
+    Ok(end)
+}
+
+/// Lists the newest runs.
+///
+/// # Errors
+/// The store cannot be read; in words.
+pub(crate) async fn list(host: &Arc<dyn McpHost>, limit: Option<usize>) -> Result<RunList, String> {
+    let host = Arc::clone(host);
+    let limit = limit.unwrap_or(LISTED).clamp(1, 100);
+    blocking(move || {
+        let store = host.store();
+        let runs = gyrus_kernel::runs(store).map_err(|error| error.to_string())?;
+        let roots = runs.into_iter().rev().filter(|run| run.is_root());
+        // One that was removed since, or cannot be read, is left out.
+        let listed = roots.filter_map(|run| {
+            let asked = approvals::open(store, run).map_or(0, |open| open.len());
+            RunOverview::read(store, run, asked).ok()
+        });
+        let listed = listed.take(limit).map(|overview| ListedRun::of(&overview));
+        Ok(RunList {
+            runs: listed.collect(),
+        })
+    })
+    .await
+}
