@@ -1,5 +1,6 @@
 //! Tries the API as others use it: clients that generators make from `/openapi.json` start and
-//! follow a run, and schemathesis looks for answers that the document does not name.
+//! follow a run, and schemathesis looks for answers that the document does not name. The official
+//! SDK of the Agent Client Protocol plays an editor.
 
 use std::{
     fs,
@@ -12,7 +13,11 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{programs::run_in, repository};
 
-const PYTHON: [&str; 2] = ["openapi-python-client==0.29.1", "schemathesis==4.32.5"];
+const PYTHON: [&str; 3] = [
+    "openapi-python-client==0.29.1",
+    "schemathesis==4.32.5",
+    "agent-client-protocol==0.12.1",
+];
 
 const JAVASCRIPT: [&str; 4] = [
     "openapi-typescript@7",
@@ -48,7 +53,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
         repository::cargo(&build)?.status()?.success(),
         "gyrus cannot be built"
     );
-    let server = Server::start(&root.join("target/debug/gyrus"), &at.join("server"))?;
+    let gyrus = root.join("target/debug/gyrus");
+    println!("an editor:");
+    editor(&root, &at, &gyrus)?;
+    let server = Server::start(&gyrus, &at.join("server"))?;
     let document = at.join("openapi.json");
     let mut fetch = Command::new("curl");
     fetch
@@ -79,6 +87,16 @@ fn install(at: &Path) -> anyhow::Result<()> {
     let mut packages = Command::new("npm");
     packages.args(["install", "--silent", "--no-audit", "--no-fund"]);
     run_in(at, packages.args(JAVASCRIPT))
+}
+
+fn editor(root: &Path, at: &Path, gyrus: &Path) -> anyhow::Result<()> {
+    let folder = at.join("editor");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let mut edit = Command::new(at.join("venv/bin/python"));
+    edit.arg(root.join("tests/clients/editor.py"));
+    run_in(at, edit.arg(gyrus).arg(&folder))
 }
 
 fn python(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {

@@ -89,6 +89,14 @@ impl Turn {
         } else {
             Vec::new()
         };
+        // The person sees at once that they were heard; models and servers may take their time.
+        let words = if goes_on {
+            format!("run {} goes on", run.short())
+        } else {
+            format!("run {} begins", run.short())
+        };
+        let remark = self.view.remark(&words);
+        self.client.update(&self.session, remark).await;
         let TurnAtWork {
             began,
             replies,
@@ -201,12 +209,7 @@ impl Turn {
         } else if let Entry::RunStarted(started) = &parsed
             && run == following.run
         {
-            let words = format!(
-                "run {} · {} · {}",
-                run.short(),
-                started.cognitive_loop,
-                started.model
-            );
+            let words = format!("{} · {}", started.cognitive_loop, started.model);
             let remark = self.view.remark(&words);
             self.client.update(&self.session, remark).await;
         } else if let Entry::ApprovalAsked(asked) = parsed {
