@@ -1,5 +1,7 @@
 //! Tries the API as others use it: clients that generators make from `/openapi.json` start and
-//! follow a run, the libraries of `clients/` are packaged and do so, too, and schemathesis looks for answers that the document does not name.
+//! follow a run, the libraries of `clients/` are packaged and do so, too, and schemathesis looks for
+//! answers that the document does not name. The official SDK of the Agent Client Protocol plays an
+//! editor.
 
 use std::{
     fs,
@@ -12,7 +14,8 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{programs::run_in, repository};
 
-const PYTHON: [&str; 5] = [
+const PYTHON: [&str; 6] = [
+    "agent-client-protocol==0.12.1",
     "openapi-python-client==0.29.1",
     "schemathesis==4.32.5",
     "datamodel-code-generator==0.89.0",
@@ -54,7 +57,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
         repository::cargo(&build)?.status()?.success(),
         "gyrus cannot be built"
     );
-    let server = Server::start(&root.join("target/debug/gyrus"), &at.join("server"))?;
+    let gyrus = root.join("target/debug/gyrus");
+    println!("an editor:");
+    editor(&root, &at, &gyrus)?;
+    let server = Server::start(&gyrus, &at.join("server"))?;
     let document = at.join("openapi.json");
     let mut fetch = Command::new("curl");
     fetch
@@ -89,6 +95,16 @@ fn install(at: &Path) -> anyhow::Result<()> {
     let mut packages = Command::new("npm");
     packages.args(["install", "--silent", "--no-audit", "--no-fund"]);
     run_in(at, packages.args(JAVASCRIPT))
+}
+
+fn editor(root: &Path, at: &Path, gyrus: &Path) -> anyhow::Result<()> {
+    let folder = at.join("editor");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let mut edit = Command::new(at.join("venv/bin/python"));
+    edit.arg(root.join("tests/clients/editor.py"));
+    run_in(at, edit.arg(gyrus).arg(&folder))
 }
 
 fn python(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {

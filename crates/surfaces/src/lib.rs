@@ -18,6 +18,7 @@ pub mod json;
 pub mod trace;
 pub mod trace_file;
 mod live_replies;
+pub mod speech;
 pub mod watching;
 pub mod phases;
 pub mod left_files;

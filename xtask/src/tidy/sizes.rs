@@ -16,10 +16,11 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
+    ("acp", 3_600),
     ("chat", 5_700),
     ("contract", 5_650),
     ("gate", 16_600),
-    ("gyrus", 25_365),
+    ("gyrus", 26_085),
     ("journal", 7_530),
     ("kernel", 19_325),
     ("lab", 5_050),
@@ -36,7 +37,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("search", 1_500),
     ("server", 12_915),
     ("skills", 2_600),
-    ("surfaces", 8_480),
+    ("surfaces", 8_530),
     ("telemetry", 2_640),
     ("text", 877),
     ("tools", 7_390),

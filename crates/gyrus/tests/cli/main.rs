@@ -14,6 +14,7 @@ mod server;
 mod journal;
 mod terminal;
 mod provider;
+mod editor;
 
 mod lessons;
 mod catching_up;
@@ -64,6 +65,7 @@ mod changing;
 mod chat;
 mod change_review;
 mod attaching;
+mod editing;
 mod evaluating;
 mod taking_over;
 mod teaching;
