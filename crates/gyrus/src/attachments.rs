@@ -125,6 +125,16 @@ pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
         .take(PICTURE_LIMIT)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(&error))?;
+    picture_of(bytes, &name.to_string())
+}
+
+/// A picture whose bytes are known.
+pub(crate) fn picture_of(bytes: Vec<u8>, name: &str) -> Result<Attachment, Failure> {
+    if bytes.len() as u64 > PICTURE_LIMIT {
+        let size = bytes.len();
+        let what = format!("{name} has {size} bytes; models take {PICTURE_LIMIT}");
+        return Err(Failure::usage(what).hint("scale it down"));
+    }
     let Some(header) = gyrus_tools::PictureHeader::read(&bytes) else {
         return Err(Failure::usage(format!("{name} is not a PNG, JPEG or WebP"))
             .hint("convert it, or give a text with --file"));

@@ -6,14 +6,18 @@ use gyrus::runtime::{Home, RunScreen, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Controls, Ending, Finished, Ready, RunStarted, approvals, family, log_name};
+use gyrus_telemetry::LiveExport;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
+    task::JoinHandle,
 };
 
 use crate::{
-    Gyrus, env,
+    Gyrus,
+    config::Config,
+    env,
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
@@ -89,26 +93,21 @@ impl Drive<'_> {
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
         crash_after(self.gyrus.environment.crash_after.as_deref(), &reader)?;
-        let (home, store) = (self.gyrus.home()?, self.store.clone());
-        let sweeping = tokio::task::spawn_blocking({
-            let home = home.clone();
-            move || sweep(&home)
-        });
+        let store = self.store.clone();
         let _interrupting = interrupt_on_signal(ready.controls())?;
-        let correlation = self.correlation.as_deref();
-        let config = gyrus.config()?;
-        let export = telemetry::start(&config.telemetry, &self.store, run, correlation);
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &reader, &painter));
         }
-        let learning = if ephemeral {
-            None
+        let teaches = if ephemeral {
+            Teaches::Nothing
         } else {
-            Learning::begin(&home, run)
+            Teaches::Lessons
         };
-        let _door = self.door(&ready);
+        let screen = self.screen.clone();
+        let correlation = self.correlation.clone();
+        let beside = Beside::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
         let done = ready.drive().await;
@@ -118,12 +117,7 @@ impl Drive<'_> {
         };
         let watched = watching.finish(until).await;
         let done = done?;
-        if done.ending.is_final() {
-            sandbox_folders::remove(&home, &family(&store, run).unwrap_or_default());
-        }
-        // It has long ended, unless the run was short; it has a time limit of its own.
-        let _ = sweeping.await;
-        let added = learning.and_then(|learning| learning.finish(&home, &store, &config));
+        let (export, added) = beside.end(&done).await;
         let code = ended(&store, done, json, ephemeral, &painter)?;
         if let Some(added) = added {
             tell_of(gyrus, &store, &added, json);
@@ -133,24 +127,6 @@ impl Drive<'_> {
         match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
             Ok(()) | Err(_) => Ok(code),
-        }
-    }
-
-    /// Opens the socket at which a person takes the run's screen over.
-    fn door(&self, ready: &Ready) -> Option<Door> {
-        let behind = Behind {
-            store: self.store.clone(),
-            run: ready.id(),
-            takeovers: ready.takeovers(),
-            screen: self.screen.clone()?,
-        };
-        let home = self.gyrus.home().ok()?;
-        match Door::open(&home, behind) {
-            Ok(door) => Some(door),
-            Err(error) => {
-                let _ = put(&format!("its screen cannot be taken over: {error}\n"));
-                None
-            }
         }
     }
 
@@ -206,6 +182,88 @@ impl Drive<'_> {
             },
             self.replies,
         ))
+    }
+}
+
+/// Whether a run is learned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Teaches {
+    /// It is, at its end.
+    Lessons,
+    /// It is to leave nothing behind.
+    Nothing,
+}
+
+/// The work beside a run that this process drives: what killed runs left is removed, telemetry
+/// is sent, a person can take its screen over, and it is learned from.
+pub(crate) struct Beside {
+    home: Home,
+    config: Config,
+    store: Store,
+    sweeping: JoinHandle<()>,
+    export: Option<LiveExport>,
+    learning: Option<Learning>,
+    _door: Option<Door>,
+}
+
+impl Beside {
+    /// Begins before the run is driven.
+    pub(crate) fn begin(
+        gyrus: &Gyrus,
+        store: &Store,
+        ready: &Ready,
+        (screen, correlation, teaches): (Option<RunScreen>, Option<String>, Teaches),
+    ) -> Result<Self, Failure> {
+        let (home, config, run) = (gyrus.home()?, gyrus.config()?, ready.id());
+        let sweeping = tokio::task::spawn_blocking({
+            let home = home.clone();
+            move || sweep(&home)
+        });
+        let export = telemetry::start(&config.telemetry, store, run, correlation.as_deref());
+        let learning = match teaches {
+            Teaches::Nothing => None,
+            Teaches::Lessons => Learning::begin(&home, run),
+        };
+        let door = screen.and_then(|screen| door(&home, store, ready, screen));
+        Ok(Self {
+            home,
+            config,
+            store: store.clone(),
+            sweeping,
+            export,
+            learning,
+            _door: door,
+        })
+    }
+
+    /// Ends after the run has; returns what may still be sent, and the procedure that was learned.
+    pub(crate) async fn end(self, done: &Finished) -> (Option<LiveExport>, Option<Added>) {
+        if done.ending.is_final() {
+            let family = family(&self.store, done.run).unwrap_or_default();
+            sandbox_folders::remove(&self.home, &family);
+        }
+        // It has long ended, unless the run was short; it has a time limit of its own.
+        let _ = self.sweeping.await;
+        let learning = self.learning;
+        let added = learning.and_then(|one| one.finish(&self.home, &self.store, &self.config));
+        (self.export, added)
+    }
+}
+
+/// Opens the socket at which a person takes the run's screen over.
+fn door(home: &Home, store: &Store, ready: &Ready, screen: RunScreen) -> Option<Door> {
+    let behind = Behind {
+        store: store.clone(),
+        run: ready.id(),
+        takeovers: ready.takeovers(),
+        screen,
+    };
+    match Door::open(home, behind) {
+        Ok(door) => Some(door),
+        Err(error) => {
+            let _ = put(&format!("its screen cannot be taken over: {error}\n"));
+            None
+        }
     }
 }
 

@@ -83,6 +83,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Returns it in words, for a surface that marks errors itself.
+    pub(crate) fn in_words(&self) -> String {
+        let text = self.to_string();
+        text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // It may quote paths and contents.

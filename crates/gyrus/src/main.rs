@@ -14,6 +14,7 @@ mod model_choice;
 mod setup;
 mod keys;
 mod serve;
+mod editor;
 mod skill_places;
 mod skill_trust;
 mod skills;

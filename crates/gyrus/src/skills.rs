@@ -163,6 +163,17 @@ impl Chosen {
     }
 }
 
+/// Returns the names and descriptions of the skills that a goal in a folder can name.
+pub(crate) fn names(home: &Home, workspace: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let pins = Pins::read(home, workspace)?;
+    let places = skill_places::all(home, workspace);
+    let library = Library::read_for_run(&places, &|skill| pins.knows(skill));
+    let skills = library.skills.into_iter();
+    Ok(skills
+        .map(|skill| (skill.name, skill.description))
+        .collect())
+}
+
 fn attachment(choice: &SkillChoice, followed: &FollowedSkill) -> Attachment {
     let skill = &choice.skill;
     let mut text = format!("{}\n\n{}", skill.description, skill.instructions);

@@ -7,6 +7,7 @@
 use std::{
     borrow::Cow,
     fmt,
+    fs::File,
     io::{self, IsTerminal, StdoutLock, Write},
     os::fd::{AsFd, BorrowedFd},
 };
@@ -23,6 +24,23 @@ pub struct Output(StdoutLock<'static>);
 pub fn standard() -> Output {
     Output(io::stdout().lock())
 }
+
+/// Takes standard input and output away from everything else in this process, and from whatever it
+/// starts, for a protocol that alone may stand there. Reading gives nothing from then on, and what
+/// would be printed goes to standard error.
+///
+/// # Errors
+/// One of them is not open.
+pub fn take_both() -> io::Result<(File, File)> {
+    let input = rustix::io::fcntl_dupfd_cloexec(io::stdin(), FIRST_FREE)?;
+    let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), FIRST_FREE)?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok((File::from(input), File::from(output)))
+}
+
+/// The first descriptor that is none of the three standard ones.
+const FIRST_FREE: i32 = 3;
 
 impl Output {
     /// For `write!` and `writeln!`: text for people.

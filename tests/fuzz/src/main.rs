@@ -17,11 +17,11 @@ use std::{
 use gyrus_fuzz::{
     Target,
     campaign::{Until, run, try_one},
-    targets::{Line, PolicyFile, Redaction},
+    targets::{Editor, Line, PolicyFile, Redaction},
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-const USAGE: &str = "fuzz takes targets (shell, policy, redaction; all if none is named), --seconds N, --seed N, \
+const USAGE: &str = "fuzz takes targets (shell, policy, redaction, editor; all if none is named), --seconds N, --seed N, \
      --folder F; or one target and --input FILE";
 
 /// Memory that the process may take, in bytes.
@@ -66,7 +66,9 @@ fn options(arguments: impl Iterator<Item = String>) -> Option<Options> {
             "--seed" => options.seed = arguments.next()?.parse().ok()?,
             "--folder" => options.folder = arguments.next()?.into(),
             "--input" => options.input = Some(arguments.next()?.into()),
-            name if [Line::NAME, PolicyFile::NAME, Redaction::NAME].contains(&name) => {
+            name if [Line::NAME, PolicyFile::NAME, Redaction::NAME, Editor::NAME]
+                .contains(&name) =>
+            {
                 options.targets.push(argument);
             }
             _ => return None,
@@ -91,6 +93,11 @@ fn tried(options: &Options) -> io::Result<bool> {
     well &= one(&Line::new(), options)?;
     well &= one(&PolicyFile::new(), options)?;
     well &= one(&Redaction::new(), options)?;
+    let editor = Editor::new()?;
+    well &= one(&editor, options)?;
+    if editor.messages() > 0 {
+        println!("editor: {} messages in all", editor.messages());
+    }
     Ok(well)
 }
 

@@ -3,7 +3,7 @@
 use gyrus_fuzz::{
     Target,
     campaign::{Until, run},
-    targets::{Line, PolicyFile, Redaction},
+    targets::{Editor, Line, PolicyFile, Redaction},
 };
 
 fn holds<T: Target>(target: &T, inputs: u64) {
@@ -19,6 +19,13 @@ fn holds<T: Target>(target: &T, inputs: u64) {
 #[test]
 fn command_lines() {
     holds(&Line::new(), 400);
+}
+
+#[test]
+fn editors() {
+    let editor = Editor::new().expect("a place for journals");
+    holds(&editor, 300);
+    assert!(editor.messages() > 1_000, "{}", editor.messages());
 }
 
 #[test]

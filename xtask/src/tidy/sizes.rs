@@ -16,10 +16,11 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
+    ("acp", 3_600),
     ("chat", 5_700),
     ("contract", 5_720),
     ("gate", 16_600),
-    ("gyrus", 25_870),
+    ("gyrus", 26_450),
     ("journal", 7_530),
     ("kernel", 19_600),
     ("lab", 5_050),
@@ -34,9 +35,9 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("runtime", 10_760),
     ("screen", 18_760),
     ("search", 1_500),
-    ("server", 12_850),
+    ("server", 12_915),
     ("skills", 2_600),
-    ("surfaces", 8_415),
+    ("surfaces", 8_545),
     ("telemetry", 2_640),
     ("text", 877),
     ("tools", 7_390),

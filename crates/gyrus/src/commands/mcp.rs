@@ -18,7 +18,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run,
-    mcp::{self, Around, Connected, Found, Wanted},
+    mcp::{self, Around, Connected, Found, ServerSource, Wanted},
     new_run, serve,
 };
 use gyrus_surfaces::{
@@ -211,10 +211,10 @@ fn listed(server: &Wanted, state: Option<&State>, offers: &Offers) -> Value {
 }
 
 fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
-    let whose = if server.of_project {
-        PROJECT_FILE
-    } else {
-        "config.toml"
+    let whose = match server.source {
+        ServerSource::Person => "config.toml",
+        ServerSource::Project => PROJECT_FILE,
+        ServerSource::Editor => "the editor",
     };
     let line = format!("{} ({whose})", server.section.shown());
     writeln!(

@@ -1,6 +1,7 @@
 //! The commands: one a file, one line a command in the table below. A command's doc comment is
 //! its help.
 
+mod acp;
 mod agents;
 mod chat;
 pub(crate) mod run;
@@ -111,6 +112,7 @@ commands! {
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
     Serve(serve::Serve),
+    Acp(acp::Acp),
     Agents(agents::Agents),
     Chat(chat::Chat),
     #[command(hide = true)]

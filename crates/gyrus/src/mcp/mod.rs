@@ -12,7 +12,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, StandingRun, grants, log_name, redact::Secret};
 use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, Servers, State, is_server_name};
 
-pub(crate) use self::start::{Around, Wanted};
+pub(crate) use self::start::{Around, ServerSource, Wanted};
 use gyrus_text::visible;
 
 use crate::{failure::Failure, keys::Keys, model_choice::Ready};
@@ -75,7 +75,7 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
         found.wanted.push(Wanted {
             name: name.clone(),
             section: section.clone(),
-            of_project: false,
+            source: ServerSource::Person,
         });
     }
     let project = match ProjectServers::read(around.workspace) {
@@ -111,7 +111,7 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
         found.wanted.push(Wanted {
             name,
             section,
-            of_project: true,
+            source: ServerSource::Project,
         });
     }
     Ok(found)
@@ -181,7 +181,15 @@ impl Connected {
         around: &Around<'_>,
         model: impl Future<Output = Result<Ready, Failure>>,
     ) -> Result<(Self, Ready, ServedTools), Failure> {
-        let mut connected = Self::start(around)?;
+        Self::start(around)?.ready(model).await
+    }
+
+    /// Returns the tools for a new run, once its model is ready. What is missing is said.
+    pub(crate) async fn ready(
+        self,
+        model: impl Future<Output = Result<Ready, Failure>>,
+    ) -> Result<(Self, Ready, ServedTools), Failure> {
+        let mut connected = self;
         let mut ready = model.await?;
         ready.secrets.extend(connected.secrets());
         let tools = connected.tools().await?;

@@ -48,8 +48,20 @@ pub(crate) struct Wanted {
     pub(crate) name: String,
     /// Its section of the configuration.
     pub(crate) section: ServerSection,
-    /// The project's file names it, not the person.
-    pub(crate) of_project: bool,
+    /// The place that names it.
+    pub(crate) source: ServerSource,
+}
+
+/// Places that name servers, which decide about what a server may be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerSource {
+    /// The person's own configuration: it gets at the environment and at the keys.
+    Person,
+    /// The file of a project that the person allowed: it gets at the environment.
+    Project,
+    /// The settings of an editor, into which a project may have written: it gets at nothing, and
+    /// runs in the sandbox or not at all.
+    Editor,
 }
 
 /// Returns the way to start a server, and its folder if it has one; or the reason in words why it
@@ -61,15 +73,7 @@ pub(crate) fn setup(
     secrets: &mut Vec<Secret>,
 ) -> Result<(Setup, Option<TempDir>), String> {
     let section = &wanted.section;
-    // A project's file gets at the environment, never at what the person keeps elsewhere.
-    let lookup = |name: &str| {
-        if wanted.of_project {
-            env::variable(name)
-        } else {
-            keys.get(name)
-        }
-    };
-    let mut values = |written: &BTreeMap<String, String>| values(written, &lookup, secrets);
+    let mut values = |written| values(written, wanted.source, keys, secrets);
     let whole = |way, reach| Setup {
         name: wanted.name.clone(),
         way,
@@ -108,6 +112,13 @@ pub(crate) fn setup(
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
     let (run, reach, pipes) = kept(around, &folder, &section.network)?;
+    if wanted.source == ServerSource::Editor && reach == Reach::Everything {
+        return Err(
+            "a server that an editor names runs in the sandbox alone, and there is none \
+                    here; describe it in config.toml as your own"
+                .to_owned(),
+        );
+    }
     let way = Way::Process {
         program,
         arguments: section.args.clone(),
@@ -119,15 +130,25 @@ pub(crate) fn setup(
     Ok((whole(way, reach), Some(folder)))
 }
 
-/// Reads what is written for variables or headers, and adds the secrets among it.
+/// Returns the values of variables or headers as a server gets them.
 fn values(
     written: &BTreeMap<String, String>,
-    lookup: &dyn Fn(&str) -> Option<String>,
+    source: ServerSource,
+    keys: &Keys<'_>,
     secrets: &mut Vec<Secret>,
 ) -> Result<BTreeMap<String, String>, String> {
+    let lookup = |name: &str| match source {
+        ServerSource::Person => keys.get(name),
+        ServerSource::Project => env::variable(name),
+        ServerSource::Editor => None,
+    };
+    if source == ServerSource::Editor {
+        // The editor has put in whatever its settings refer to.
+        return Ok(written.clone());
+    }
     let mut read = BTreeMap::new();
     for (name, text) in written {
-        let text = match server_value(text, lookup)? {
+        let text = match server_value(text, &lookup)? {
             ServerValue::Plain(text) => text,
             ServerValue::Secret { name, value } => {
                 secrets.push(Secret {

@@ -14,7 +14,7 @@ use crate::{
     Gyrus,
     config::{Config, HookSection},
     failure::Failure,
-    mcp::{self, Around},
+    mcp::{self, Around, ServerSource},
     model_choice::ModelChoice,
     new_run,
 };
@@ -91,7 +91,7 @@ fn tool_servers(
             let servers = found.wanted.iter().map(|server| ToolServerView {
                 name: server.name.clone(),
                 starts: server.section.shown(),
-                of_project: server.of_project,
+                of_project: server.source == ServerSource::Project,
             });
             (servers.collect(), found.notes)
         }

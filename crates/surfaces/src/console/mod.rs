@@ -7,7 +7,6 @@
 pub mod card;
 mod line;
 mod paint;
-mod speech;
 mod status;
 
 use std::{
@@ -24,15 +23,19 @@ use gyrus_kernel::{
 };
 
 pub(crate) use self::paint::STYLES;
+use self::status::Status;
 pub use self::{card::lines as card_lines, line::Line, paint::Painter};
-use self::{speech::Speech, status::Status};
 use crate::{
     error::SurfaceError,
     live_replies::ReplyPiece,
     output,
-    projection::{Happening, Projection, Subject, TextForm, Weight, is_patch},
+    projection::{Happening, Projection, Subject, TextForm, Tone, Weight, is_patch},
+    speech::{Speech, Spoken, SpokenKind},
     terminal,
 };
+
+/// Lines of thinking that are shown of one reply.
+const THINKING_LINES: usize = 12;
 
 /// A run's console.
 pub struct Console {
@@ -149,8 +152,8 @@ impl Console {
             status.happened(happening);
         }
         if happening.subject == Subject::Request {
-            for line in self.speech.was_asked(run) {
-                self.show(run, &line)?;
+            for spoken in self.speech.was_asked(run) {
+                self.speaks(run, &spoken)?;
             }
         }
         let is_hidden = is_gathered
@@ -261,10 +264,26 @@ impl Console {
         if let Some(status) = &mut self.status {
             status.reply_piece(&piece.said);
         }
-        match self.speech.line(piece) {
-            Some(line) => self.show(piece.run, &line),
+        match self.speech.take(piece) {
+            Some(spoken) => self.speaks(piece.run, &spoken),
             None => Ok(()),
         }
+    }
+
+    /// Shows what a model says, in lines like those of the entries that follow.
+    fn speaks(&mut self, run: RunId, spoken: &Spoken) -> Result<(), SurfaceError> {
+        let (tone, mark) = match spoken.kind {
+            SpokenKind::Words => (Tone::Thought, '•'),
+            SpokenKind::Thinking if spoken.lines_before >= THINKING_LINES => return Ok(()),
+            SpokenKind::Thinking => (Tone::Aside, '~'),
+        };
+        let line = Line {
+            tone,
+            mark: if spoken.begins { mark } else { ' ' },
+            text: spoken.text.trim_end().to_owned(),
+            patch: None,
+        };
+        self.show(run, &line)
     }
 
     /// Paints the line at the bottom anew.

@@ -1,10 +1,11 @@
 //! Targets of the fuzzer.
 
+mod editor;
 mod line;
 mod policy;
 mod redaction;
 
-pub use self::{line::Line, policy::PolicyFile, redaction::Redaction};
+pub use self::{editor::Editor, line::Line, policy::PolicyFile, redaction::Redaction};
 
 /// A number that looks random and follows from the input alone.
 fn number(input: &[u8]) -> usize {

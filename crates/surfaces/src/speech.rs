@@ -1,25 +1,40 @@
-//! Streamed text of models, as lines like those of the entries that follow.
+//! Streamed text of models: what of it a person is shown, and when.
 
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Purpose, RunId};
 use gyrus_kernel::LivePiece;
 
-use super::line::Line;
-use crate::{
-    live_replies::ReplyPiece,
-    projection::{Subject, Tone},
-};
-
-/// Lines of thinking that are shown of one reply.
-const THINKING_LINES: usize = 12;
+use crate::{live_replies::ReplyPiece, projection::Subject};
 
 /// The beginnings of an object in a reply. The object is for the loop; what it says to a person comes as a note.
 const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
 
+/// Text of a model that a person is shown while it arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spoken {
+    /// The kind of text.
+    pub kind: SpokenKind,
+    /// The text: whole lines, or sentences of a long one.
+    pub text: String,
+    /// Whether it is the first of its kind in its reply.
+    pub begins: bool,
+    /// Number of lines of the same kind before it in its reply; counted for thinking alone.
+    pub lines_before: usize,
+}
+
+/// Kinds of text that a model streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpokenKind {
+    /// Words for the person.
+    Words,
+    /// Thinking.
+    Thinking,
+}
+
 /// The replies that are arriving, by run.
 #[derive(Debug, Default)]
-pub(crate) struct Speech {
+pub struct Speech {
     runs: BTreeMap<RunId, Saying>,
 }
 
@@ -41,8 +56,8 @@ struct Saying {
 }
 
 impl Speech {
-    /// Returns the line to show now, if there is one.
-    pub(crate) fn line(&mut self, piece: &ReplyPiece) -> Option<Line> {
+    /// Returns the text to show now, if there is some.
+    pub fn take(&mut self, piece: &ReplyPiece) -> Option<Spoken> {
         let saying = self.runs.entry(piece.run).or_default();
         if piece.said == LivePiece::Asked {
             saying.announced += 1;
@@ -51,11 +66,11 @@ impl Speech {
             saying.held.push((saying.announced, piece.clone()));
             return None;
         }
-        saying.line(piece)
+        saying.take(piece)
     }
 
-    /// Takes note that the entry of a question was shown, and returns the lines that waited for it.
-    pub(crate) fn was_asked(&mut self, run: RunId) -> Vec<Line> {
+    /// Takes note that the entry of a question was shown, and returns the text that waited for it.
+    pub fn was_asked(&mut self, run: RunId) -> Vec<Spoken> {
         let saying = self.runs.entry(run).or_default();
         saying.shown += 1;
         let shown = saying.shown;
@@ -64,12 +79,12 @@ impl Speech {
             .extract_if(.., |(number, _)| *number <= shown)
             .collect();
         due.iter()
-            .filter_map(|(_, piece)| saying.line(piece))
+            .filter_map(|(_, piece)| saying.take(piece))
             .collect()
     }
 
     /// Whether a note says only what was shown already.
-    pub(crate) fn was_shown(&mut self, run: RunId, subject: Subject) -> bool {
+    pub fn was_shown(&mut self, run: RunId, subject: Subject) -> bool {
         let Some(saying) = self.runs.get_mut(&run) else {
             return false;
         };
@@ -82,7 +97,7 @@ impl Speech {
 }
 
 impl Saying {
-    fn line(&mut self, piece: &ReplyPiece) -> Option<Line> {
+    fn take(&mut self, piece: &ReplyPiece) -> Option<Spoken> {
         let note = match piece.purpose {
             Purpose::Agent | Purpose::Plan => Subject::Thought,
             Purpose::Reflect => Subject::Reflection,
@@ -104,11 +119,14 @@ impl Saying {
             LivePiece::Text(_) | LivePiece::Thinking(_) if self.mixed => None,
             LivePiece::Text(text) => self.text(text, note),
             LivePiece::Thinking(text) => {
-                let first = self.thinking_lines;
+                let before = self.thinking_lines;
                 self.thinking_lines += text.lines().count();
-                let mark = if first == 0 { '~' } else { ' ' };
-                let fits = first < THINKING_LINES && !text.trim().is_empty();
-                fits.then(|| spoken(Tone::Aside, mark, text))
+                (!text.trim().is_empty()).then(|| Spoken {
+                    kind: SpokenKind::Thinking,
+                    text: text.clone(),
+                    begins: before == 0,
+                    lines_before: before,
+                })
             }
             // The call itself comes as an entry.
             LivePiece::Tool(_) | LivePiece::Progress(_) => None,
@@ -116,7 +134,7 @@ impl Saying {
     }
 
     /// The words of a piece, without the object that may begin in it.
-    fn text(&mut self, text: &str, note: Subject) -> Option<Line> {
+    fn text(&mut self, text: &str, note: Subject) -> Option<Spoken> {
         if self.is_object {
             return None;
         }
@@ -130,21 +148,17 @@ impl Saying {
             }
             None => text,
         };
-        let mark = if self.said_as.is_none() { '•' } else { ' ' };
+        let begins = self.said_as.is_none();
         // With an object, the note says more than was shown.
         self.said_as = (object.is_none())
             .then_some(note)
             .filter(|_| !words.trim().is_empty() || self.said_as.is_some());
-        (!words.trim().is_empty()).then(|| spoken(Tone::Thought, mark, words))
-    }
-}
-
-fn spoken(tone: Tone, mark: char, text: &str) -> Line {
-    Line {
-        tone,
-        mark,
-        text: text.trim_end().to_owned(),
-        patch: None,
+        (!words.trim().is_empty()).then(|| Spoken {
+            kind: SpokenKind::Words,
+            text: words.to_owned(),
+            begins,
+            lines_before: 0,
+        })
     }
 }
 
@@ -165,11 +179,11 @@ mod tests {
         let mut speech = Speech::default();
         let run = piece(LivePiece::Asked).run;
         assert!(speech.was_asked(run).is_empty());
-        let mut say = |said| speech.line(&piece(said)).map(|line| line.mark);
+        let mut say = |said| speech.take(&piece(said)).map(|spoken| spoken.begins);
         assert_eq!(say(LivePiece::Asked), None);
-        assert_eq!(say(LivePiece::Thinking("hm\n".into())), Some('~'));
-        assert_eq!(say(LivePiece::Text("one\n".into())), Some('•'));
-        assert_eq!(say(LivePiece::Text("two".into())), Some(' '));
+        assert_eq!(say(LivePiece::Thinking("hm\n".into())), Some(true));
+        assert_eq!(say(LivePiece::Text("one\n".into())), Some(true));
+        assert_eq!(say(LivePiece::Text("two".into())), Some(false));
         assert_eq!(say(LivePiece::Ended), None);
         assert!(!speech.was_shown(run, Subject::Reflection));
         assert!(speech.was_shown(run, Subject::Thought));
@@ -188,7 +202,7 @@ mod tests {
             LivePiece::Asked,
             LivePiece::Text("one\n".into()),
         ] {
-            assert_eq!(speech.line(&piece(said)), None);
+            assert_eq!(speech.take(&piece(said)), None);
         }
     }
 
@@ -200,7 +214,7 @@ mod tests {
             LivePiece::Text("one\n".into()),
             LivePiece::Ended,
         ] {
-            assert_eq!(speech.line(&piece(said)), None);
+            assert_eq!(speech.take(&piece(said)), None);
         }
         let run = piece(LivePiece::Asked).run;
         let lines = speech.was_asked(run);
@@ -221,11 +235,11 @@ mod tests {
             let mut speech = Speech::default();
             let run = piece(LivePiece::Asked).run;
             speech.was_asked(run);
-            speech.line(&piece(LivePiece::Asked));
+            speech.take(&piece(LivePiece::Asked));
             let lines = pieces
                 .iter()
-                .filter_map(|text| speech.line(&piece(LivePiece::Text((*text).to_owned()))));
-            let lines: Vec<_> = lines.map(|line| line.text).collect();
+                .filter_map(|text| speech.take(&piece(LivePiece::Text((*text).to_owned()))));
+            let lines: Vec<_> = lines.map(|line| line.text.trim_end().to_owned()).collect();
             assert_eq!(lines, shown, "{pieces:?}");
         }
     }

@@ -1,0 +1,455 @@
+//! The agent: what a client may call, and the sessions that it has open.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Write},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use gyrus_contract::RunId;
+use serde_json::{Value, json};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinSet, block_in_place},
+};
+
+use crate::{
+    chains, commands,
+    connection::{self, Client, Line},
+    host::{AcpHost, SessionSettings},
+    message::{self, Incoming, Params, RpcError},
+    options, prompt,
+    session::{self, Session, TurnSurroundings},
+    turn,
+    wire::{
+        CancelRequest, Initialize, ListSessions, NamedServer, NamedSession, NewSession, OldSession,
+        PROTOCOL_VERSION, PromptSession, SetMode, SetOption,
+    },
+};
+
+/// Maximum number of open sessions.
+const MAX_SESSIONS: usize = 1_000;
+
+/// Maximum number of turns at work.
+const MAX_TURNS: usize = 16;
+
+/// Maximum number of sessions that are read at once.
+const READ_AT_ONCE: usize = 4;
+
+/// Maximum number of servers of a session.
+const MAX_SERVERS: usize = 32;
+
+/// Time in which turns park when the client has gone.
+const PARK_WITHIN: Duration = Duration::from_secs(20);
+
+/// Time in which a client that has gone takes what is left to say.
+const SAY_WITHIN: Duration = Duration::from_secs(1);
+
+/// Serves one client until its input ends or `stop` is done; then the runs at work are parked.
+///
+/// # Errors
+/// No threads can be started.
+pub async fn serve(
+    host: Arc<dyn AcpHost>,
+    (input, output): (impl Read + Send + 'static, impl Write + Send + 'static),
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut lines = connection::read_lines(input)?;
+    let (client, writing) = Client::new(output)?;
+    let agent = Arc::new(Agent {
+        host,
+        client: Arc::new(client),
+        reading: Semaphore::new(READ_AT_ONCE),
+        open: Mutex::default(),
+    });
+    let mut tasks = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            () = &mut stop => None,
+        };
+        let Some(line) = line else { break };
+        let incoming = match line {
+            Line::Whole(line) => block_in_place(|| message::read(&line)),
+            Line::TooLong => Incoming::Wrong(message::too_long()),
+        };
+        agent.take(incoming, &mut tasks).await;
+        while tasks.try_join_next().is_some() {}
+    }
+    for session in agent.open().sessions.values() {
+        session.park();
+    }
+    let parked = async { while tasks.join_next().await.is_some() {} };
+    // Whoever takes longer is cut off, and can be resumed like any run whose process was killed.
+    let _ = tokio::time::timeout(PARK_WITHIN, parked).await;
+    drop(tasks);
+    drop(agent);
+    let written = tokio::task::spawn_blocking(move || writing.join());
+    let _ = tokio::time::timeout(SAY_WITHIN, written).await;
+    Ok(())
+}
+
+struct Agent {
+    host: Arc<dyn AcpHost>,
+    client: Arc<Client>,
+    reading: Semaphore,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Whether the client can ask for words, once it has introduced itself.
+    elicits: Option<bool>,
+    sessions: BTreeMap<String, Arc<Session>>,
+}
+
+impl Agent {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a message. What lasts is done in one of the tasks.
+    async fn take(self: &Arc<Self>, incoming: Incoming, tasks: &mut JoinSet<()>) {
+        match incoming {
+            Incoming::Nothing => {}
+            Incoming::Wrong(error) => self.client.send(&error.answer(&Value::Null)).await,
+            Incoming::Answer { id, outcome } => self.client.answered(id, outcome),
+            Incoming::Notification { method, params } => self.notified(&method, &params),
+            Incoming::Request { id, method, params } => {
+                self.requested(id, &method, params, tasks).await;
+            }
+        }
+    }
+
+    fn notified(&self, method: &str, params: &Params) {
+        match method {
+            "session/cancel" => {
+                if let Ok(named) = params.read::<NamedSession>()
+                    && let Ok(session) = self.session(&named.session_id)
+                {
+                    session.cancel(self.host.person());
+                }
+            }
+            "$/cancel_request" => {
+                let Ok(cancel) = params.read::<CancelRequest>() else {
+                    return;
+                };
+                let open = self.open();
+                let is_meant = |session: &&Arc<Session>| {
+                    let state = session.state();
+                    let turn = state.turn.as_ref();
+                    turn.is_some_and(|turn| turn.prompt == cancel.request_id)
+                };
+                if let Some(session) = open.sessions.values().find(is_meant) {
+                    session.cancel(self.host.person());
+                }
+            }
+            // A notification that is not known has no meaning here.
+            _ => {}
+        }
+    }
+
+    async fn requested(
+        self: &Arc<Self>,
+        id: Value,
+        method: &str,
+        params: Params,
+        tasks: &mut JoinSet<()>,
+    ) {
+        if method != "initialize" && self.open().elicits.is_none() {
+            let error = RpcError::request("`initialize` comes first");
+            return self.client.send(&error.answer(&id)).await;
+        }
+        match method {
+            "session/prompt" => return self.prompt(id, &params, tasks).await,
+            "session/load" | "session/resume" | "session/list" => {
+                let (agent, method) = (self.clone(), method.to_owned());
+                tasks.spawn(async move {
+                    let _permit = agent.reading.acquire().await;
+                    let done = agent.read(&method, &params).await;
+                    agent.answer(&id, done).await;
+                });
+                return;
+            }
+            _ => {}
+        }
+        let done = block_in_place(|| match method {
+            "initialize" => self.initialize(&params),
+            "session/new" => self.create(&params),
+            "session/set_mode" => self.set_mode(&params),
+            "session/set_config_option" => self.set_option(&params),
+            "session/close" => self.close(&params),
+            "authenticate" => Err(RpcError::params(
+                "there is no way to authenticate; keys of models are stored by: gyrus setup",
+            )),
+            _ => Err(RpcError::method(method)),
+        });
+        self.answer(&id, done).await;
+    }
+
+    /// Answers a request, and tells what follows from it.
+    async fn answer(&self, id: &Value, done: Result<Done, RpcError>) {
+        match done {
+            Ok(Done { result, updates }) => {
+                self.client.answer(id, result).await;
+                for (session, update) in updates {
+                    self.client.update(&session, update).await;
+                }
+            }
+            Err(error) => self.client.send(&error.answer(id)).await,
+        }
+    }
+
+    fn initialize(&self, params: &Params) -> Result<Done, RpcError> {
+        let client: Initialize = params.read()?;
+        if !client.protocol_version.is_number() && !client.protocol_version.is_string() {
+            return Err(RpcError::params("`protocolVersion` is not a version"));
+        }
+        let form = &client.client_capabilities["elicitation"]["form"];
+        self.open().elicits = Some(form.is_object());
+        Ok(Done::from(json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentInfo": {
+                "name": "gyrus",
+                "title": "gyrus",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": {"http": true, "sse": false},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+            },
+            "authMethods": [],
+        })))
+    }
+
+    fn create(&self, params: &Params) -> Result<Done, RpcError> {
+        let new: NewSession = params.read()?;
+        let folder = self.folder(&new.cwd)?;
+        let choices = self.host.choices().map_err(RpcError::internal)?;
+        let servers = servers(new.mcp_servers)?;
+        let session = Session::new(RunId::new(), folder, servers, choices.chosen);
+        let session = self.add(session)?;
+        let mut done = self.described(&session)?;
+        done.result["sessionId"] = json!(session.id());
+        Ok(done)
+    }
+
+    fn folder(&self, given: &Path) -> Result<std::path::PathBuf, RpcError> {
+        if !given.is_absolute() {
+            return Err(RpcError::params("`cwd` is not an absolute path"));
+        }
+        self.host.folder(given).map_err(RpcError::params)
+    }
+
+    fn add(&self, session: Session) -> Result<Arc<Session>, RpcError> {
+        let mut open = self.open();
+        if open.sessions.len() >= MAX_SESSIONS {
+            let why = format!("{MAX_SESSIONS} sessions are open; close one first");
+            return Err(RpcError::request(why));
+        }
+        let session = Arc::new(session);
+        open.sessions.insert(session.id(), session.clone());
+        Ok(session)
+    }
+
+    /// Returns the settings of a session, and the commands that can be typed in it.
+    fn described(&self, session: &Session) -> Result<Done, RpcError> {
+        let choices = self.host.choices().map_err(RpcError::internal)?;
+        let settings = session.state().settings.clone();
+        let skills = self.host.skills(&session.folder);
+        Ok(Done {
+            result: json!({
+                "modes": options::modes(&choices, &settings),
+                "configOptions": options::options(&choices, &settings),
+            }),
+            updates: vec![(session.id(), commands::available(&skills))],
+        })
+    }
+
+    fn session(&self, id: &str) -> Result<Arc<Session>, RpcError> {
+        let found = self.open().sessions.get(id).cloned();
+        found.ok_or_else(|| {
+            let id = gyrus_text::quote(id, 60);
+            RpcError::not_found(format!("no session {id} is open"))
+        })
+    }
+
+    fn set_mode(&self, params: &Params) -> Result<Done, RpcError> {
+        let set: SetMode = params.read()?;
+        let session = self.session(&set.session_id)?;
+        let options = self.set(&session, options::APPROVE, &set.mode_id)?;
+        let update = json!({"sessionUpdate": "config_option_update", "configOptions": options});
+        Ok(Done {
+            result: json!({}),
+            updates: vec![(session.id(), update)],
+        })
+    }
+
+    fn set_option(&self, params: &Params) -> Result<Done, RpcError> {
+        let set: SetOption = params.read()?;
+        let session = self.session(&set.session_id)?;
+        let Some(value) = set.value.as_str() else {
+            return Err(RpcError::params("`value` is not a text"));
+        };
+        let options = self.set(&session, &set.config_id, value)?;
+        let mut done = Done::from(json!({"configOptions": options}));
+        if set.config_id == options::APPROVE {
+            let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": value});
+            done.updates.push((session.id(), update));
+        }
+        Ok(done)
+    }
+
+    /// Changes a setting of a session from its next turn on; returns all options.
+    fn set(&self, session: &Session, id: &str, value: &str) -> Result<Value, RpcError> {
+        let choices = self.host.choices().map_err(RpcError::internal)?;
+        let settings: SessionSettings = session.state().settings.clone();
+        let settings = options::set(&choices, &settings, id, value).map_err(RpcError::params)?;
+        self.host
+            .check(&session.folder, &settings)
+            .map_err(RpcError::params)?;
+        session.state().settings = settings.clone();
+        Ok(options::options(&choices, &settings))
+    }
+
+    fn close(&self, params: &Params) -> Result<Done, RpcError> {
+        let named: NamedSession = params.read()?;
+        let session = self.session(&named.session_id)?;
+        session.cancel(self.host.person());
+        self.open().sessions.remove(&named.session_id);
+        Ok(Done::from(json!({})))
+    }
+
+    /// Carries out what reads journals.
+    async fn read(&self, method: &str, params: &Params) -> Result<Done, RpcError> {
+        if method == "session/list" {
+            return block_in_place(|| self.list(params));
+        }
+        let old: OldSession = params.read()?;
+        let unknown = || {
+            let id = gyrus_text::quote(&old.session_id, 60);
+            RpcError::not_found(format!("there is no session {id}"))
+        };
+        let first: RunId = old.session_id.parse().map_err(|_| unknown())?;
+        let store = self.host.store();
+        let chain = block_in_place(|| chains::of(store, first));
+        let chain = chain.map_err(|error| RpcError::internal(error.to_string()))?;
+        let Some(chain) = chain else {
+            // One that was just opened has no run yet.
+            let session = self.session(&first.to_string()).map_err(|_| unknown())?;
+            return block_in_place(|| self.described(&session));
+        };
+        let folder = block_in_place(|| self.folder(&old.cwd))?;
+        if folder != chain.last.workspace {
+            let (theirs, given) = (chain.last.workspace.display(), folder.display());
+            return Err(RpcError::params(format!(
+                "the session works in {theirs}, not in {given}"
+            )));
+        }
+        let is_at_work = |session: Arc<Session>| session.state().turn.is_some();
+        if self.session(&first.to_string()).is_ok_and(is_at_work) {
+            return Err(RpcError::request("a turn is at work in this session"));
+        }
+        let choices = block_in_place(|| self.host.choices()).map_err(RpcError::internal)?;
+        let session = Session::new(first, folder, servers(old.mcp_servers)?, choices.chosen);
+        session.state().last = chain.runs.last().copied();
+        let around = self.surroundings();
+        let waits_for = if method == "session/load" {
+            session::replay(&around, &session, &chain.runs).await?
+        } else {
+            match chain.runs.last() {
+                Some(last) => block_in_place(|| session::left(&around, *last))?.1,
+                None => None,
+            }
+        };
+        session.state().waits_for = waits_for;
+        let session = self.add(session)?;
+        block_in_place(|| self.described(&session))
+    }
+
+    fn list(&self, params: &Params) -> Result<Done, RpcError> {
+        let list: ListSessions = params.read()?;
+        let folder = list.cwd.as_deref();
+        // One that does not exist has no sessions.
+        let folder = folder.map(|folder| folder.canonicalize().unwrap_or(folder.to_owned()));
+        let after = match list.cursor.as_deref().map(str::parse::<RunId>) {
+            Some(Err(_)) => return Err(RpcError::params("`cursor` is not one of ours")),
+            Some(Ok(after)) => Some(after),
+            None => None,
+        };
+        chains::list(self.host.store(), folder.as_deref(), after)
+            .map(Done::from)
+            .map_err(|error| RpcError::internal(error.to_string()))
+    }
+
+    fn surroundings(&self) -> TurnSurroundings {
+        TurnSurroundings {
+            host: self.host.clone(),
+            client: self.client.clone(),
+            elicits: self.open().elicits == Some(true),
+        }
+    }
+
+    /// Begins a turn, which is answered when it ends.
+    async fn prompt(self: &Arc<Self>, id: Value, params: &Params, tasks: &mut JoinSet<()>) {
+        let begun = block_in_place(|| {
+            let given: PromptSession = params.read()?;
+            let session = self.session(&given.session_id)?;
+            let prompt = prompt::read(self.host.as_ref(), given.prompt)?;
+            let at_work = self
+                .open()
+                .sessions
+                .values()
+                .filter(|session| session.state().turn.is_some())
+                .count();
+            if at_work >= MAX_TURNS {
+                let why = format!("{MAX_TURNS} turns are at work; wait for the end of one");
+                return Err(RpcError::request(why));
+            }
+            let controls = session.begin(&id)?;
+            Ok((session, prompt, controls))
+        });
+        let (session, prompt, controls) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.client.send(&error.answer(&id)).await,
+        };
+        let agent = self.clone();
+        tasks.spawn(async move {
+            let around = agent.surroundings();
+            let ended = session.prompt(&around, prompt, controls).await;
+            // Before the answer: the client may send the next prompt as soon as it has it.
+            session.state().turn = None;
+            let done = ended.map(|reason| Done::from(turn::answer(reason)));
+            agent.answer(&id, done).await;
+        });
+    }
+}
+
+/// The result of a request, and what follows from it.
+struct Done {
+    result: Value,
+    /// Updates that follow the answer, with their sessions.
+    updates: Vec<(String, Value)>,
+}
+
+impl From<Value> for Done {
+    fn from(result: Value) -> Self {
+        let updates = Vec::new();
+        Self { result, updates }
+    }
+}
+
+fn servers(named: Option<Vec<NamedServer>>) -> Result<Vec<crate::host::EditorServer>, RpcError> {
+    let named = named.unwrap_or_default();
+    if named.len() > MAX_SERVERS {
+        let why = format!("more than {MAX_SERVERS} servers are named");
+        return Err(RpcError::params(why));
+    }
+    let servers = named.into_iter().map(NamedServer::server);
+    servers.collect::<Result<_, _>>().map_err(RpcError::params)
+}

@@ -1,0 +1,303 @@
+//! Questions of runs at the editor: approval cards as permission requests, and what a run wants to
+//! know as elicitations. Each is bound to the digest of its card; of several answers, from wherever
+//! they come, the first counts.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{Digest, Principal, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::{
+    Entry,
+    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+};
+use gyrus_surfaces::console::card;
+use gyrus_text::counted;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{
+    connection::Client,
+    view::{View, changed},
+};
+
+/// Ids of the options of a permission request.
+const ONCE: &str = "allow_once";
+const SESSION: &str = "allow_session";
+const ALWAYS: &str = "allow_always";
+const DENY: &str = "reject_once";
+const DENY_ALWAYS: &str = "reject_always";
+
+/// Digests that a person denied for the rest of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Denied(Mutex<BTreeSet<Digest>>);
+
+/// Maximum number of denials that are remembered.
+const REMEMBERED: usize = 10_000;
+
+impl Denied {
+    fn has(&self, digest: &Digest) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(digest)
+    }
+
+    fn add(&self, digest: Digest) {
+        let mut denied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if denied.len() < REMEMBERED {
+            denied.insert(digest);
+        }
+    }
+}
+
+/// Questions that the editor was asked and has not answered.
+pub(crate) struct Questions {
+    client: Arc<Client>,
+    store: Store,
+    session: String,
+    person: Principal,
+    denied: Arc<Denied>,
+    /// Whether the editor can ask for words.
+    elicits: bool,
+    shown: Vec<Shown>,
+    answers: JoinSet<(u64, Option<Result<Value, Value>>)>,
+}
+
+struct Shown {
+    open: OpenQuestion,
+    request: u64,
+    call: String,
+}
+
+/// The way in which a question is answered.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// The editor asks.
+    There,
+    /// The editor cannot ask for words: the next prompt answers it.
+    ByPrompt,
+}
+
+/// The result of an answer.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// It was given, or it was too late.
+    Settled,
+    /// The person cancelled the turn by it.
+    Cancelled,
+    /// It could not be given; in words.
+    Failed(String),
+}
+
+impl Questions {
+    pub(crate) fn new(
+        client: &Arc<Client>,
+        store: &Store,
+        session: &str,
+        person: Principal,
+        (denied, elicits): (&Arc<Denied>, bool),
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            store: store.clone(),
+            session: session.to_owned(),
+            person,
+            denied: denied.clone(),
+            elicits,
+            shown: Vec::new(),
+            answers: JoinSet::new(),
+        }
+    }
+
+    /// Shows a question, unless it is shown already.
+    pub(crate) async fn ask(&mut self, open: OpenQuestion, view: &mut View) -> Asked {
+        let is_same = |shown: &Shown| {
+            shown.open.run == open.run
+                && shown.open.id == open.id
+                && shown.open.digest == open.digest
+        };
+        if self.shown.iter().any(is_same) {
+            return Asked::There;
+        }
+        if self.denied.has(&open.digest) {
+            let reason = Some("the person denied this for the session".to_owned());
+            let given = self.give(&open, ApprovalAnswer::No { reason });
+            if matches!(given, Answered::Settled) {
+                return Asked::There;
+            }
+        }
+        let call = view.asked(&open);
+        let id = call["toolCallId"].as_str().unwrap_or_default().to_owned();
+        self.client
+            .update(&self.session, changed(&id, call.clone()))
+            .await;
+        if open.card.question && !self.elicits {
+            return Asked::ByPrompt;
+        }
+        let request = if open.card.question {
+            let params = elicitation(&self.session, &id, &open);
+            self.client.request("elicitation/create", params).await
+        } else {
+            let options = options(&open);
+            let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
+            self.client
+                .request("session/request_permission", params)
+                .await
+        };
+        let number = request.id;
+        self.answers
+            .spawn(async move { (number, request.answer.await.ok()) });
+        self.shown.push(Shown {
+            open,
+            request: number,
+            call: id,
+        });
+        Asked::There
+    }
+
+    /// Waits for the next answer; never returns while nothing is asked.
+    pub(crate) async fn answered(&mut self) -> Answered {
+        loop {
+            match self.answers.join_next().await {
+                Some(Ok((request, Some(outcome)))) => {
+                    let place = self.shown.iter().position(|shown| shown.request == request);
+                    let Some(place) = place else { continue };
+                    let shown = self.shown.remove(place);
+                    return self.take(&shown.open, outcome);
+                }
+                // It was withdrawn.
+                Some(Ok((_, None)) | Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn take(&self, open: &OpenQuestion, outcome: Result<Value, Value>) -> Answered {
+        let no = |reason: Option<&str>| ApprovalAnswer::No {
+            reason: reason.map(str::to_owned),
+        };
+        let yes = |words, reach| ApprovalAnswer::Yes { words, reach };
+        let answer = match outcome {
+            Err(_) => no(Some("the editor could not ask the person")),
+            Ok(outcome) if open.card.question => {
+                let words = outcome["content"]["answer"].as_str();
+                match (outcome["action"].as_str(), words) {
+                    (Some("accept"), Some(words)) if !words.trim().is_empty() => {
+                        yes(Some(words.to_owned()), ApprovalReach::Once)
+                    }
+                    (Some("cancel"), _) => return Answered::Cancelled,
+                    _ => no(None),
+                }
+            }
+            Ok(outcome) => {
+                let outcome = &outcome["outcome"];
+                if outcome["outcome"] == "cancelled" {
+                    return Answered::Cancelled;
+                }
+                let has_wider = !open.card.wider.is_empty();
+                match outcome["optionId"].as_str() {
+                    Some(ONCE) => yes(None, ApprovalReach::Once),
+                    Some(SESSION) if has_wider => yes(None, ApprovalReach::Session),
+                    Some(ALWAYS) if has_wider => yes(None, ApprovalReach::Always),
+                    Some(DENY_ALWAYS) => {
+                        self.denied.add(open.digest);
+                        no(None)
+                    }
+                    Some(DENY) => no(None),
+                    // What was not offered is not a yes.
+                    _ => no(Some("the editor gave no answer that was offered")),
+                }
+            }
+        };
+        self.give(open, answer)
+    }
+
+    fn give(&self, open: &OpenQuestion, answer: ApprovalAnswer) -> Answered {
+        let given = tokio::task::block_in_place(|| {
+            approvals::answer(&self.store, open, self.person.clone(), answer)
+        });
+        match given {
+            Ok(Delivery::Given | Delivery::Void(_)) => Answered::Settled,
+            Err(error) => Answered::Failed(format!("the answer could not be given: {error}")),
+        }
+    }
+
+    /// Withdraws the questions that an entry answers or makes void.
+    pub(crate) async fn settle(&mut self, run: RunId, entry: &Entry) {
+        let is_over = |open: &OpenQuestion| {
+            if open.run != run {
+                return false;
+            }
+            if let Entry::ApprovalAnswered(answered) = entry {
+                open.id.effect == answered.effect
+            } else if let Entry::ToolResulted(ended) = entry {
+                approvals::voids(ended, &open.id.effect)
+            } else if let Entry::ApprovalAsked(asked) = entry {
+                open.id.effect == asked.effect && open.digest != asked.digest
+            } else {
+                matches!(entry, Entry::RunEnded(_) | Entry::RunParked(_))
+            }
+        };
+        let over: Vec<Shown> = self
+            .shown
+            .extract_if(.., |shown| is_over(&shown.open))
+            .collect();
+        for shown in over {
+            self.client.withdraw(shown.request).await;
+        }
+    }
+
+    /// Withdraws all questions, and marks their calls as over.
+    pub(crate) async fn withdraw(&mut self) {
+        for shown in std::mem::take(&mut self.shown) {
+            self.client.withdraw(shown.request).await;
+            let update = changed(&shown.call, json!({"status": "failed"}));
+            self.client.update(&self.session, update).await;
+        }
+    }
+}
+
+/// Returns the options of a permission request. Wider ones are there where the card offers them, and
+/// say what they would cover.
+fn options(open: &OpenQuestion) -> Value {
+    let option =
+        |id: &str, kind: &str, name: &str| json!({"optionId": id, "kind": kind, "name": name});
+    let mut options = vec![option(ONCE, "allow_once", "Allow once")];
+    if !open.card.wider.is_empty() {
+        let wider: Vec<String> = open.card.wider.iter().map(ToString::to_string).collect();
+        let wider = gyrus_text::one_line(&wider.join(" and ")).into_owned();
+        let session = format!("For this session, allow {wider}");
+        let always = format!("Always in this folder, allow {wider}");
+        options.push(option(SESSION, "allow_always", &session));
+        options.push(option(ALWAYS, "allow_always", &always));
+    }
+    options.push(option(DENY, "reject_once", "Deny"));
+    options.push(option(
+        DENY_ALWAYS,
+        "reject_always",
+        "Deny this for the session",
+    ));
+    Value::from(options)
+}
+
+fn elicitation(session: &str, call: &str, open: &OpenQuestion) -> Value {
+    json!({
+        "mode": "form",
+        "sessionId": session,
+        "toolCallId": call,
+        "message": card::plain_text(open),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "title": "Your answer"}},
+            "required": ["answer"],
+        },
+    })
+}
+
+/// Returns the words that stand before questions of a run that was left.
+pub(crate) fn waiting(questions: usize) -> String {
+    format!("The run waits for {}.", counted(questions, "answer"))
+}

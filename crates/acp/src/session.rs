@@ -1,0 +1,356 @@
+//! A session of an editor: a folder, settings, and the runs that its prompts led to.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use gyrus_contract::{Microdollars, Origin, Principal, RunId, Text};
+use gyrus_journal::Store;
+use gyrus_kernel::{
+    RunState,
+    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    log_name,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    chains,
+    commands::{self, TypedCommand},
+    connection::Client,
+    host::{AcpHost, EditorServer, SessionSettings, TurnControls, TurnRequest, TurnWork},
+    message::RpcError,
+    prompt::Prompt,
+    questions::{Denied, Questions},
+    turn::{self, Turn, TurnEnd},
+    view::View,
+};
+
+/// A session.
+pub(crate) struct Session {
+    /// Its id: that of its first run, whether that has begun or not.
+    pub(crate) first: RunId,
+    /// The folder that its runs work in, real.
+    pub(crate) folder: PathBuf,
+    /// The servers that the editor named.
+    pub(crate) servers: Vec<EditorServer>,
+    denied: Arc<Denied>,
+    state: Mutex<SessionState>,
+}
+
+/// The part of a session that changes.
+pub(crate) struct SessionState {
+    pub(crate) settings: SessionSettings,
+    /// The last run.
+    pub(crate) last: Option<RunId>,
+    /// The question that the next prompt answers.
+    pub(crate) waits_for: Option<OpenQuestion>,
+    /// The turn at work.
+    pub(crate) turn: Option<TurnSlot>,
+}
+
+/// The turn at work.
+pub(crate) struct TurnSlot {
+    /// The id of the prompt.
+    pub(crate) prompt: Value,
+    pub(crate) controls: TurnControls,
+}
+
+/// The parts of the agent that a turn uses beside its session.
+#[derive(Clone)]
+pub(crate) struct TurnSurroundings {
+    pub(crate) host: Arc<dyn AcpHost>,
+    pub(crate) client: Arc<Client>,
+    /// Whether the editor can ask for words.
+    pub(crate) elicits: bool,
+}
+
+impl Session {
+    pub(crate) fn new(
+        first: RunId,
+        folder: PathBuf,
+        servers: Vec<EditorServer>,
+        settings: SessionSettings,
+    ) -> Self {
+        Self {
+            first,
+            folder,
+            servers,
+            denied: Arc::default(),
+            state: Mutex::new(SessionState {
+                settings,
+                last: None,
+                waits_for: None,
+                turn: None,
+            }),
+        }
+    }
+
+    /// Returns the id that the protocol has for it.
+    pub(crate) fn id(&self) -> String {
+        self.first.to_string()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a turn.
+    ///
+    /// # Errors
+    /// Another one is at work.
+    pub(crate) fn begin(&self, prompt: &Value) -> Result<TurnControls, RpcError> {
+        let mut state = self.state();
+        if state.turn.is_some() {
+            return Err(RpcError::request(
+                "a turn is at work in this session; wait for its end or cancel it",
+            ));
+        }
+        let controls = TurnControls::default();
+        state.turn = Some(TurnSlot {
+            prompt: prompt.clone(),
+            controls: controls.clone(),
+        });
+        Ok(controls)
+    }
+
+    /// Cuts the turn at work off in the name of a person.
+    pub(crate) fn cancel(&self, by: Principal) {
+        if let Some(turn) = &self.state().turn {
+            turn.controls.stop(by);
+        }
+    }
+
+    /// Parks the run of the turn at work.
+    pub(crate) fn park(&self) {
+        if let Some(turn) = &self.state().turn {
+            turn.controls.park();
+        }
+    }
+
+    /// Carries a prompt out; returns the stop reason.
+    ///
+    /// # Errors
+    /// Nothing was begun, or it cannot be followed.
+    pub(crate) async fn prompt(
+        &self,
+        around: &TurnSurroundings,
+        prompt: Prompt,
+        controls: TurnControls,
+    ) -> Result<&'static str, RpcError> {
+        let store = around.host.store().clone();
+        let (last, waits_for) = {
+            let mut state = self.state();
+            (state.last, state.waits_for.take())
+        };
+        if let Some(last) = last {
+            must_be_free(&store, last)?;
+        }
+        let typed = if prompt.attachments.is_empty() {
+            TypedCommand::read(&prompt.text)
+        } else {
+            None
+        };
+        let (run, work) = match (typed, waits_for) {
+            (Some(TypedCommand::Resume), _) => match last {
+                Some(run) => (run, TurnWork::Resume),
+                None => return Err(RpcError::request("there is no run in this session yet")),
+            },
+            (Some(typed), waits_for) => {
+                self.state().waits_for = waits_for;
+                let said = commands::carry_out(around.host.as_ref(), typed, self.first, last).await;
+                let mut view = View::of_turn(self.folder.clone(), Microdollars::default());
+                around.client.update(&self.id(), view.say(&said)).await;
+                return Ok("end_turn");
+            }
+            (None, Some(open)) => match answer(around, &store, &open, &prompt.text)? {
+                Some(run) => (last.unwrap_or(run), TurnWork::Resume),
+                None => self.start(around, prompt, last).await,
+            },
+            (None, None) => self.start(around, prompt, last).await,
+        };
+        let end = self.drive(around, (run, work), controls).await;
+        if store.exists(&log_name(run)) {
+            self.state().last = Some(run);
+        }
+        let TurnEnd { reason, waits_for } = end?;
+        self.state().waits_for = waits_for;
+        Ok(reason)
+    }
+
+    /// Returns a new run for a prompt. The first one gives the session its title.
+    async fn start(
+        &self,
+        around: &TurnSurroundings,
+        prompt: Prompt,
+        last: Option<RunId>,
+    ) -> (RunId, TurnWork) {
+        let Prompt { text, attachments } = prompt;
+        if last.is_none() {
+            let title = chains::title(&text);
+            let update = json!({"sessionUpdate": "session_info_update", "title": title});
+            around.client.update(&self.id(), update).await;
+        }
+        let work = TurnWork::Start {
+            goal: Text::new(text, Origin::Person),
+            context: attachments,
+            continues: last,
+        };
+        (last.map_or(self.first, |_| RunId::new()), work)
+    }
+
+    async fn drive(
+        &self,
+        around: &TurnSurroundings,
+        (run, work): (RunId, TurnWork),
+        controls: TurnControls,
+    ) -> Result<TurnEnd, RpcError> {
+        let (id, host) = (self.id(), around.host.clone());
+        let spent = cost(host.store(), self.first);
+        let questions = Questions::new(
+            &around.client,
+            host.store(),
+            &id,
+            host.person(),
+            (&self.denied, around.elicits),
+        );
+        let turn = Turn {
+            view: View::of_turn(self.folder.clone(), spent),
+            questions,
+            session: id,
+            client: around.client.clone(),
+            controls,
+            host,
+        };
+        let request = TurnRequest {
+            run,
+            work,
+            folder: self.folder.clone(),
+            settings: self.state().settings.clone(),
+            servers: self.servers.clone(),
+        };
+        turn.run(request).await
+    }
+}
+
+/// Answers a question by a prompt; returns the run that asked, if it goes on then.
+fn answer(
+    around: &TurnSurroundings,
+    store: &Store,
+    open: &OpenQuestion,
+    words: &str,
+) -> Result<Option<RunId>, RpcError> {
+    let given = ApprovalAnswer::Yes {
+        words: Some(words.to_owned()),
+        reach: ApprovalReach::Once,
+    };
+    let delivered = approvals::answer(store, open, around.host.person(), given);
+    match delivered.map_err(|error| RpcError::internal(error.to_string()))? {
+        Delivery::Given => Ok(Some(open.run)),
+        // What was answered elsewhere, or is not asked any more, is not what the prompt is about.
+        Delivery::Void(_) => Ok(None),
+    }
+}
+
+/// Checks that no other process drives the last run.
+fn must_be_free(store: &Store, run: RunId) -> Result<(), RpcError> {
+    match RunState::of(store, run) {
+        Ok(RunState::Running(_)) => {
+            let name = run.short();
+            Err(RpcError::request(format!(
+                "run {name} of this session is at work in another process; tell it more with: \
+                 gyrus steer {name} TEXT, or end it: gyrus stop {name}"
+            )))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(RpcError::internal(error.to_string())),
+    }
+}
+
+/// Returns what a session has cost.
+fn cost(store: &Store, first: RunId) -> Microdollars {
+    let chain = chains::of(store, first).ok().flatten();
+    let runs = chain.into_iter().flat_map(|chain| chain.runs);
+    let costs = runs.filter_map(|run| gyrus_kernel::spent(store, run).ok());
+    costs.fold(Microdollars::default(), |sum, spent| sum + spent.cost)
+}
+
+/// Tells the client what happened in the runs of a session, and how the last one was left; returns
+/// the question that the next prompt answers.
+///
+/// # Errors
+/// A journal cannot be read.
+pub(crate) async fn replay(
+    around: &TurnSurroundings,
+    session: &Session,
+    runs: &[RunId],
+) -> Result<Option<OpenQuestion>, RpcError> {
+    let internal = |error: gyrus_journal::Error| RpcError::internal(error.to_string());
+    let (store, id) = (around.host.store(), session.id());
+    let mut view = View::of_past(session.folder.clone());
+    for run in runs {
+        let reader = store.reader(&log_name(*run)).map_err(internal)?;
+        for entry in reader.entries(1).map_err(internal)? {
+            let entry = entry.map_err(internal)?;
+            for update in view.entry(*run, &entry, &reader) {
+                around.client.update(&id, update).await;
+            }
+            if let Ok(gyrus_kernel::Entry::RunEnded(ended)) = gyrus_kernel::parse(&entry) {
+                let said = match &ended.ending {
+                    gyrus_kernel::Ending::Reached { claim, .. } => view.answer(claim),
+                    other => around
+                        .host
+                        .ending(*run, other)
+                        .map(|words| view.say(&words)),
+                };
+                if let Some(said) = said {
+                    around.client.update(&id, said).await;
+                }
+            }
+        }
+    }
+    let Some(last) = runs.last() else {
+        return Ok(None);
+    };
+    let (words, waits_for) = left(around, *last)?;
+    if let Some(words) = words {
+        around.client.update(&id, view.say(&words)).await;
+    }
+    Ok(waits_for)
+}
+
+/// Returns how a run was left, in words, and the question of it that a prompt can answer.
+pub(crate) fn left(
+    around: &TurnSurroundings,
+    run: RunId,
+) -> Result<(Option<String>, Option<OpenQuestion>), RpcError> {
+    let store = around.host.store();
+    let state = RunState::of(store, run).map_err(|error| RpcError::internal(error.to_string()))?;
+    let goes_on = "`/resume` goes on with it; any other message begins a run that knows of it.";
+    let words = match state {
+        RunState::Over(_) | RunState::NeverBegan => return Ok((None, None)),
+        RunState::Running(_) => {
+            let name = run.short();
+            return Ok((
+                Some(format!("Run {name} is at work in another process.")),
+                None,
+            ));
+        }
+        RunState::Parked(_) => format!("The last run was interrupted. {goes_on}"),
+        RunState::CutOff => format!("The process of the last run ended before it did. {goes_on}"),
+    };
+    let open = turn::still_open(store, run)?;
+    if let Some(question) = open
+        .iter()
+        .find(|open| open.card.question && !around.elicits)
+    {
+        let mut text = gyrus_surfaces::console::card::plain_text(question);
+        text.push_str("Your next message answers it.");
+        return Ok((Some(text), Some(question.clone())));
+    }
+    let waiting = match open.len() {
+        0 => String::new(),
+        questions => format!(" {}", crate::questions::waiting(questions)),
+    };
+    Ok((Some(format!("{words}{waiting}")), None))
+}

@@ -1,0 +1,378 @@
+//! A turn: one run, followed from its journal to its end.
+
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::Arc,
+};
+
+use gyrus_contract::{ModelError, RunId};
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::{
+    Ending, Entry,
+    approvals::{self, OpenQuestion},
+    log_name,
+};
+use gyrus_surfaces::watching::LiveReplies;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use crate::{
+    connection::Client,
+    host::{AcpHost, TurnAtWork, TurnControls, TurnRequest, TurnWork},
+    message::RpcError,
+    questions::{Answered, Asked, Questions},
+    view::View,
+};
+
+/// Number of entries that may wait to be shown; beyond it, reading waits.
+const QUEUE: usize = 256;
+
+/// The parts of a turn.
+pub(crate) struct Turn {
+    pub(crate) host: Arc<dyn AcpHost>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) session: String,
+    pub(crate) view: View,
+    pub(crate) questions: Questions,
+    pub(crate) controls: TurnControls,
+}
+
+/// The end of a turn.
+#[derive(Debug)]
+pub(crate) struct TurnEnd {
+    /// The reason, as the protocol has it.
+    pub(crate) reason: &'static str,
+    /// The question that the next prompt answers.
+    pub(crate) waits_for: Option<OpenQuestion>,
+}
+
+/// An entry of a run, or in words why a run cannot be followed.
+type Followed = Result<(RunId, gyrus_journal::Entry), String>;
+
+/// An event while a run is followed.
+enum Event {
+    Began,
+    Entry(Box<(RunId, gyrus_journal::Entry)>),
+    Lost(String),
+    Piece(gyrus_surfaces::watching::ReplyPiece),
+    Answered(Answered),
+    Ended(Result<Ending, String>),
+}
+
+/// A run that is followed.
+struct Following {
+    run: RunId,
+    entries: mpsc::Receiver<Followed>,
+    sender: mpsc::Sender<Followed>,
+    followers: JoinSet<()>,
+    replies: LiveReplies,
+    began: Option<oneshot::Receiver<()>>,
+    ended: Option<oneshot::Receiver<Result<Ending, String>>>,
+    readers: BTreeMap<RunId, Reader>,
+}
+
+impl Turn {
+    /// Drives the run of a request, and tells the client what happens.
+    ///
+    /// # Errors
+    /// The run did not begin, or cannot be followed.
+    pub(crate) async fn run(mut self, request: TurnRequest) -> Result<TurnEnd, RpcError> {
+        let run = request.run;
+        let store = self.host.store().clone();
+        let goes_on = matches!(request.work, TurnWork::Resume);
+        // Before the run is driven: what it writes from here on is shown.
+        let known = if goes_on {
+            known_ends(&store, run)?
+        } else {
+            Vec::new()
+        };
+        // The person sees at once that they were heard; models and servers may take their time.
+        let words = if goes_on {
+            format!("run {} goes on", run.short())
+        } else {
+            format!("run {} begins", run.short())
+        };
+        let remark = self.view.remark(&words);
+        self.client.update(&self.session, remark).await;
+        let TurnAtWork {
+            began,
+            replies,
+            ended,
+        } = self.host.begin(request, self.controls.clone());
+        let (sender, entries) = mpsc::channel(QUEUE);
+        let mut following = Following {
+            run,
+            entries,
+            sender,
+            followers: JoinSet::new(),
+            replies,
+            began: (!goes_on).then_some(began),
+            ended: Some(ended),
+            readers: BTreeMap::new(),
+        };
+        for (run, end) in known {
+            following.follow(&store, run, end + 1);
+        }
+        let mut waits_for = None;
+        if goes_on {
+            // What is asked from here on comes with the entries.
+            for open in still_open(&store, run)? {
+                self.ask(open, &mut waits_for).await;
+            }
+        }
+        let ending = self.follow(&store, &mut following, &mut waits_for).await;
+        self.questions.withdraw().await;
+        if ending.is_err() {
+            // Nobody would see what it does.
+            self.controls.park();
+        }
+        let ending = ending.map_err(RpcError::internal)?;
+        self.end(run, &ending, waits_for).await
+    }
+
+    /// Shows entries until the run has ended and all of it was shown.
+    async fn follow(
+        &mut self,
+        store: &Store,
+        following: &mut Following,
+        waits_for: &mut Option<OpenQuestion>,
+    ) -> Result<Ending, String> {
+        let mut ending: Option<(Ending, u64)> = None;
+        let mut shown = 0;
+        loop {
+            if let Some((ending, last)) = ending.take_if(|(_, last)| shown >= *last) {
+                let _ = last;
+                return Ok(ending);
+            }
+            match following.next(&mut self.questions).await {
+                Event::Entry(followed) => {
+                    let (run, entry) = *followed;
+                    // What was said before an entry was written is known before it is shown.
+                    while let Ok(piece) = following.replies.try_recv() {
+                        self.piece(&piece).await;
+                    }
+                    self.entry(store, following, (run, &entry), waits_for)
+                        .await?;
+                    if run == following.run {
+                        shown = entry.seq;
+                    }
+                }
+                Event::Began => following.follow(store, following.run, 1),
+                Event::Lost(why) => return Err(why),
+                Event::Piece(piece) => self.piece(&piece).await,
+                Event::Answered(Answered::Settled) => {}
+                Event::Answered(Answered::Cancelled) => self.controls.stop(self.host.person()),
+                Event::Answered(Answered::Failed(why)) => {
+                    let said = self.view.say(&why);
+                    self.client.update(&self.session, said).await;
+                }
+                Event::Ended(ended) => {
+                    let ended = ended?;
+                    if !store.exists(&log_name(following.run)) {
+                        // It was cancelled before it began.
+                        return Ok(ended);
+                    }
+                    let end = store.reader(&log_name(following.run));
+                    let end = end.and_then(|reader| reader.end());
+                    ending = Some((ended, end.map_err(|error| error.to_string())?));
+                }
+            }
+        }
+    }
+
+    async fn entry(
+        &mut self,
+        store: &Store,
+        following: &mut Following,
+        (run, entry): (RunId, &gyrus_journal::Entry),
+        waits_for: &mut Option<OpenQuestion>,
+    ) -> Result<(), String> {
+        let reader = match following.readers.entry(run) {
+            btree_map::Entry::Occupied(known) => known.into_mut(),
+            btree_map::Entry::Vacant(free) => {
+                let reader = store.reader(&log_name(run));
+                free.insert(reader.map_err(|error| error.to_string())?)
+            }
+        };
+        for update in self.view.entry(run, entry, reader) {
+            self.client.update(&self.session, update).await;
+        }
+        let Ok(parsed) = gyrus_kernel::parse(entry) else {
+            return Ok(());
+        };
+        self.questions.settle(run, &parsed).await;
+        if let Entry::ChildStarted(child) = &parsed {
+            following.follow(store, child.child, 1);
+        } else if let Entry::RunStarted(started) = &parsed
+            && run == following.run
+        {
+            let words = format!("{} · {}", started.cognitive_loop, started.model);
+            let remark = self.view.remark(&words);
+            self.client.update(&self.session, remark).await;
+        } else if let Entry::ApprovalAsked(asked) = parsed {
+            self.ask(OpenQuestion::new(run, asked), waits_for).await;
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, open: OpenQuestion, waits_for: &mut Option<OpenQuestion>) {
+        match self.questions.ask(open.clone(), &mut self.view).await {
+            Asked::There => {}
+            Asked::ByPrompt => {
+                let mut text = gyrus_surfaces::console::card::plain_text(&open);
+                text.push_str("Your next message answers it.");
+                let said = self.view.say(&text);
+                self.client.update(&self.session, said).await;
+                *waits_for = Some(open);
+                self.controls.park();
+            }
+        }
+    }
+
+    async fn piece(&mut self, piece: &gyrus_surfaces::watching::ReplyPiece) {
+        if let Some(update) = self.view.piece(piece) {
+            self.client.update(&self.session, update).await;
+        }
+    }
+
+    /// Says how the run ended.
+    async fn end(
+        mut self,
+        run: RunId,
+        ending: &Ending,
+        waits_for: Option<OpenQuestion>,
+    ) -> Result<TurnEnd, RpcError> {
+        let said = match ending {
+            Ending::Reached { claim, .. } => self.view.answer(claim),
+            // The person did it, and knows it.
+            Ending::Stopped { .. } | Ending::Interrupted => None,
+            _ => {
+                let words = self.host.ending(run, ending);
+                words.map(|words| self.view.say(&words))
+            }
+        };
+        if let Some(said) = said {
+            self.client.update(&self.session, said).await;
+        }
+        let reason = match waits_for {
+            Some(_) => "end_turn",
+            None => stop_reason(ending),
+        };
+        Ok(TurnEnd { reason, waits_for })
+    }
+}
+
+impl Following {
+    /// Follows a run from an entry on.
+    fn follow(&mut self, store: &Store, run: RunId, from: u64) {
+        let (store, sender) = (store.clone(), self.sender.clone());
+        self.followers.spawn(async move {
+            if let Err(error) = send_entries(&store, run, from, &sender).await {
+                let why = format!("run {} cannot be followed: {error}", run.short());
+                // If nobody follows any more, nobody misses the rest.
+                let _ = sender.send(Err(why)).await;
+            }
+        });
+    }
+
+    async fn next(&mut self, questions: &mut Questions) -> Event {
+        loop {
+            let (has_begun, is_ended) = (self.began.is_none(), self.ended.is_none());
+            tokio::select! {
+                biased;
+                entry = self.entries.recv() => return match entry {
+                    Some(Ok(entry)) => Event::Entry(Box::new(entry)),
+                    Some(Err(why)) => Event::Lost(why),
+                    // It holds a sender itself.
+                    None => Event::Lost("the run cannot be followed".to_owned()),
+                },
+                began = said(&mut self.began), if !has_begun => {
+                    self.began = None;
+                    // Without a word, the end follows.
+                    if began.is_some() {
+                        return Event::Began;
+                    }
+                }
+                Some(piece) = self.replies.recv() => return Event::Piece(piece),
+                answered = questions.answered() => return Event::Answered(answered),
+                ended = said(&mut self.ended), if !is_ended => {
+                    self.ended = None;
+                    let gone = || Err("the run's thread has ended without a word".to_owned());
+                    return Event::Ended(ended.unwrap_or_else(gone));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for what is said once; `None` if it never will be.
+async fn said<T>(once: &mut Option<oneshot::Receiver<T>>) -> Option<T> {
+    match once {
+        Some(once) => once.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn send_entries(
+    store: &Store,
+    run: RunId,
+    from: u64,
+    sender: &mpsc::Sender<Followed>,
+) -> Result<(), gyrus_journal::Error> {
+    // A journal appears a moment after somebody says that there will be one.
+    store.created(&log_name(run)).await?;
+    let mut follower = store.reader(&log_name(run))?.follow(from)?;
+    loop {
+        let entry = follower.next().await?;
+        if sender.send(Ok((run, entry))).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the ends of the journals of a run and of those below it that are in progress.
+fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> {
+    let runs = approvals::under_way(store, run).map_err(internal)?;
+    let end = |run: RunId| Ok((run, store.reader(&log_name(run))?.end()?));
+    let ends: Result<_, gyrus_journal::Error> = runs.into_iter().map(end).collect();
+    ends.map_err(internal)
+}
+
+/// Returns the questions of a run that nobody has answered.
+pub(crate) fn still_open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, RpcError> {
+    let mut open = approvals::open(store, run).map_err(internal)?;
+    open.retain(|open| {
+        !open.is_over() && matches!(approvals::waiting_answer(store, open), Ok(None))
+    });
+    Ok(open)
+}
+
+fn internal(error: impl std::fmt::Display) -> RpcError {
+    RpcError::internal(error.to_string())
+}
+
+/// Returns the stop reason of a turn whose run ended so.
+fn stop_reason(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Reached { .. }
+        | Ending::Failed { .. }
+        | Ending::Waiting { .. }
+        | Ending::Sleeping { .. }
+        | Ending::Stuck { .. } => "end_turn",
+        Ending::Limit { what } if what.starts_with("tokens") => "max_tokens",
+        Ending::Limit { .. } => "max_turn_requests",
+        Ending::ModelUnreachable {
+            error: ModelError::Refused { .. },
+        } => "refusal",
+        Ending::ModelUnreachable { .. } => "end_turn",
+        Ending::Stopped { .. } | Ending::Interrupted => "cancelled",
+    }
+}
+
+/// Returns the answer to a prompt.
+pub(crate) fn answer(reason: &str) -> Value {
+    json!({"stopReason": reason})
+}

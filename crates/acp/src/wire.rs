@@ -1,0 +1,181 @@
+//! Parameters of the methods that a client calls, as far as they are used here.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::host::{EditorServer, EditorServerWay};
+
+/// The version of the protocol that is spoken.
+pub(crate) const PROTOCOL_VERSION: u16 = 1;
+
+/// Parameters of `initialize`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Initialize {
+    /// The newest version that the client speaks; some write it as a text. The answer is the version
+    /// that is spoken here, whatever it is.
+    pub(crate) protocol_version: Value,
+    /// Its capabilities, of which anything may be missing or of another form.
+    #[serde(default)]
+    pub(crate) client_capabilities: Value,
+}
+
+/// Parameters of `session/new`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewSession {
+    pub(crate) cwd: PathBuf,
+    #[serde(default)]
+    pub(crate) mcp_servers: Option<Vec<NamedServer>>,
+}
+
+/// Parameters of `session/load` and `session/resume`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OldSession {
+    pub(crate) session_id: String,
+    pub(crate) cwd: PathBuf,
+    #[serde(default)]
+    pub(crate) mcp_servers: Option<Vec<NamedServer>>,
+}
+
+/// Parameters of `session/list`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ListSessions {
+    #[serde(default)]
+    pub(crate) cwd: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) cursor: Option<String>,
+}
+
+/// Parameters of methods that only name a session.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NamedSession {
+    pub(crate) session_id: String,
+}
+
+/// Parameters of `session/prompt`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PromptSession {
+    pub(crate) session_id: String,
+    pub(crate) prompt: Vec<ContentBlock>,
+}
+
+/// Parameters of `session/set_mode`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetMode {
+    pub(crate) session_id: String,
+    pub(crate) mode_id: String,
+}
+
+/// Parameters of `session/set_config_option`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetOption {
+    pub(crate) session_id: String,
+    pub(crate) config_id: String,
+    pub(crate) value: Value,
+}
+
+/// Parameters of `$/cancel_request`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelRequest {
+    pub(crate) request_id: Value,
+}
+
+/// A part of a prompt.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ContentBlock {
+    Text {
+        text: String,
+    },
+    Image {
+        data: String,
+    },
+    ResourceLink {
+        name: String,
+        uri: String,
+    },
+    Resource {
+        resource: Resource,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// A text that the client read for us.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Resource {
+    pub(crate) uri: String,
+    /// `None` for one that is not text.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+}
+
+/// A server of the Model Context Protocol. What has no type is a program.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NamedServer {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    name: String,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    args: Option<Vec<String>>,
+    #[serde(default)]
+    env: Option<Vec<NamedValue>>,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    headers: Option<Vec<NamedValue>>,
+}
+
+/// A variable or a header.
+#[derive(Debug, Deserialize)]
+struct NamedValue {
+    name: String,
+    value: String,
+}
+
+impl NamedServer {
+    /// Returns the server.
+    ///
+    /// # Errors
+    /// It cannot be used; in words.
+    pub(crate) fn server(self) -> Result<EditorServer, String> {
+        let name = self.name;
+        let values = |values: Option<Vec<NamedValue>>| -> BTreeMap<String, String> {
+            let values = values.into_iter().flatten();
+            values.map(|one| (one.name, one.value)).collect()
+        };
+        let shown = gyrus_text::quote(&name, 40);
+        let way = match self.kind.as_deref() {
+            None | Some("stdio") => EditorServerWay::Program {
+                command: self
+                    .command
+                    .ok_or_else(|| format!("the server {shown} has no `command`"))?,
+                arguments: self.args.unwrap_or_default(),
+                environment: values(self.env),
+            },
+            Some("http") => EditorServerWay::Http {
+                url: self
+                    .url
+                    .ok_or_else(|| format!("the server {shown} has no `url`"))?,
+                headers: values(self.headers),
+            },
+            Some(_) => {
+                return Err(format!(
+                    "the server {shown} is neither of the type `stdio` nor `http`"
+                ));
+            }
+        };
+        Ok(EditorServer { name, way })
+    }
+}

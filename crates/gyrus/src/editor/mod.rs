@@ -1,0 +1,220 @@
+//! The program around an editor: what its sessions can choose, and the runs of its prompts.
+//!
+//! `turn` drives one run on threads of its own.
+
+mod turn;
+
+use std::path::{Path, PathBuf};
+
+use gyrus::runtime::{self, Home};
+use gyrus_acp::{
+    AcpHost, SessionSettings, SettingChoice, SettingChoices, TurnAtWork, TurnControls, TurnRequest,
+};
+use gyrus_contract::{Boxed, Mode, Origin, Principal, RunId, Text};
+use gyrus_journal::Store;
+use gyrus_kernel::{Attachment, Ending};
+use gyrus_loops::Strategy;
+use gyrus_surfaces::terminal;
+use tokio::io::AsyncReadExt as _;
+
+use crate::{
+    Gyrus, attachments, discover, exit,
+    failure::Failure,
+    flags::{Approve, RunFlags},
+    keys::Keys,
+    model_choice,
+    new_run::{RunOptions, Session},
+    skills, which_loop,
+};
+
+/// Maximum size of what a command prints for an editor, in bytes.
+const MAX_PRINTED: u64 = 256 << 10;
+
+/// Strengths that a provider has models of.
+const TIERS: [&str; 3] = ["small", "medium", "large"];
+
+/// An editor's runs.
+pub(crate) struct Editor {
+    gyrus: Gyrus,
+    home: Home,
+    store: Store,
+    /// The settings that sessions begin with.
+    flags: RunFlags,
+}
+
+impl Editor {
+    pub(crate) fn new(gyrus: &Gyrus, flags: RunFlags) -> Result<Self, Failure> {
+        let home = gyrus.home()?;
+        Ok(Self {
+            gyrus: gyrus.clone(),
+            store: home.store()?,
+            home,
+            flags,
+        })
+    }
+
+    /// Returns the flags of a session.
+    fn flags_of(&self, folder: &Path, settings: &SessionSettings) -> Result<RunFlags, Failure> {
+        let mut flags = self.flags.clone();
+        let mode: Mode = settings
+            .mode
+            .parse()
+            .map_err(|error: gyrus_contract::ModeError| Failure::usage(error.to_string()))?;
+        // A word that means more than its mode holds as long as the mode is the same.
+        if flags.approvals.mode() != Some(mode) {
+            flags.approvals.approve = Some(Approve::Mode(mode));
+        }
+        flags.cognitive_loop = Some(settings.cognitive_loop.clone());
+        if !settings.model.is_empty() {
+            flags.model = vec![settings.model.clone()];
+        }
+        flags.workdir = Some(folder.to_owned());
+        Ok(flags)
+    }
+
+    fn try_choices(&self) -> Result<SettingChoices, Failure> {
+        let config = self.gyrus.config()?;
+        let mode = self.flags.approvals.mode().or(config.approve);
+        let named = self.flags.cognitive_loop.as_ref();
+        let named = named.or(config.cognitive_loop.as_ref());
+        let mut models = vec![choice("", "As configured", "")];
+        models.extend(config.model.iter().map(|name| choice(name, name, "")));
+        let catalogue = model_choice::catalogue(&self.gyrus)?;
+        for found in discover::with_keys(&catalogue, &Keys::new(&config.keys)) {
+            for tier in TIERS {
+                let name = format!("{}:{tier}", found.name);
+                models.push(choice(&name, &name, &found.how));
+            }
+        }
+        let loops =
+            Strategy::ALL.map(|strategy| choice(strategy.loop_name(), strategy.loop_name(), ""));
+        let auto = choice(which_loop::AUTO, which_loop::AUTO, "chosen by the goal");
+        Ok(SettingChoices {
+            chosen: SessionSettings {
+                mode: mode.unwrap_or_default().to_string(),
+                cognitive_loop: named.map_or(which_loop::AUTO, String::as_str).to_owned(),
+                model: String::new(),
+            },
+            modes: Mode::ALL
+                .map(|(mode, name)| choice(name, name, about(mode)))
+                .to_vec(),
+            loops: [auto].into_iter().chain(loops).collect(),
+            models,
+        })
+    }
+
+    fn try_check(&self, folder: &Path, settings: &SessionSettings) -> Result<(), Failure> {
+        let flags = self.flags_of(folder, settings)?;
+        if !settings.model.is_empty() {
+            model_choice::ModelChoice::parse([settings.model.as_str()])?;
+        }
+        let options = RunOptions {
+            gyrus: &self.gyrus,
+            home: &self.home,
+            config: &self.gyrus.config()?,
+            flags: &flags,
+            goal: Text::new("", Origin::Kernel),
+            context: Vec::new(),
+            continues: None,
+            session: Session::Fresh,
+            procedure: None,
+            at_terminal: false,
+        };
+        options.new_run().map(drop)
+    }
+}
+
+fn choice(value: &str, name: &str, about: &str) -> SettingChoice {
+    SettingChoice {
+        value: value.to_owned(),
+        name: name.to_owned(),
+        about: about.to_owned(),
+    }
+}
+
+/// Describes a mode in one sentence.
+fn about(mode: Mode) -> &'static str {
+    match mode {
+        Mode::ReadOnly => "Only what changes nothing",
+        Mode::Ask => {
+            "Changes that can be undone, and code in the sandbox; asks for everything else"
+        }
+        Mode::Edits => "As `ask`, also where there is no undo",
+        Mode::Auto => "Asks before running code outside the sandbox, and for what is critical",
+        Mode::Never => "As `ask`, but denies what it would have to ask for",
+    }
+}
+
+impl AcpHost for Editor {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn person(&self) -> Principal {
+        terminal::person(self.gyrus.environment.user.as_deref(), "editor")
+    }
+
+    fn choices(&self) -> Result<SettingChoices, String> {
+        self.try_choices().map_err(|failure| failure.in_words())
+    }
+
+    fn folder(&self, given: &Path) -> Result<PathBuf, String> {
+        let folder = runtime::workspace(&self.home, given).map_err(Failure::from);
+        folder.map_err(|failure| failure.in_words())
+    }
+
+    fn check(&self, folder: &Path, settings: &SessionSettings) -> Result<(), String> {
+        let checked = self.try_check(folder, settings);
+        checked.map_err(|failure| failure.in_words())
+    }
+
+    fn skills(&self, folder: &Path) -> Vec<(String, String)> {
+        // Whatever is wrong with them is said when a run would follow one.
+        skills::names(&self.home, folder).unwrap_or_default()
+    }
+
+    fn picture(&self, bytes: Vec<u8>) -> Result<Attachment, String> {
+        let picture = attachments::picture_of(bytes, "a picture");
+        picture.map_err(|failure| failure.in_words())
+    }
+
+    fn begin(&self, request: TurnRequest, controls: TurnControls) -> TurnAtWork {
+        turn::begin(
+            &self.gyrus,
+            self.flags_of(&request.folder, &request.settings),
+            request,
+            controls,
+        )
+    }
+
+    fn ending(&self, run: RunId, ending: &Ending) -> Option<String> {
+        let said = exit::say(ending, &run.short())?;
+        Some(gyrus_text::readable(&format!("{}\n\n{}", said.what, said.next)).into_owned())
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move {
+            let mut command = tokio::process::Command::new("/proc/self/exe");
+            let child = command
+                .arg0("gyrus")
+                .args(arguments)
+                .env("NO_COLOR", "1")
+                .stdin(std::process::Stdio::null())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .kill_on_drop(true)
+                .spawn();
+            let mut child = child.map_err(|error| format!("no process can be started: {error}"))?;
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+                let (mut stdout, mut stderr) = (stdout.take(MAX_PRINTED), stderr.take(MAX_PRINTED));
+                let read = tokio::join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err));
+                let _ = read.0.and(read.1).map_err(|error| error.to_string())?;
+            }
+            let ended = child.wait().await.map_err(|error| error.to_string())?;
+            out.extend(err);
+            let text = String::from_utf8_lossy(&out).into_owned();
+            if ended.success() { Ok(text) } else { Err(text) }
+        })
+    }
+}

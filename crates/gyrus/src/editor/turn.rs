@@ -1,0 +1,310 @@
+//! One turn of an editor's session: a run on threads of its own, so that a run that fails or is slow
+//! touches no other, and none holds the editor's messages up.
+
+use std::thread;
+
+use gyrus::runtime::Home;
+use gyrus_acp::{EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork};
+use gyrus_contract::{OnAsk, RunId};
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun};
+use gyrus_mcp::ServerSection;
+use gyrus_surfaces::watching::live_replies;
+use tokio::{runtime::Runtime, sync::oneshot};
+
+use crate::{
+    Gyrus,
+    config::Config,
+    drive::{self, Beside, Teaches},
+    failure::Failure,
+    flags::RunFlags,
+    kernels::{self, RunContext},
+    mcp::{self, Around, Connected, Found, ServedTools, ServerSource, Wanted},
+    model_choice::{ModelChoice, Ready as ReadyModels},
+    new_run::{RunOptions, Session},
+    procedures,
+    screen::ScreenOptions,
+    setup, stopped, telemetry,
+};
+
+/// Longest name of a server.
+const MAX_NAME: usize = 24;
+
+/// A turn before its run has begun.
+struct Beginning {
+    gyrus: Gyrus,
+    home: Home,
+    config: Config,
+    store: Store,
+    flags: RunFlags,
+    run: RunId,
+    servers: Vec<EditorServer>,
+}
+
+/// Begins to drive the run of a turn.
+pub(super) fn begin(
+    gyrus: &Gyrus,
+    flags: Result<RunFlags, Failure>,
+    request: TurnRequest,
+    controls: TurnControls,
+) -> TurnAtWork {
+    let (live, replies) = live_replies();
+    let (begins, began) = oneshot::channel();
+    let (ends, ended) = oneshot::channel();
+    let gyrus = gyrus.clone();
+    let driving = move || {
+        let done = flags.and_then(|flags| drive(gyrus, flags, request, (&controls, live, begins)));
+        // An editor that has gone needs no answer.
+        let _ = ends.send(done.map_err(|failure| failure.in_words()));
+    };
+    // If there is no thread, the channel says that the turn is over.
+    let _ = thread::Builder::new()
+        .name("turn".to_owned())
+        .spawn(driving);
+    TurnAtWork {
+        began,
+        replies,
+        ended,
+    }
+}
+
+fn drive(
+    gyrus: Gyrus,
+    flags: RunFlags,
+    request: TurnRequest,
+    (controls, live, begins): (&TurnControls, Live, oneshot::Sender<()>),
+) -> Result<Ending, Failure> {
+    stopped::check(&gyrus)?;
+    let (home, config) = (gyrus.home()?, gyrus.config()?);
+    let beginning = Beginning {
+        store: home.store()?,
+        gyrus,
+        home,
+        config,
+        flags,
+        run: request.run,
+        servers: request.servers,
+    };
+    let runtime = drive::runtime()?;
+    let ended = match request.work {
+        TurnWork::Start {
+            goal,
+            context,
+            continues,
+        } => {
+            let new = RunOptions {
+                gyrus: &beginning.gyrus,
+                home: &beginning.home,
+                config: &beginning.config,
+                flags: &beginning.flags,
+                goal,
+                context,
+                continues,
+                session: Session::Fresh,
+                procedure: None,
+                at_terminal: false,
+            }
+            .new_run()?;
+            beginning.start(&runtime, new, (controls, live, begins))
+        }
+        TurnWork::Resume => beginning.resume(&runtime, controls, live),
+    };
+    runtime.shutdown_background();
+    ended
+}
+
+impl Beginning {
+    /// Drives a new run.
+    fn start(
+        &self,
+        runtime: &Runtime,
+        mut new: NewRun,
+        (controls, live, begins): (&TurnControls, Live, oneshot::Sender<()>),
+    ) -> Result<Ending, Failure> {
+        new.id = self.run;
+        // The editor asks.
+        new.on_ask = OnAsk::Wait;
+        let named = &self.flags.model;
+        let choice = if procedures::is_replay(&new.loop_config) {
+            setup::model_if_any(runtime, &self.gyrus, &self.config, named)?
+        } else {
+            setup::model_choice(runtime, &self.gyrus, &self.config, named)?
+        };
+        let choice = choice.for_goal(&new.loop_config);
+        new.pins = choice.pins();
+        runtime.block_on(async {
+            let workspace = new.workspace.clone();
+            let around = self.around(&workspace);
+            let models =
+                choice.start_for(&self.gyrus, (&self.config, &self.store, &new.loop_config));
+            let starting = self.connect(&around)?.ready(models);
+            let (connected, models, served) = tokio::select! {
+                begun = starting => begun?,
+                () = controls.ended() => return Ok(Ending::Interrupted),
+            };
+            let options = ScreenOptions::of(new.screen.as_ref());
+            let parts = (models, live, options, served);
+            let thinks = (new.agent.clone(), new.cognitive_loop.clone());
+            let ended = self
+                .drive(&around, parts, (&thinks.0, &thinks.1), controls, |kernel| {
+                    let ready = kernel.create(new)?;
+                    // An editor that has gone follows nothing.
+                    let _ = begins.send(());
+                    Ok(ready)
+                })
+                .await;
+            connected.leave().await;
+            ended
+        })
+    }
+
+    /// Goes on with a run.
+    fn resume(
+        &self,
+        runtime: &Runtime,
+        controls: &TurnControls,
+        live: Live,
+    ) -> Result<Ending, Failure> {
+        let before = StandingRun::read(&self.store, self.run)?;
+        let started = &before.started;
+        let model = match ModelChoice::again(&self.flags.model, &before)? {
+            none if none.is_none() => setup::model_if_any(runtime, &self.gyrus, &self.config, &[])?,
+            named => named,
+        };
+        let changes = ResumeChanges {
+            mode: self.flags.approvals.mode(),
+            on_ask: Some(OnAsk::Wait),
+            pins: Some(model.pins()),
+            ..ResumeChanges::default()
+        };
+        runtime.block_on(async {
+            let around = self.around(&started.workspace);
+            let mut connected = self.connect(&around)?;
+            let starting = model.start_for(
+                &self.gyrus,
+                (&self.config, &self.store, &started.loop_config),
+            );
+            let mut models = tokio::select! {
+                models = starting => models?,
+                () = controls.ended() => return Ok(Ending::Interrupted),
+            };
+            models.secrets.extend(connected.secrets());
+            let served = connected.tools_of(&self.store, self.run)?;
+            let options = ScreenOptions::of(started.screen.as_ref());
+            let parts = (models, live, options, served);
+            let thinks = (&*started.agent, &*started.cognitive_loop);
+            let ended = self
+                .drive(&around, parts, thinks, controls, |kernel| {
+                    Ok(kernel.take(self.run, Take::IfFree, changes)?)
+                })
+                .await;
+            connected.leave().await;
+            ended
+        })
+    }
+
+    fn around<'a>(&'a self, workspace: &'a std::path::Path) -> Around<'a> {
+        Around {
+            home: &self.home,
+            config: &self.config,
+            workspace,
+            confinement: self.flags.approvals.confinement(),
+        }
+    }
+
+    /// Begins to start the servers of the person, of the project, and of the editor. One of the
+    /// editor's never takes the place of another one of its name.
+    fn connect(&self, around: &Around<'_>) -> Result<Connected, Failure> {
+        let Found {
+            mut wanted,
+            mut notes,
+        } = mcp::find(around)?;
+        for server in &self.servers {
+            let server = editors(server);
+            let name = &server.name;
+            if wanted.iter().any(|known| known.name == *name) {
+                notes.push(format!(
+                    "the server `{name}` of the editor is not started: another one has its name"
+                ));
+            } else if let Err(why) = server.section.check(name) {
+                notes.push(format!("the server `{name}` of the editor {why}"));
+            } else {
+                wanted.push(server);
+            }
+        }
+        Connected::start_these(around, &wanted, notes)
+    }
+
+    /// Drives a run to its end, or to where it parks.
+    async fn drive(
+        &self,
+        around: &Around<'_>,
+        (models, live, options, served): (ReadyModels, Live, Option<ScreenOptions>, ServedTools),
+        (agent, cognitive_loop): (&str, &str),
+        controls: &TurnControls,
+        begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::Ready, Failure>,
+    ) -> Result<Ending, Failure> {
+        let screen = options
+            .map(|options| options.screen(&self.home, around.workspace, around.confinement))
+            .transpose()?;
+        let run_context = RunContext {
+            workspace: around.workspace,
+            confinement: around.confinement,
+            agent,
+            cognitive_loop,
+            screen: screen.as_ref(),
+            served: &served,
+        };
+        let kernel = kernels::kernel(&self.home, self.store.clone(), models, live, run_context)?;
+        let ready = begin(&kernel)?;
+        let obeying = tokio::spawn({
+            let (controls, of_run) = (controls.clone(), ready.controls());
+            async move { controls.obey(of_run).await }
+        });
+        let with = (screen.clone(), None, Teaches::Lessons);
+        let beside = Beside::begin(&self.gyrus, &self.store, &ready, with)?;
+        let done = ready.drive().await;
+        obeying.abort();
+        let ending = match done {
+            Ok(done) => {
+                let (export, _) = beside.end(&done).await;
+                telemetry::finish(export).await;
+                Ok(done.ending)
+            }
+            Err(error) => Err(error.into()),
+        };
+        if let Some(screen) = screen {
+            screen.leave().await;
+        }
+        ending
+    }
+}
+
+/// Returns a server of the editor as one of ours. Its name is made to fit.
+fn editors(server: &EditorServer) -> Wanted {
+    let fit = |c: char| match c.to_ascii_lowercase() {
+        c @ ('a'..='z' | '0'..='9') => c,
+        _ => '-',
+    };
+    let mut section = ServerSection::default();
+    match server.way.clone() {
+        EditorServerWay::Program {
+            command,
+            arguments,
+            environment,
+        } => {
+            section.command = Some(command);
+            section.args = arguments;
+            section.env = environment;
+        }
+        EditorServerWay::Http { url, headers } => {
+            section.url = Some(url);
+            section.headers = headers;
+        }
+    }
+    Wanted {
+        name: server.name.chars().take(MAX_NAME).map(fit).collect(),
+        section,
+        source: ServerSource::Editor,
+    }
+}
