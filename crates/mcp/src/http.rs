@@ -62,7 +62,7 @@ pub(crate) async fn connect(
         }
         match clean(&gyrus_net::causes(&error)) {
             // Some servers do not say how.
-            why if why.contains("401") => NotReached::Login(String::new()),
+            why if why.contains("HTTP 401 ") => NotReached::Login(String::new()),
             why => NotReached::Other(why),
         }
     })

@@ -160,7 +160,10 @@ async fn answer(Shared(web): Shared<Web>, headers: HeaderMap, body: String) -> R
             "Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"",
             web.base
         );
-        let refused = builder.status(401).header("www-authenticate", challenge);
+        let mut refused = builder.status(401);
+        if web.how != "bare" {
+            refused = refused.header("www-authenticate", challenge);
+        }
         return refused.body(Body::empty()).unwrap();
     }
     if message.get("id").is_none() {
@@ -267,6 +270,20 @@ async fn a_person_logs_in_and_the_tokens_stay_secret() {
     assert!(!other.seen().contains("secret"), "{}", other.seen());
     assert!(login(&world).forget().unwrap());
     assert!(!login(&world).forget().unwrap());
+}
+
+/// Some servers refuse without saying how to log in.
+#[tokio::test]
+async fn a_server_that_only_refuses_is_asked_what_it_publishes() {
+    let (world, web) = (World::new(), Web::serve("bare").await);
+    let (_, before) = state(&world, &web.url()).await;
+    assert!(
+        matches!(&before, State::Missing(why) if why.contains("mcp login srv")),
+        "{before:?}"
+    );
+    log_in(&world, &web).await.unwrap();
+    let (_, ready) = state(&world, &web.url()).await;
+    assert!(matches!(ready, State::Ready { .. }), "{ready:?}");
 }
 
 #[tokio::test]
