@@ -472,3 +472,124 @@ fn settings_are_checked_and_folders_too() {
     );
     assert!(home.is_err(), "{home:?}");
 }
+
+/// A server that tells what it was given and what it can see.
+const TELLS: &str = r#"say() { printf '%s\n' "$1"; }
+answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
+while IFS= read -r line; do
+    id=none
+    [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
+    case $line in
+        *'"method":"initialize"'*)
+            answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+        *'"method":"tools/list"'*)
+            answer '{"tools":[{"name":"tell","description":"tells","inputSchema":{"type":"object"}}]}' ;;
+        *'"method":"tools/call"'*)
+            seen=$(cat "$GYRUS_STATE/policy.toml" 2>/dev/null)
+            answer "{\"content\":[{\"type\":\"text\",\"text\":\"given $GIVEN; model ${GYRUS_MODEL:-none}; policy ${seen:-none}\"}]}" ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_server_of_the_editor_runs_in_the_sandbox_without_keys() {
+    let script = "[[reply]]\ncalls = [{ tool = \"my-tools__tell\", arguments = {} }]\n\
+                  [[reply]]\nwhen = 'given'\n\
+                  calls = [{ tool = \"finish\", arguments = { reached = true, answer = \"told\" } }]\n";
+    let world = World::new(script);
+    fs::write(world.work().join("tells.sh"), TELLS).unwrap();
+    fs::create_dir(world.path("home")).unwrap();
+    fs::write(world.path("home/policy.toml"), "# the policy\n").unwrap();
+    let explained = world
+        .gyrus(&["policy", "explain", "--json", "make"])
+        .exits(0);
+    let explained: Value = serde_json::from_str(&explained.out).unwrap();
+    if explained["containment"].is_null() {
+        eprintln!("no sandbox holds here, so such a server does not run");
+        return;
+    }
+    let mut editor = Editor::start(&world, &[]);
+    let env = json!([
+        {"name": "GIVEN", "value": "${HOME} secret:KEY"},
+        {"name": "GYRUS_STATE", "value": world.path("home")},
+    ]);
+    let server = json!({"name": "My Tools", "command": "bash", "args": ["tells.sh"], "env": env});
+    let params = json!({"cwd": world.work(), "mcpServers": [server]});
+    let session = editor.call("session/new", &params).unwrap()["sessionId"].clone();
+    let session = session.as_str().unwrap().to_owned();
+    let prompt = editor.prompt(&session, "tell");
+    // Whatever it says of itself, a call of it is asked about.
+    let asked = editor.asked("session/request_permission");
+    editor.choose(&asked, "allow_once");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    let updates = editor.updates(&session, "tool_call_update");
+    let ended = updates
+        .iter()
+        .find(|update| update["status"] == "completed");
+    let told = ended.unwrap()["content"][0]["content"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(
+        told.contains("given ${HOME} secret:KEY; model none; policy none"),
+        "{told}"
+    );
+    for wrong in [
+        json!([{"name": "x", "type": "sse", "url": "http://x"}]),
+        json!([{"name": "x"}]),
+        json!([{"name": "x", "command": 7}]),
+        json!(vec![json!({"name": "x", "command": "y"}); 33]),
+    ] {
+        let params = json!({"cwd": world.work(), "mcpServers": wrong});
+        assert_eq!(
+            editor.call("session/new", &params).unwrap_err()["code"],
+            -32_602
+        );
+    }
+}
+
+#[test]
+fn no_message_ends_the_process() {
+    let world = World::new(THREE_STEPS);
+    let mut editor = Editor::start(&world, &["--approve", "auto"]);
+    let session = editor.session(&world);
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let requests = [
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/prompt\",\"params\":{deep}}}"),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/load\",\"params\":null}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{\"cwd\":{}}}"
+            .to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"session/list\"}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":1,\"method\":\"session/list\"}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":18446744073709551615,\"method\":\"x\"}".to_owned(),
+        "[[1]".to_owned(),
+        "\u{feff}{}".to_owned(),
+    ];
+    let rounds = 100;
+    for round in 0..rounds {
+        for request in &requests {
+            editor.write(format!("{request}\n").as_bytes());
+        }
+        editor.write(b"\xff\xfe{\"jsonrpc\":\"2.0\"}\n\r\n\n");
+        let answer = json!({"jsonrpc": "2.0", "id": round, "result": {"outcome": 7}});
+        editor.send(&answer);
+        editor.notify("session/cancel", &json!({"sessionId": session}));
+        editor.notify("$/cancel_request", &json!({"requestId": round}));
+    }
+    // Longer than can be read.
+    editor.write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"");
+    editor.write(&vec![b'x'; 17 << 20]);
+    editor.write(b"\"}\n");
+    editor.hears(|message| {
+        let words = message["error"]["message"].as_str().unwrap_or_default();
+        words.contains("is longer than")
+    });
+    let errors = editor
+        .heard
+        .iter()
+        .filter(|message| message["error"].is_object());
+    assert_eq!(errors.count(), rounds * (requests.len() + 1) + 1);
+    let prompt = editor.prompt(&session, "say hello");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+    assert_eq!(editor.leave(), Some(0));
+}
