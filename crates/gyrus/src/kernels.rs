@@ -48,7 +48,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) cognitive_loop: &'a str,
     /// Their screen.
     pub(crate) screen: Option<&'a RunScreen>,
-    /// The tools of servers that they have.
+    /// The tools that they have beside gyrus's own, of servers above all. One with the name of
+    /// another takes its place.
     pub(crate) served: &'a [Arc<dyn Tool>],
 }
 

@@ -20,7 +20,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("chat", 5_700),
     ("contract", 5_484),
     ("gate", 16_600),
-    ("gyrus", 26_060),
+    ("gyrus", 26_200),
     ("journal", 7_530),
     ("kernel", 19_325),
     ("lab", 5_050),

@@ -593,3 +593,54 @@ fn no_message_ends_the_process() {
     assert_eq!(world.file("ledger.txt"), "hello\n");
     assert_eq!(editor.leave(), Some(0));
 }
+
+/// Reads a note and changes it.
+const EDITS: &str = r#"
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "note.txt" } }]
+[[reply]]
+calls = [{ tool = "edit", arguments = { path = "note.txt", old_text = "soup", new_text = "stew" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "over" } }]
+"#;
+
+#[test]
+fn what_a_person_has_not_saved_is_not_overwritten() {
+    let world = World::new(EDITS);
+    fs::write(world.work().join("note.txt"), "soup\r\n").unwrap();
+    let path = world.work().canonicalize().unwrap().join("note.txt");
+    let abilities = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
+    let mut editor = Editor::with(&world, &["--approve", "auto"], &abilities);
+    let session = editor.session(&world);
+    let read = "fs/read_text_file";
+    // The buffer has more than the file.
+    let prompt = editor.prompt(&session, "stew");
+    for _ in 0..2 {
+        let asked = editor.asked(read);
+        assert_eq!(asked["params"], json!({"sessionId": session, "path": path}));
+        editor.answer(&asked, &json!({"content": "soup and bread\n"}));
+    }
+    editor.ends(prompt);
+    assert_eq!(world.file("note.txt"), "soup\r\n");
+    let results = editor.updates(&session, "tool_call_update");
+    let shown = json!(results).to_string();
+    assert!(shown.contains("they are not shown here]"), "{shown}");
+    assert!(shown.contains("so nothing was changed"), "{shown}");
+    assert!(!shown.contains("bread"), "{shown}");
+    // It is saved, but for how lines end; then the editor has nothing to say.
+    for answer in [
+        json!({"result": {"content": "soup\n"}}),
+        json!({"error": {"code": 1, "message": "?"}}),
+    ] {
+        fs::write(world.work().join("note.txt"), "soup\r\n").unwrap();
+        let prompt = editor.prompt(&session, "stew");
+        for _ in 0..2 {
+            let mut answer = answer.clone();
+            answer["jsonrpc"] = json!("2.0");
+            answer["id"] = editor.asked(read)["id"].clone();
+            editor.send(&answer);
+        }
+        assert_eq!(editor.ends(prompt), "end_turn");
+        assert_eq!(world.file("note.txt"), "stew\r\n");
+    }
+}
