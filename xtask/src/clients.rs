@@ -1,6 +1,7 @@
 //! Tries the API as others use it: clients that generators make from `/openapi.json` start and
-//! follow a run, and schemathesis looks for answers that the document does not name. The official
-//! SDK of the Agent Client Protocol plays an editor.
+//! follow a run, the libraries of `clients/` are packaged and do so, too, and schemathesis looks for
+//! answers that the document does not name. The official SDK of the Agent Client Protocol plays an
+//! editor.
 
 use std::{
     fs,
@@ -13,10 +14,13 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{programs::run_in, repository};
 
-const PYTHON: [&str; 3] = [
+const PYTHON: [&str; 6] = [
+    "agent-client-protocol==0.12.1",
     "openapi-python-client==0.29.1",
     "schemathesis==4.32.5",
-    "agent-client-protocol==0.12.1",
+    "datamodel-code-generator==0.89.0",
+    "typing_extensions",
+    "build",
 ];
 
 const JAVASCRIPT: [&str; 4] = [
@@ -67,6 +71,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     python(&root, &at, &server)?;
     println!("a client of TypeScript:");
     typescript(&root, &at, &server)?;
+    println!("the library for Python:");
+    python_library(&root, &at, &server)?;
+    println!("the library for TypeScript:");
+    typescript_library(&root, &at, &server)?;
     let mut schemathesis = Command::new(at.join("venv/bin/schemathesis"));
     schemathesis.args(["run", "openapi.json", "--url", &server.address]);
     schemathesis.args(["--header", &format!("Authorization: Bearer {TOKEN}")]);
@@ -124,6 +132,95 @@ fn typescript(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
     run_in(at, &mut compile)?;
     let mut follow = Command::new("node");
     run_in(at, server.told(follow.arg("follow.js")))
+}
+
+/// Builds the package of Python with the types of the API, installs it, and has it used.
+fn python_library(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
+    let package = copied(&root.join("clients/python"), &at.join("python"))?;
+    let mut generate = Command::new(at.join("venv/bin/datamodel-codegen"));
+    generate.args(["--input", "../openapi.json", "--input-file-type", "openapi"]);
+    generate.args([
+        "--output-model-type",
+        "typing.TypedDict",
+        "--disable-timestamp",
+    ]);
+    generate.args(["--use-standard-collections", "--use-union-operator"]);
+    generate.args(["--target-python-version", "3.11", "--formatters", "builtin"]);
+    generate.args(["--output", "src/gyrus_client/_api.py"]);
+    run_in(&package, &mut generate)?;
+    let mut build = Command::new(at.join("venv/bin/python"));
+    build.args(["-m", "build", "--wheel", "--outdir", "dist"]);
+    run_in(&package, build.stdout(Stdio::null()))?;
+    let mut install = Command::new(at.join("venv/bin/pip"));
+    install.args(["install", "--quiet", "--force-reinstall", "--no-index"]);
+    run_in(
+        &package,
+        install.args(["--find-links", "dist", "gyrus-client"]),
+    )?;
+    let mut use_it = Command::new(at.join("venv/bin/python"));
+    use_it.arg(root.join("tests/clients/library.py"));
+    run_in(at, server.told(&mut use_it))
+}
+
+/// The same for TypeScript.
+fn typescript_library(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
+    let package = copied(&root.join("clients/typescript"), &at.join("typescript"))?;
+    let programs = at.join("node_modules/.bin");
+    let mut generate = Command::new(programs.join("openapi-typescript"));
+    generate.args(["../openapi.json", "--output", "src/api.ts"]);
+    generate.arg("--default-non-nullable=false");
+    run_in(&package, generate.stdout(Stdio::null()))?;
+    run_in(
+        &package,
+        Command::new(programs.join("tsc")).args(["-p", "."]),
+    )?;
+    let mut pack = Command::new("npm");
+    run_in(
+        &package,
+        pack.args(["pack", "--silent"]).stdout(Stdio::null()),
+    )?;
+    let mut install = Command::new("npm");
+    install.args([
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--no-save",
+    ]);
+    run_in(at, install.arg("./typescript/gyrus-client-0.1.0.tgz"))?;
+    fs::copy(
+        root.join("tests/clients/library.mjs"),
+        at.join("library.mjs"),
+    )?;
+    let mut use_it = Command::new("node");
+    run_in(at, server.told(use_it.arg("library.mjs")))
+}
+
+/// Copies a package, so that what is made in it stays out of the repository; returns where it is.
+fn copied(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    for entry in walkdir(from)? {
+        let target = to.join(entry.strip_prefix(from)?);
+        fs::create_dir_all(target.parent().context("a file lies in a folder")?)?;
+        fs::copy(&entry, &target)?;
+    }
+    Ok(to.to_owned())
+}
+
+/// Returns all files below a folder.
+fn walkdir(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(walkdir(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 /// A server that ends with this value.

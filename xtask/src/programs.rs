@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use crate::{error::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 15] = [
+const NEEDED: [(&str, &str); 16] = [
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
@@ -17,6 +17,7 @@ const NEEDED: [(&str, &str); 15] = [
     ("mousepad", "mousepad at-spi2-core"),
     ("openbox", "openbox"),
     ("ps", "procps"),
+    ("python3", "python3"),
     ("setsid", "util-linux"),
     ("thunar", "thunar"),
     ("Xvfb", "xvfb"),

@@ -65,7 +65,7 @@ pub(crate) async fn follow(
     // Whatever is still asked is not any more.
     settle_void(shared, task.run).await?;
     Ok(FollowedToEnd {
-        files: progress.files,
+        files: progress.files(),
         summary,
     })
 }

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader};
-use gyrus_surfaces::projection::{Happening, HappeningPart, Projection, Weight};
+use gyrus_surfaces::{
+    left_files::LeftFiles,
+    projection::{Projection, Weight},
+};
 use gyrus_text::{clip, one_line};
 
 /// Number of lines that are shown of what happened.
@@ -22,8 +25,7 @@ pub(crate) struct Progress {
     projection: Projection,
     lines: VecDeque<String>,
     step: u32,
-    /// Files that calls left, by their paths in the workspace.
-    pub(crate) files: Vec<String>,
+    files: LeftFiles,
 }
 
 impl Progress {
@@ -32,7 +34,7 @@ impl Progress {
             projection: Projection::new(),
             lines: VecDeque::new(),
             step: 0,
-            files: Vec::new(),
+            files: LeftFiles::default(),
         }
     }
 
@@ -46,7 +48,7 @@ impl Progress {
             {
                 self.step = self.step.max(step);
             }
-            self.note_files(&happening);
+            self.files.note(&happening);
             if happening.weight == Weight::Main
                 && let Some(line) = happening.in_one_line(COLUMNS)
             {
@@ -58,15 +60,9 @@ impl Progress {
         }
     }
 
-    fn note_files(&mut self, happening: &Happening) {
-        for part in &happening.parts {
-            if let HappeningPart::Files(paths) = part {
-                self.files.retain(|file| !paths.contains(file));
-                self.files.extend(paths.iter().cloned());
-            }
-        }
-        let more = self.files.len().saturating_sub(FILES);
-        self.files.drain(..more);
+    /// Returns the newest files that calls left.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.files.newest(FILES).to_vec()
     }
 
     /// Returns the text, with the words for what the run does at this moment.

@@ -6,11 +6,14 @@
 //! none that the tool would accept are refused. Patterns are not matched, because they may come
 //! from a server and take forever.
 
+use std::fmt;
+
 use schemars::{
     JsonSchema, Schema, SchemaGenerator,
     generate::SchemaSettings,
     transform::{RecursiveTransform, Transform as _},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::ToolSpec;
@@ -116,18 +119,176 @@ impl ToolSpec {
     /// Returns the mismatches between `arguments` and the schema as sentences for a model; empty if
     /// they match, as far as can be told without asking the tool. At most twenty.
     pub fn misfits(&self, arguments: &Value) -> Vec<String> {
-        let mut check = Check {
-            root: &self.parameters,
-            looks: 0,
-            wrong: Vec::new(),
-        };
-        check.value(&self.parameters, arguments, "", 0);
-        check.wrong
+        misfits(&self.parameters, arguments, &ARGUMENTS)
     }
+}
+
+/// Words for a value that is checked, and for a part of it.
+struct Subject {
+    whole: &'static str,
+    part: &'static str,
+}
+
+const ARGUMENTS: Subject = Subject {
+    whole: "the arguments",
+    part: "an argument",
+};
+
+const ANSWER: Subject = Subject {
+    whole: "the answer",
+    part: "a field of it",
+};
+
+fn misfits(schema: &Value, value: &Value, subject: &Subject) -> Vec<String> {
+    let mut check = Check {
+        root: schema,
+        subject,
+        looks: 0,
+        wrong: Vec::new(),
+    };
+    check.value(schema, value, "", 0);
+    check.wrong
+}
+
+/// A schema of answers, all of whose keywords are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct AnswerSchema(Value);
+
+/// The keywords of JSON Schema that are checked, and those that only describe.
+const KEYWORDS: [&str; 29] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "$ref",
+    "$defs",
+    "definitions",
+    "$schema",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "format",
+    "deprecated",
+];
+
+/// The error for a schema of answers that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnswerSchema {
+    /// It is not an object.
+    #[error("a schema is a JSON object, such as {{\"type\": \"object\"}}")]
+    NoObject,
+    /// A keyword would not be checked.
+    #[error("the keyword `{keyword}` is not one that is checked; leave it out, or say it in words")]
+    Keyword {
+        /// The keyword.
+        keyword: String,
+    },
+    /// A reference leads nowhere.
+    #[error("the reference `{reference}` leads nowhere; it begins with #/")]
+    Reference {
+        /// The reference.
+        reference: String,
+    },
+    /// It is nested too deeply.
+    #[error("it is nested more than {MAX_DEPTH} levels deep")]
+    TooDeep,
+}
+
+impl AnswerSchema {
+    /// Returns the mismatches between an answer and the schema as sentences for a model; empty if
+    /// it fits. At most twenty.
+    pub fn misfits(&self, answer: &Value) -> Vec<String> {
+        misfits(&self.0, answer, &ANSWER)
+    }
+}
+
+impl TryFrom<Value> for AnswerSchema {
+    type Error = BadAnswerSchema;
+
+    fn try_from(schema: Value) -> Result<Self, BadAnswerSchema> {
+        if !schema.is_object() {
+            return Err(BadAnswerSchema::NoObject);
+        }
+        is_checked(&schema, &schema, 0)?;
+        Ok(Self(schema))
+    }
+}
+
+impl From<AnswerSchema> for Value {
+    fn from(schema: AnswerSchema) -> Self {
+        schema.0
+    }
+}
+
+impl fmt::Display for AnswerSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Checks that nothing in a schema would be left unchecked.
+fn is_checked(root: &Value, schema: &Value, depth: usize) -> Result<(), BadAnswerSchema> {
+    if depth > MAX_DEPTH {
+        return Err(BadAnswerSchema::TooDeep);
+    }
+    let schema = match schema {
+        Value::Object(schema) => schema,
+        Value::Bool(_) => return Ok(()),
+        _ => return Err(BadAnswerSchema::NoObject),
+    };
+    for (keyword, value) in schema {
+        match keyword.as_str() {
+            "properties" | "$defs" | "definitions" => {
+                let parts = value.as_object().ok_or(BadAnswerSchema::NoObject)?;
+                for part in parts.values() {
+                    is_checked(root, part, depth + 1)?;
+                }
+            }
+            "anyOf" | "oneOf" | "allOf" => {
+                let parts = value.as_array().ok_or(BadAnswerSchema::NoObject)?;
+                for part in parts {
+                    is_checked(root, part, depth + 1)?;
+                }
+            }
+            "items" | "additionalProperties" => is_checked(root, value, depth + 1)?,
+            "$ref" => {
+                let named = value.as_str().unwrap_or_default();
+                let found = named.strip_prefix('#').and_then(|at| root.pointer(at));
+                if found.is_none() {
+                    let reference = named.to_owned();
+                    return Err(BadAnswerSchema::Reference { reference });
+                }
+            }
+            known if KEYWORDS.contains(&known) => {}
+            unknown => {
+                let keyword = unknown.to_owned();
+                return Err(BadAnswerSchema::Keyword { keyword });
+            }
+        }
+    }
+    Ok(())
 }
 
 struct Check<'a> {
     root: &'a Value,
+    subject: &'a Subject,
     looks: u32,
     wrong: Vec<String>,
 }
@@ -139,6 +300,13 @@ impl<'a> Check<'a> {
         }
     }
 
+    fn named(&self, at: &str) -> String {
+        match at {
+            "" => self.subject.whole.to_owned(),
+            at => format!("`{at}`"),
+        }
+    }
+
     fn value(&mut self, schema: &'a Value, value: &Value, at: &str, depth: usize) {
         self.looks += 1;
         if depth > MAX_DEPTH || self.looks > MAX_LOOKS {
@@ -146,7 +314,9 @@ impl<'a> Check<'a> {
         }
         let schema = match schema {
             Value::Object(schema) => schema,
-            Value::Bool(false) => return self.refuse(format!("{} may not be given", named(at))),
+            Value::Bool(false) => {
+                return self.refuse(format!("{} may not be given", self.named(at)));
+            }
             _ => return,
         };
         let target = schema.get("$ref").and_then(Value::as_str);
@@ -155,10 +325,14 @@ impl<'a> Check<'a> {
             self.value(target, value, at, depth + 1);
         }
         // With a wrong type, further mismatches say nothing.
-        if let Some(why) = kind(schema, value, at) {
+        let name = self.named(at);
+        if let Some(why) = kind(schema, value, &name) {
             return self.refuse(why);
         }
-        let misfits = [one_of_values(schema, value, at), bounds(schema, value, at)];
+        let misfits = [
+            one_of_values(schema, value, &name),
+            bounds(schema, value, &name),
+        ];
         misfits
             .into_iter()
             .flatten()
@@ -211,7 +385,8 @@ impl<'a> Check<'a> {
                     } else {
                         format!("there are {known:?}")
                     };
-                    self.refuse(format!("`{}` is not an argument; {known}", below(name)));
+                    let part = self.subject.part;
+                    self.refuse(format!("`{}` is not {part}; {known}", below(name)));
                 }
                 (None, Some(more)) if !matched => {
                     self.value(more, value, &below(name), depth + 1);
@@ -243,20 +418,13 @@ impl<'a> Check<'a> {
                 }
             }
             if let (false, Some(why)) = (fits, first) {
-                self.refuse(format!("{} fits none of its forms: {why}", named(at)));
+                self.refuse(format!("{} fits none of its forms: {why}", self.named(at)));
             }
         }
     }
 }
 
-fn named(at: &str) -> String {
-    match at {
-        "" => "the arguments".to_owned(),
-        at => format!("`{at}`"),
-    }
-}
-
-fn kind(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String> {
+fn kind(schema: &Map<String, Value>, value: &Value, name: &str) -> Option<String> {
     let wanted: Vec<&str> = match schema.get("type")? {
         Value::String(kind) => vec![kind],
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -273,10 +441,10 @@ fn kind(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String> 
         _ => true,
     };
     let fits = wanted.is_empty() || wanted.iter().any(is);
-    (!fits).then(|| format!("{} must be of type {}", named(at), wanted.join(" or ")))
+    (!fits).then(|| format!("{name} must be of type {}", wanted.join(" or ")))
 }
 
-fn one_of_values(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String> {
+fn one_of_values(schema: &Map<String, Value>, value: &Value, name: &str) -> Option<String> {
     const SHOWN: usize = 20;
     let only = schema.get("const").map(std::slice::from_ref);
     let choices = schema.get("enum").and_then(Value::as_array);
@@ -287,21 +455,17 @@ fn one_of_values(schema: &Map<String, Value>, value: &Value, at: &str) -> Option
         .find(|allowed| !allowed.contains(value))?;
     let shown: Vec<_> = allowed.iter().take(SHOWN).map(Value::to_string).collect();
     let more = if allowed.len() > SHOWN { ", …" } else { "" };
-    Some(format!(
-        "{} must be one of {}{more}",
-        named(at),
-        shown.join(", ")
-    ))
+    Some(format!("{name} must be one of {}{more}", shown.join(", ")))
 }
 
-fn bounds(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String> {
-    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+fn bounds(schema: &Map<String, Value>, value: &Value, name: &str) -> Option<String> {
+    let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
     let measured = |size: f64, least: &str, most: &str, what: &str| {
         let under = limit(least).is_some_and(|least| size < least);
         let over = limit(most).is_some_and(|most| size > most);
         match (under, over) {
-            (true, _) => Some(format!("{} is below {}{what}", named(at), schema[least])),
-            (false, true) => Some(format!("{} is above {}{what}", named(at), schema[most])),
+            (true, _) => Some(format!("{name} is below {}{what}", schema[least])),
+            (false, true) => Some(format!("{name} is above {}{what}", schema[most])),
             (false, false) => None,
         }
     };
@@ -310,7 +474,7 @@ fn bounds(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String
             let number = number.as_f64()?;
             let under = limit("exclusiveMinimum").is_some_and(|least| number <= least);
             let over = limit("exclusiveMaximum").is_some_and(|most| number >= most);
-            let outside = || format!("{} is outside of its bounds", named(at));
+            let outside = || format!("{name} is outside of its bounds");
             measured(number, "minimum", "maximum", "").or_else(|| (under || over).then(outside))
         }
         #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
@@ -417,6 +581,37 @@ mod tests {
         ] {
             assert_eq!(misfits(schema.clone(), &arguments), expected, "{arguments}");
         }
+    }
+
+    #[test]
+    fn a_schema_of_answers_has_no_keyword_that_would_be_left_unchecked() {
+        let why = |schema: Value| AnswerSchema::try_from(schema).unwrap_err().to_string();
+        assert!(why(json!([])).contains("JSON object"));
+        assert!(why(json!({"properties": {"a": {"pattern": "x"}}})).contains("`pattern`"));
+        assert!(why(json!({"items": {"anyOf": [{"not": {}}]}})).contains("`not`"));
+        assert!(why(json!({"$ref": "https://example.com"})).contains("leads nowhere"));
+        assert!(why(json!({"properties": 7})).contains("JSON object"));
+        let deep = (0..100).fold(json!({}), |schema, _| json!({"items": schema}));
+        assert!(why(deep).contains("nested"));
+        let schema = json!({
+            "type": "object",
+            "properties": {"lines": {"type": "integer", "minimum": 0}},
+            "required": ["lines"],
+            "additionalProperties": false,
+        });
+        let schema = AnswerSchema::try_from(schema).unwrap();
+        assert_eq!(schema.misfits(&json!({"lines": 3})), [""; 0]);
+        assert_eq!(
+            schema.misfits(&json!({"lines": -1, "more": 1})),
+            [
+                "`lines` is below 0",
+                "`more` is not a field of it; there are [\"lines\"]"
+            ]
+        );
+        assert_eq!(
+            schema.misfits(&json!([])),
+            ["the answer must be of type object"]
+        );
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, ValueEnum};
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
-use gyrus_kernel::{ResumeChanges, RunStarted};
+use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
 
 use crate::{
+    answer_schema::GivenSchema,
     browser::{self, Consent},
     config::parse_cost,
     failure::Failure,
@@ -271,6 +272,12 @@ pub(crate) struct VerificationFlags {
     /// have `*` in it, `file:PATH contains TEXT` looks into a file, js: must be truthy in the page.
     #[arg(long, value_name = "CHECK")]
     check: Vec<Check>,
+    /// JSON Schema that the answer must fit: a file, or the schema itself
+    ///
+    /// The answer is then JSON, for a program to read. One that does not fit goes back to the model,
+    /// up to three times; then the run counts as failed. Of oneOf, one or more forms may fit.
+    #[arg(long, value_name = "SCHEMA", alias = "output-schema")]
+    answer_schema: Option<GivenSchema>,
     /// Required strength of the result: claimed, checked or verified (default: on a page, it is
     /// looked again)
     ///
@@ -291,7 +298,17 @@ enum StrengthWord {
 impl VerificationFlags {
     /// Whether anything is to be verified.
     pub(crate) fn is_given(&self) -> bool {
-        self.require.is_some() || !self.check.is_empty()
+        self.require.is_some() || !self.check.is_empty() || self.answer_schema.is_some()
+    }
+
+    /// Whether the answer is to have a form.
+    pub(crate) fn has_answer_schema(&self) -> bool {
+        self.answer_schema.is_some()
+    }
+
+    /// Returns the words that tell the model of the form of the answer.
+    pub(crate) fn answer_in_words(&self) -> Option<Attachment> {
+        self.answer_schema.as_ref().map(GivenSchema::in_words)
     }
 
     /// Whether a model is to look at the end.
@@ -339,7 +356,10 @@ impl VerificationFlags {
             .filter(|check| !config.checks().contains(check))
             .cloned()
             .collect();
-        let config = config.with_checks(new);
+        let mut config = config.with_checks(new);
+        if let Some(given) = &self.answer_schema {
+            config = config.with_answer_schema(given.schema().clone());
+        }
         Ok(if looks {
             config.with_independent_look()
         } else {

@@ -25,6 +25,7 @@ mod new_run;
 mod which_loop;
 mod past_runs;
 mod procedures;
+mod answer_schema;
 mod attachments;
 mod browser;
 mod screen;

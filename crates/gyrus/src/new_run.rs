@@ -93,6 +93,7 @@ impl RunOptions<'_> {
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
+                .chain(flags.verification.answer_in_words())
                 .chain(known)
                 .chain(self.context)
                 .collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Intent, Strength};
+use gyrus_contract::{AnswerSchema, Intent, Strength};
 use gyrus_procedures::{Procedure, SlotValues};
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,8 @@ pub struct CognitiveConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer_schema: Option<AnswerSchema>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     required: Option<Strength>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     looks_again: bool,
@@ -157,6 +159,7 @@ impl CognitiveConfig {
             start_url: None,
             left_at: None,
             checks: Vec::new(),
+            answer_schema: None,
             required: None,
             looks_again: false,
             reviews: BTreeSet::new(),
@@ -241,6 +244,13 @@ impl CognitiveConfig {
     #[must_use]
     pub fn with_checks(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
         self.checks.extend(checks);
+        self
+    }
+
+    /// Has the answer be JSON that fits this schema.
+    #[must_use]
+    pub fn with_answer_schema(mut self, schema: AnswerSchema) -> Self {
+        self.answer_schema = Some(schema);
         self
     }
 
@@ -361,6 +371,11 @@ impl CognitiveConfig {
         &self.checks
     }
 
+    /// Returns the schema of the answer, if it has one.
+    pub fn answer_schema(&self) -> Option<&AnswerSchema> {
+        self.answer_schema.as_ref()
+    }
+
     /// Returns the strength that a claim needs, if it is set.
     pub fn required(&self) -> Option<Strength> {
         self.required
@@ -413,7 +428,10 @@ impl CognitiveConfig {
 
     /// Whether claims are verified.
     pub fn verifies(&self) -> bool {
-        self.looks_again || self.required.is_some() || !self.checks.is_empty()
+        self.looks_again
+            || self.required.is_some()
+            || self.answer_schema.is_some()
+            || !self.checks.is_empty()
     }
 
     /// Returns the address that a screen begins with, if there is one.

@@ -9,7 +9,10 @@ use gyrus_kernel::{
     approvals::{self, OpenQuestion},
     log_name,
 };
-use gyrus_surfaces::projection::{HappeningPart, Projection, Weight};
+use gyrus_surfaces::{
+    left_files::LeftFiles,
+    projection::{Projection, Weight},
+};
 use gyrus_text::readable;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -177,6 +180,7 @@ impl Following<'_> {
 struct Told {
     report: RunReport,
     projection: Projection,
+    files: LeftFiles,
     events: VecDeque<String>,
     /// Number of the last entry that was read.
     seen: u64,
@@ -187,6 +191,7 @@ impl Told {
         Self {
             report,
             projection: Projection::new(),
+            files: LeftFiles::default(),
             events: VecDeque::new(),
             seen: 0,
         }
@@ -201,12 +206,7 @@ impl Told {
     ) -> Option<RunEntry> {
         self.seen = entry.seq;
         for happening in self.projection.take(entry, reader) {
-            for part in &happening.parts {
-                if let HappeningPart::Files(paths) = part {
-                    self.report.files.retain(|file| !paths.contains(file));
-                    self.report.files.extend(paths.iter().cloned());
-                }
-            }
+            self.files.note(&happening);
             let is_new = entry.seq > self.report.next;
             if let Some(line) = happening.in_one_line(COLUMNS)
                 && is_new
@@ -227,8 +227,7 @@ impl Told {
         let mut report = self.report;
         report.next = report.next.max(self.seen);
         report.events = self.events.into();
-        let more = report.files.len().saturating_sub(FILES);
-        report.files.drain(..more);
+        report.files = self.files.newest(FILES).to_vec();
         report.questions = open.iter().map(ReportedQuestion::of).collect();
         let waits = !open.is_empty();
         let why = |ending: &Ending| Some(readable(&gyrus_kernel::summary(ending)).into_owned());

@@ -21,6 +21,7 @@ mod live_replies;
 pub mod speech;
 pub mod watching;
 pub mod phases;
+pub mod left_files;
 pub mod usage;
 pub mod compare;
 pub mod notify;

@@ -10,12 +10,13 @@ use gyrus_kernel::{
     log_name,
 };
 use gyrus_runtime::queue::Stage;
+use gyrus_surfaces::left_files::read_left_file;
 use gyrus_text::{counted, quote};
 
 use super::decision::{Decision, nothing, say};
 use crate::{
     conversation::Speaking,
-    files::{left_by_run, picture_ending},
+    files::picture_ending,
     following::WrittenCard,
     messenger::{IncomingMessage, PressedButton},
     record::{About, ChatRecord, Saying},
@@ -211,7 +212,7 @@ pub(super) async fn file_of(
     let read = blocking(move || {
         let workspace = gyrus_kernel::workspace(&store, run)
             .ok_or_else(|| std::io::Error::other("the run is gone"))?;
-        left_by_run(&workspace, &wanted, most)
+        read_left_file(&workspace, &wanted, most)
     });
     let name = path.rsplit('/').next().unwrap_or("file").to_owned();
     match read.await {

@@ -99,6 +99,8 @@ pub(crate) fn refusing_flag(flags: &RunFlags) -> Option<&'static str> {
         Some("--reflect")
     } else if flags.verification.needs_a_look() {
         Some("--require verified")
+    } else if flags.verification.has_answer_schema() {
+        Some("--answer-schema")
     } else {
         let judge = flags.judging.asks_for_a_judge();
         let plan = flags.asks_for_a_plan();

@@ -18,6 +18,7 @@ mod editor;
 
 mod lessons;
 mod catching_up;
+mod answer_schemas;
 mod mcp_serving;
 mod third_run;
 mod reflecting;

@@ -2,12 +2,16 @@
 //! then an independent look is taken. A claim that does not hold is sent back to the loop, a few
 //! times.
 //!
+//! Where the answer is to have a form, that comes first: one in another form goes back, too. A form
+//! lifts nothing.
+//!
 //! A claim becomes *checked* when all checks passed, *verified* when a model that did not do the
 //! work agrees as well. Without such a model a comparison of the screen before and after may send
 //! the work back, and strengthens nothing.
 //!
 //! When the run ends, and reflection is on, it also asks for the lesson of the run.
 
+mod answer;
 mod check;
 mod heuristic;
 mod look;
@@ -87,7 +91,38 @@ impl Verified {
         let Some(claim) = result.claim.clone().filter(|claim| claim.reached) else {
             return Ok(result);
         };
-        match self.judge(run, &claim, result.strength).await? {
+        let claim = match self.in_form(claim) {
+            Ok(claim) => claim,
+            Err(judgement) => {
+                self.decide(&mut result, judgement);
+                return Ok(result);
+            }
+        };
+        result.claim = Some(claim.clone());
+        let judgement = self.judge(run, &claim, result.strength).await?;
+        self.decide(&mut result, judgement);
+        Ok(result)
+    }
+
+    /// Returns a claim whose answer has the form that is asked for.
+    fn in_form(&mut self, claim: Claim) -> Result<Claim, Judgement> {
+        let Some(schema) = self.config.answer_schema() else {
+            return Ok(claim);
+        };
+        match answer::in_form(&claim.answer, schema) {
+            Ok(answer) => Ok(Claim { answer, ..claim }),
+            Err(why) => Err(self.back(&why).unwrap_or_else(|| {
+                Judgement::Failed(format!(
+                    "the model was sent back {SENT_BACK} times, and its answer has still not the \
+                     form that was asked for: {why}"
+                ))
+            })),
+        }
+    }
+
+    /// Carries a judgement out.
+    fn decide(&mut self, result: &mut ExecutionResult, judgement: Judgement) {
+        match judgement {
             Judgement::Stands(strength, evidence) => {
                 result.strength = strength;
                 if let Some(claim) = &mut result.claim {
@@ -103,7 +138,6 @@ impl Verified {
                 result.error = Some(why);
             }
         }
-        Ok(result)
     }
 
     /// Judges a claim. `already` is the strength that the loop itself found.

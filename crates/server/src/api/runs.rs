@@ -11,7 +11,10 @@ use axum::{
 };
 use gyrus_contract::{BlobId, RunId};
 use gyrus_kernel::log_name;
-use gyrus_surfaces::{page, projection};
+use gyrus_surfaces::{
+    left_files::{LeftFiles, read_left_file},
+    page, projection,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +39,10 @@ const MAX_ENTRIES: usize = 1_000;
 
 /// Maximum size of the entries in an answer in bytes; one entry may be larger alone.
 const MAX_ENTRY_BYTES: usize = 8 << 20;
+
+/// Number of files in a list, and maximum size of one that is returned in bytes.
+const MAX_FILES: usize = 10_000;
+const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Number of runs that are looked at for one list.
 const MAX_SEARCHED: usize = 20_000;
@@ -64,6 +71,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ),
         reads("/api/runs/{run}/blobs/{blob}", get(blob))
             .named("getBlob", "Return a blob of a run")
+            .answer(200, "The bytes.", Form::Other("application/octet-stream")),
+        reads("/api/runs/{run}/files", get(files))
+            .named("listFiles", "List the files that a run left")
+            .json::<LeftFileList>(200, "Their paths in its folder, the newest last."),
+        reads("/api/runs/{run}/file", get(file))
+            .named("getFile", "Return a file that a run left, as it is now")
+            .query::<FileQuery>()
             .answer(200, "The bytes.", Form::Other("application/octet-stream")),
         reads("/api/runs/{run}/page", get(page))
             .named("getPage", "Return a run as one page")
@@ -347,6 +361,58 @@ pub(crate) async fn blob(
         let bytes = app.store.reader(&log_name(run))?.blob(&id)?;
         let media = page::picture_media_type(&bytes).unwrap_or("application/octet-stream");
         Ok(([(CONTENT_TYPE, media)], bytes).into_response())
+    })
+    .await
+}
+
+/// The files that a run left.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LeftFileList {
+    /// Their paths in its folder.
+    files: Vec<String>,
+}
+
+pub(crate) async fn files(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+) -> Result<Json<LeftFileList>, ApiError> {
+    blocking(move || {
+        let files = LeftFiles::of_run(&app.store, run)?
+            .newest(MAX_FILES)
+            .to_vec();
+        Ok(Json(LeftFileList { files }))
+    })
+    .await
+}
+
+/// A file of a run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileQuery {
+    /// Its path in the run's folder, as the list of its files has it.
+    path: String,
+}
+
+pub(crate) async fn file(
+    State(app): State<Arc<App>>,
+    RunPath(run): RunPath,
+    ApiQuery(FileQuery { path }): ApiQuery<FileQuery>,
+) -> Result<Response, ApiError> {
+    blocking(move || {
+        let files = LeftFiles::of_run(&app.store, run)?;
+        let gone = |why: String| ApiError::not_found(format!("`{path}` cannot be read: {why}"));
+        // Only what the run itself left: its folder holds more than anybody asked for.
+        if !files.newest(MAX_FILES).contains(&path) {
+            let error = format!("run {} left no file `{path}`", run.short());
+            return Err(
+                ApiError::not_found(error).hint("see which there are: GET /api/runs/RUN/files")
+            );
+        }
+        let workspace = gyrus_kernel::workspace(&app.store, run);
+        let workspace = workspace.ok_or_else(|| gone("the run is gone".to_owned()))?;
+        let bytes = read_left_file(&workspace, &path, MAX_FILE_BYTES);
+        let bytes = bytes.map_err(|error| gone(error.to_string()))?;
+        Ok(([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
     })
     .await
 }

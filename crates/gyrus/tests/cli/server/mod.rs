@@ -8,6 +8,7 @@ mod agents;
 mod guard;
 mod hooks;
 mod killed;
+mod libraries;
 pub(crate) mod live;
 mod long_runs;
 mod run_pages;
