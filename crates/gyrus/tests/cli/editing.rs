@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     changing::{edit, propose},
     editor::Editor,
+    planning,
     support::{THREE_STEPS, UNTIL_GO, World},
 };
 
@@ -643,4 +644,53 @@ fn what_a_person_has_not_saved_is_not_overwritten() {
         assert_eq!(editor.ends(prompt), "end_turn");
         assert_eq!(world.file("note.txt"), "stew\r\n");
     }
+}
+
+#[test]
+fn a_question_that_was_open_when_all_was_killed_is_asked_again() {
+    let world = World::new(ONE_QUESTION);
+    let mut editor = Editor::start(&world, &[]);
+    let session = editor.session(&world);
+    editor.prompt(&session, "go");
+    editor.asked("session/request_permission");
+    kill_process(editor.process(), Signal::KILL).unwrap();
+    drop(editor);
+    let mut editor = Editor::start(&world, &[]);
+    let load = json!({"sessionId": session, "cwd": world.work(), "mcpServers": []});
+    editor.call("session/load", &load).unwrap();
+    let words = editor.words(&session);
+    assert!(words.ends_with("The run waits for 1 answer."), "{words}");
+    let prompt = editor.prompt(&session, "/resume");
+    let asked = editor.asked("session/request_permission");
+    assert!(!world.work().join(".envrc").exists());
+    editor.choose(&asked, "allow_once");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    assert_eq!(world.file(".envrc"), "hello\n");
+}
+
+#[test]
+fn a_plan_is_shown_with_the_status_of_its_steps() {
+    let steps = [
+        planning::write("one", "one.txt", "1", &[]),
+        planning::write("two", "two.txt", "2", &["one"]),
+    ];
+    let world = planning::planned(&steps);
+    let mut editor = Editor::start(&world, &["--approve", "auto", "--loop", "plan"]);
+    let session = editor.session(&world);
+    let prompt = editor.prompt(&session, planning::GOAL);
+    assert_eq!(editor.ends(prompt), "end_turn");
+    let plans = editor.updates(&session, "plan").into_iter().map(|plan| {
+        let entries = plan["entries"].as_array().unwrap().iter();
+        let statuses = entries.map(|entry| entry["status"].as_str().unwrap());
+        statuses.collect::<Vec<_>>()
+    });
+    let plans: Vec<_> = plans.collect();
+    assert_eq!(
+        plans,
+        [
+            ["pending", "pending"],
+            ["completed", "pending"],
+            ["completed", "completed"]
+        ]
+    );
 }
