@@ -19,6 +19,7 @@ mod editor;
 mod lessons;
 mod catching_up;
 mod answer_schemas;
+mod ci_examples;
 mod mcp_serving;
 mod third_run;
 mod reflecting;
