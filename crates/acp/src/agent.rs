@@ -21,7 +21,7 @@ use crate::{
     host::{AcpHost, SessionSettings},
     message::{self, Incoming, Params, RpcError},
     options, prompt,
-    session::{self, Session, TurnSurroundings},
+    session::{self, ClientAbilities, Session, TurnSurroundings},
     turn,
     wire::{
         CancelRequest, Initialize, ListSessions, NamedServer, NamedSession, NewSession, OldSession,
@@ -101,8 +101,8 @@ struct Agent {
 
 #[derive(Default)]
 struct Open {
-    /// Whether the client can ask for words, once it has introduced itself.
-    elicits: Option<bool>,
+    /// The abilities of the client, once it has introduced itself.
+    abilities: Option<ClientAbilities>,
     sessions: BTreeMap<String, Arc<Session>>,
 }
 
@@ -159,7 +159,7 @@ impl Agent {
         params: Params,
         tasks: &mut JoinSet<()>,
     ) {
-        if method != "initialize" && self.open().elicits.is_none() {
+        if method != "initialize" && self.open().abilities.is_none() {
             let error = RpcError::request("`initialize` comes first");
             return self.client.send(&error.answer(&id)).await;
         }
@@ -208,8 +208,11 @@ impl Agent {
         if !client.protocol_version.is_number() && !client.protocol_version.is_string() {
             return Err(RpcError::params("`protocolVersion` is not a version"));
         }
-        let form = &client.client_capabilities["elicitation"]["form"];
-        self.open().elicits = Some(form.is_object());
+        let abilities = client.client_capabilities;
+        self.open().abilities = Some(ClientAbilities {
+            elicits: abilities["elicitation"]["form"].is_object(),
+            reads_files: abilities["fs"]["readTextFile"] == true,
+        });
         Ok(Done::from(json!({
             "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {
@@ -388,10 +391,14 @@ impl Agent {
     }
 
     fn surroundings(&self) -> TurnSurroundings {
+        let none = ClientAbilities {
+            elicits: false,
+            reads_files: false,
+        };
         TurnSurroundings {
             host: self.host.clone(),
             client: self.client.clone(),
-            elicits: self.open().elicits == Some(true),
+            abilities: self.open().abilities.unwrap_or(none),
         }
     }
 

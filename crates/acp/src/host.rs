@@ -11,6 +11,8 @@ use gyrus_kernel::{Attachment, Controls, Ending};
 use gyrus_surfaces::watching::LiveReplies;
 use tokio::sync::{oneshot, watch};
 
+use crate::buffers::EditorBuffers;
+
 /// The program around the agent.
 pub trait AcpHost: Send + Sync + 'static {
     /// Returns the journals.
@@ -138,6 +140,8 @@ pub struct TurnRequest {
     pub settings: SessionSettings,
     /// The servers that the editor named.
     pub servers: Vec<EditorServer>,
+    /// The editor's buffers, if it lets them be read.
+    pub buffers: Option<EditorBuffers>,
 }
 
 /// The work of a turn.

@@ -16,6 +16,7 @@
 
 mod message;
 mod connection;
+mod buffers;
 mod host;
 mod wire;
 mod options;
@@ -31,6 +32,7 @@ mod session;
 mod agent;
 
 pub use agent::serve;
+pub use buffers::EditorBuffers;
 pub use host::{
     AcpHost, EditorServer, EditorServerWay, SessionSettings, SettingChoice, SettingChoices,
     TurnAtWork, TurnControls, TurnRequest, TurnWork,

@@ -15,6 +15,7 @@ use gyrus_kernel::{
 use serde_json::{Value, json};
 
 use crate::{
+    buffers::EditorBuffers,
     chains,
     commands::{self, TypedCommand},
     connection::Client,
@@ -61,8 +62,16 @@ pub(crate) struct TurnSlot {
 pub(crate) struct TurnSurroundings {
     pub(crate) host: Arc<dyn AcpHost>,
     pub(crate) client: Arc<Client>,
-    /// Whether the editor can ask for words.
+    pub(crate) abilities: ClientAbilities,
+}
+
+/// Abilities of the client beyond those that every one has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAbilities {
+    /// Whether it can ask for words.
     pub(crate) elicits: bool,
+    /// Whether it lets its buffers be read.
+    pub(crate) reads_files: bool,
 }
 
 impl Session {
@@ -212,8 +221,10 @@ impl Session {
             host.store(),
             &id,
             host.person(),
-            (&self.denied, around.elicits),
+            (&self.denied, around.abilities.elicits),
         );
+        let buffers = around.abilities.reads_files;
+        let buffers = buffers.then(|| EditorBuffers::new(&around.client, &id));
         let turn = Turn {
             view: View::of_turn(self.folder.clone(), spent),
             questions,
@@ -228,6 +239,7 @@ impl Session {
             folder: self.folder.clone(),
             settings: self.state().settings.clone(),
             servers: self.servers.clone(),
+            buffers,
         };
         turn.run(request).await
     }
@@ -342,7 +354,7 @@ pub(crate) fn left(
     let open = turn::still_open(store, run)?;
     if let Some(question) = open
         .iter()
-        .find(|open| open.card.question && !around.elicits)
+        .find(|open| open.card.question && !around.abilities.elicits)
     {
         let mut text = gyrus_surfaces::console::card::plain_text(question);
         text.push_str("Your next message answers it.");

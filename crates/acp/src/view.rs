@@ -60,6 +60,9 @@ const KINDS: [(&str, &str); 17] = [
     ("remember", "other"),
 ];
 
+/// The fact that is shown as a plan.
+const PLAN: &str = "task.plan";
+
 /// Arguments that say most about a call, the best first.
 const TELLING: [&str; 8] = [
     "command", "path", "pattern", "url", "query", "question", "program", "goal",
@@ -123,7 +126,11 @@ impl View {
         reader: &Reader,
     ) -> Vec<Value> {
         let projection = self.projections.entry(run).or_default();
-        let happenings = projection.take(entry, reader);
+        let mut happenings = projection.take(entry, reader);
+        if entry.kind == PLAN {
+            // It is shown as a plan.
+            happenings.clear();
+        }
         let mut updates = Vec::new();
         for happening in &happenings {
             self.happened(run, happening, reader, &mut updates);

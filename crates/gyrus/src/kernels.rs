@@ -56,7 +56,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) cognitive_loop: &'a str,
     /// Their screen.
     pub(crate) screen: Option<&'a RunScreen>,
-    /// The tools of servers that they have, and those that may join them.
+    /// The tools that they have beside gyrus's own, of servers above all, and those that may join
+    /// them. One with the name of another takes its place.
     pub(crate) served: &'a ServedTools,
 }
 

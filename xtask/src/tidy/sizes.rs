@@ -20,7 +20,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("chat", 5_700),
     ("contract", 5_720),
     ("gate", 16_600),
-    ("gyrus", 26_450),
+    ("gyrus", 26_610),
     ("journal", 7_530),
     ("kernel", 19_600),
     ("lab", 5_050),

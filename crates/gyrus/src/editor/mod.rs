@@ -1,8 +1,9 @@
 //! The program around an editor: what its sessions can choose, and the runs of its prompts.
 //!
-//! `turn` drives one run on threads of its own.
+//! `turn` drives one run on threads of its own, whose tools respect what is not saved (`unsaved`).
 
 mod turn;
+mod unsaved;
 
 use std::path::{Path, PathBuf};
 

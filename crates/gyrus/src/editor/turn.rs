@@ -3,8 +3,10 @@
 
 use std::thread;
 
-use gyrus::runtime::Home;
-use gyrus_acp::{EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork};
+use gyrus::runtime::{self, Home};
+use gyrus_acp::{
+    EditorBuffers, EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork,
+};
 use gyrus_contract::{OnAsk, RunId};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun};
@@ -12,6 +14,7 @@ use gyrus_mcp::ServerSection;
 use gyrus_surfaces::watching::live_replies;
 use tokio::{runtime::Runtime, sync::oneshot};
 
+use super::unsaved;
 use crate::{
     Gyrus,
     config::Config,
@@ -39,6 +42,7 @@ struct Beginning {
     flags: RunFlags,
     run: RunId,
     servers: Vec<EditorServer>,
+    buffers: Option<EditorBuffers>,
 }
 
 /// Begins to drive the run of a turn.
@@ -84,6 +88,7 @@ fn drive(
         flags,
         run: request.run,
         servers: request.servers,
+        buffers: request.buffers,
     };
     let runtime = drive::runtime()?;
     let ended = match request.work {
@@ -247,6 +252,11 @@ impl Beginning {
         let screen = options
             .map(|options| options.screen(&self.home, around.workspace, around.confinement))
             .transpose()?;
+        let mut served = served;
+        if let Some(buffers) = &self.buffers {
+            let tools = runtime::built_in_tools(cognitive_loop).all();
+            served.tools.extend(unsaved::respecting(tools, buffers));
+        }
         let run_context = RunContext {
             workspace: around.workspace,
             confinement: around.confinement,

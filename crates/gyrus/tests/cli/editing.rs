@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     changing::{edit, propose},
     editor::Editor,
+    planning,
     support::{THREE_STEPS, UNTIL_GO, World},
 };
 
@@ -471,4 +472,225 @@ fn settings_are_checked_and_folders_too() {
         &json!({"cwd": world.path("home"), "mcpServers": []}),
     );
     assert!(home.is_err(), "{home:?}");
+}
+
+/// A server that tells what it was given and what it can see.
+const TELLS: &str = r#"say() { printf '%s\n' "$1"; }
+answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
+while IFS= read -r line; do
+    id=none
+    [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
+    case $line in
+        *'"method":"initialize"'*)
+            answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+        *'"method":"tools/list"'*)
+            answer '{"tools":[{"name":"tell","description":"tells","inputSchema":{"type":"object"}}]}' ;;
+        *'"method":"tools/call"'*)
+            seen=$(cat "$GYRUS_STATE/policy.toml" 2>/dev/null)
+            answer "{\"content\":[{\"type\":\"text\",\"text\":\"given $GIVEN; model ${GYRUS_MODEL:-none}; policy ${seen:-none}\"}]}" ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_server_of_the_editor_runs_in_the_sandbox_without_keys() {
+    let script = "[[reply]]\ncalls = [{ tool = \"my-tools__tell\", arguments = {} }]\n\
+                  [[reply]]\nwhen = 'given'\n\
+                  calls = [{ tool = \"finish\", arguments = { reached = true, answer = \"told\" } }]\n";
+    let world = World::new(script);
+    fs::write(world.work().join("tells.sh"), TELLS).unwrap();
+    fs::create_dir(world.path("home")).unwrap();
+    fs::write(world.path("home/policy.toml"), "# the policy\n").unwrap();
+    let explained = world
+        .gyrus(&["policy", "explain", "--json", "make"])
+        .exits(0);
+    let explained: Value = serde_json::from_str(&explained.out).unwrap();
+    if explained["containment"].is_null() {
+        eprintln!("no sandbox holds here, so such a server does not run");
+        return;
+    }
+    let mut editor = Editor::start(&world, &[]);
+    let env = json!([
+        {"name": "GIVEN", "value": "${HOME} secret:KEY"},
+        {"name": "GYRUS_STATE", "value": world.path("home")},
+    ]);
+    let server = json!({"name": "My Tools", "command": "bash", "args": ["tells.sh"], "env": env});
+    let params = json!({"cwd": world.work(), "mcpServers": [server]});
+    let session = editor.call("session/new", &params).unwrap()["sessionId"].clone();
+    let session = session.as_str().unwrap().to_owned();
+    let prompt = editor.prompt(&session, "tell");
+    // Whatever it says of itself, a call of it is asked about.
+    let asked = editor.asked("session/request_permission");
+    editor.choose(&asked, "allow_once");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    let updates = editor.updates(&session, "tool_call_update");
+    let ended = updates
+        .iter()
+        .find(|update| update["status"] == "completed");
+    let told = ended.unwrap()["content"][0]["content"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(
+        told.contains("given ${HOME} secret:KEY; model none; policy none"),
+        "{told}"
+    );
+    for wrong in [
+        json!([{"name": "x", "type": "sse", "url": "http://x"}]),
+        json!([{"name": "x"}]),
+        json!([{"name": "x", "command": 7}]),
+        json!(vec![json!({"name": "x", "command": "y"}); 33]),
+    ] {
+        let params = json!({"cwd": world.work(), "mcpServers": wrong});
+        assert_eq!(
+            editor.call("session/new", &params).unwrap_err()["code"],
+            -32_602
+        );
+    }
+}
+
+#[test]
+fn no_message_ends_the_process() {
+    let world = World::new(THREE_STEPS);
+    let mut editor = Editor::start(&world, &["--approve", "auto"]);
+    let session = editor.session(&world);
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let requests = [
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/prompt\",\"params\":{deep}}}"),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/load\",\"params\":null}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{\"cwd\":{}}}"
+            .to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"session/list\"}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":1,\"method\":\"session/list\"}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":18446744073709551615,\"method\":\"x\"}".to_owned(),
+        "[[1]".to_owned(),
+        "\u{feff}{}".to_owned(),
+    ];
+    let rounds = 100;
+    for round in 0..rounds {
+        for request in &requests {
+            editor.write(format!("{request}\n").as_bytes());
+        }
+        editor.write(b"\xff\xfe{\"jsonrpc\":\"2.0\"}\n\r\n\n");
+        let answer = json!({"jsonrpc": "2.0", "id": round, "result": {"outcome": 7}});
+        editor.send(&answer);
+        editor.notify("session/cancel", &json!({"sessionId": session}));
+        editor.notify("$/cancel_request", &json!({"requestId": round}));
+    }
+    // Longer than can be read.
+    editor.write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"");
+    editor.write(&vec![b'x'; 17 << 20]);
+    editor.write(b"\"}\n");
+    editor.hears(|message| {
+        let words = message["error"]["message"].as_str().unwrap_or_default();
+        words.contains("is longer than")
+    });
+    let errors = editor
+        .heard
+        .iter()
+        .filter(|message| message["error"].is_object());
+    assert_eq!(errors.count(), rounds * (requests.len() + 1) + 1);
+    let prompt = editor.prompt(&session, "say hello");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+    assert_eq!(editor.leave(), Some(0));
+}
+
+/// Reads a note and changes it.
+const EDITS: &str = r#"
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "note.txt" } }]
+[[reply]]
+calls = [{ tool = "edit", arguments = { path = "note.txt", old_text = "soup", new_text = "stew" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "over" } }]
+"#;
+
+#[test]
+fn what_a_person_has_not_saved_is_not_overwritten() {
+    let world = World::new(EDITS);
+    fs::write(world.work().join("note.txt"), "soup\r\n").unwrap();
+    let path = world.work().canonicalize().unwrap().join("note.txt");
+    let abilities = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
+    let mut editor = Editor::with(&world, &["--approve", "auto"], &abilities);
+    let session = editor.session(&world);
+    let read = "fs/read_text_file";
+    // The buffer has more than the file.
+    let prompt = editor.prompt(&session, "stew");
+    for _ in 0..2 {
+        let asked = editor.asked(read);
+        assert_eq!(asked["params"], json!({"sessionId": session, "path": path}));
+        editor.answer(&asked, &json!({"content": "soup and bread\n"}));
+    }
+    editor.ends(prompt);
+    assert_eq!(world.file("note.txt"), "soup\r\n");
+    let results = editor.updates(&session, "tool_call_update");
+    let shown = json!(results).to_string();
+    assert!(shown.contains("they are not shown here]"), "{shown}");
+    assert!(shown.contains("so nothing was changed"), "{shown}");
+    assert!(!shown.contains("bread"), "{shown}");
+    // It is saved, but for how lines end; then the editor has nothing to say.
+    for answer in [
+        json!({"result": {"content": "soup\n"}}),
+        json!({"error": {"code": 1, "message": "?"}}),
+    ] {
+        fs::write(world.work().join("note.txt"), "soup\r\n").unwrap();
+        let prompt = editor.prompt(&session, "stew");
+        for _ in 0..2 {
+            let mut answer = answer.clone();
+            answer["jsonrpc"] = json!("2.0");
+            answer["id"] = editor.asked(read)["id"].clone();
+            editor.send(&answer);
+        }
+        assert_eq!(editor.ends(prompt), "end_turn");
+        assert_eq!(world.file("note.txt"), "stew\r\n");
+    }
+}
+
+#[test]
+fn a_question_that_was_open_when_all_was_killed_is_asked_again() {
+    let world = World::new(ONE_QUESTION);
+    let mut editor = Editor::start(&world, &[]);
+    let session = editor.session(&world);
+    editor.prompt(&session, "go");
+    editor.asked("session/request_permission");
+    kill_process(editor.process(), Signal::KILL).unwrap();
+    drop(editor);
+    let mut editor = Editor::start(&world, &[]);
+    let load = json!({"sessionId": session, "cwd": world.work(), "mcpServers": []});
+    editor.call("session/load", &load).unwrap();
+    let words = editor.words(&session);
+    assert!(words.ends_with("The run waits for 1 answer."), "{words}");
+    let prompt = editor.prompt(&session, "/resume");
+    let asked = editor.asked("session/request_permission");
+    assert!(!world.work().join(".envrc").exists());
+    editor.choose(&asked, "allow_once");
+    assert_eq!(editor.ends(prompt), "end_turn");
+    assert_eq!(world.file(".envrc"), "hello\n");
+}
+
+#[test]
+fn a_plan_is_shown_with_the_status_of_its_steps() {
+    let steps = [
+        planning::write("one", "one.txt", "1", &[]),
+        planning::write("two", "two.txt", "2", &["one"]),
+    ];
+    let world = planning::planned(&steps);
+    let mut editor = Editor::start(&world, &["--approve", "auto", "--loop", "plan"]);
+    let session = editor.session(&world);
+    let prompt = editor.prompt(&session, planning::GOAL);
+    assert_eq!(editor.ends(prompt), "end_turn");
+    let plans = editor.updates(&session, "plan").into_iter().map(|plan| {
+        let entries = plan["entries"].as_array().unwrap().iter();
+        let statuses = entries.map(|entry| entry["status"].as_str().unwrap());
+        statuses.collect::<Vec<_>>()
+    });
+    let plans: Vec<_> = plans.collect();
+    assert_eq!(
+        plans,
+        [
+            ["pending", "pending"],
+            ["completed", "pending"],
+            ["completed", "completed"]
+        ]
+    );
 }

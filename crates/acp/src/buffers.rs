@@ -1,0 +1,48 @@
+//! The buffers of an editor: what it shows of a file, saved or not.
+
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use crate::connection::Client;
+
+/// Time in which an editor says what it shows. One that does not is not asked again for this call.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The buffers of the editor of a session.
+#[derive(Clone)]
+pub struct EditorBuffers {
+    client: Arc<Client>,
+    session: String,
+}
+
+impl fmt::Debug for EditorBuffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EditorBuffers")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+impl EditorBuffers {
+    pub(crate) fn new(client: &Arc<Client>, session: &str) -> Self {
+        Self {
+            client: client.clone(),
+            session: session.to_owned(),
+        }
+    }
+
+    /// Returns the text that the editor has of a file; `None` if it has none or does not say.
+    pub async fn text(&self, path: &Path) -> Option<String> {
+        let params = json!({"sessionId": self.session, "path": path});
+        let request = self.client.request("fs/read_text_file", params).await;
+        match tokio::time::timeout(TIMEOUT, request.answer).await {
+            Ok(Ok(Ok(result))) => result["content"].as_str().map(str::to_owned),
+            Ok(_) => None,
+            Err(_) => {
+                self.client.withdraw(request.id).await;
+                None
+            }
+        }
+    }
+}

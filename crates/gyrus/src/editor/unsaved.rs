@@ -1,0 +1,148 @@
+//! Tools that respect what a person has not saved: a file with such changes is not changed, because
+//! one side's work would be lost.
+//!
+//! The files on disk stay what runs work on. The editor is only asked whether it shows something
+//! else, after the call was judged; what it answers is compared and not kept.
+
+use std::{path::Path, sync::Arc};
+
+use gyrus_acp::EditorBuffers;
+use gyrus_contract::{
+    Boxed, Cleared, Probe, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Unresolvable,
+};
+use serde_json::Value;
+
+/// Tools that change files which they name.
+const CHANGING: [&str; 3] = ["edit", "write", "apply_changeset"];
+
+/// Tools that read a file which they name.
+const READING: [&str; 1] = ["read"];
+
+/// Returns those of the tools that read or change files, so that they respect these buffers.
+pub(super) fn respecting(
+    tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    buffers: &EditorBuffers,
+) -> Vec<Arc<dyn Tool>> {
+    let mut respecting: Vec<Arc<dyn Tool>> = Vec::new();
+    for tool in tools {
+        let name = tool.spec().name.as_str();
+        let buffers = buffers.clone();
+        if CHANGING.contains(&name) {
+            respecting.push(Arc::new(Changing { tool, buffers }));
+        } else if READING.contains(&name) {
+            respecting.push(Arc::new(Reading { tool, buffers }));
+        }
+    }
+    respecting
+}
+
+/// Returns the paths of a call, as they were given, of which the editor shows something else than
+/// what is on disk.
+async fn unsaved(call: &ResolvedCall, buffers: &EditorBuffers) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in call.paths.values() {
+        if path.real.is_dir() {
+            continue;
+        }
+        if let Some(shown) = buffers.text(&path.real).await
+            && differs(&shown, &path.real)
+        {
+            found.push(format!("`{}`", path.given));
+        }
+    }
+    found
+}
+
+/// Whether a text is another one than that of a file. Ends of lines are the editor's own affair.
+fn differs(shown: &str, path: &Path) -> bool {
+    let plain = |text: &str| {
+        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+        text.trim_end_matches('\n').to_owned()
+    };
+    match gyrus_process::read_regular_text(path) {
+        Ok(text) => plain(shown) != plain(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => !shown.is_empty(),
+        // What is not text is in no buffer.
+        Err(_) => false,
+    }
+}
+
+/// A tool that changes files.
+struct Changing {
+    tool: Arc<dyn Tool>,
+    buffers: EditorBuffers,
+}
+
+/// A tool that reads a file.
+struct Reading {
+    tool: Arc<dyn Tool>,
+    buffers: EditorBuffers,
+}
+
+impl Tool for Changing {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let unsaved = unsaved(&call, &self.buffers).await;
+            if unsaved.is_empty() {
+                return self.tool.call(call, site).await;
+            }
+            ToolOutput::error(format!(
+                "{} has changes in the person's editor that are not saved, so nothing was changed. \
+                 Ask them to save or to discard these first, then read the file again.",
+                unsaved.join(", ")
+            ))
+        })
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        self.tool.check(arguments)
+    }
+
+    fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
+        self.tool.preview(call, workspace)
+    }
+
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+        self.tool.probe(call, site)
+    }
+}
+
+impl Tool for Reading {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let unsaved = unsaved(&call, &self.buffers).await;
+            let mut output = self.tool.call(call, site).await;
+            if !unsaved.is_empty() {
+                output.text.push_str(
+                    "\n[the person's editor has changes in this file that are not saved; they are \
+                     not shown here]",
+                );
+            }
+            output
+        })
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        self.tool.check(arguments)
+    }
+
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+        self.tool.probe(call, site)
+    }
+}
