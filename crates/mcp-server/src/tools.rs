@@ -252,7 +252,10 @@ impl ServedTool {
                 "Cut off what a run does and park it. What it did stays; `resume` goes on with it."
             }
             ServedTool::Diff => "Show what a run changed in its folder, as a patch.",
-            ServedTool::Skills => "List the skills that runs may follow.",
+            ServedTool::Skills => {
+                "List the skills: how kinds of tasks are done here. Only a person's own goals load \
+                 them; a run that you begin follows none."
+            }
             ServedTool::Recall => "Search the person's notes and those of earlier runs for words.",
             ServedTool::Answer => {
                 "Answer a question of a run in your person's name. Show them the whole card first, \

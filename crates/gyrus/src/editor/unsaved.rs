@@ -8,7 +8,8 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_acp::EditorBuffers;
 use gyrus_contract::{
-    Boxed, Cleared, Probe, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Unresolvable,
+    Aim, Boxed, Cleared, Probe, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
+    Unresolvable,
 };
 use serde_json::Value;
 
@@ -26,12 +27,19 @@ pub(super) fn respecting(
     let mut respecting: Vec<Arc<dyn Tool>> = Vec::new();
     for tool in tools {
         let name = tool.spec().name.as_str();
-        let buffers = buffers.clone();
-        if CHANGING.contains(&name) {
-            respecting.push(Arc::new(Changing { tool, buffers }));
+        let use_of_file = if CHANGING.contains(&name) {
+            UseOfFile::Changes
         } else if READING.contains(&name) {
-            respecting.push(Arc::new(Reading { tool, buffers }));
-        }
+            UseOfFile::Reads
+        } else {
+            continue;
+        };
+        let buffers = buffers.clone();
+        respecting.push(Arc::new(Respecting {
+            tool,
+            buffers,
+            use_of_file,
+        }));
     }
     respecting
 }
@@ -67,19 +75,47 @@ fn differs(shown: &str, path: &Path) -> bool {
     }
 }
 
-/// A tool that changes files.
-struct Changing {
-    tool: Arc<dyn Tool>,
-    buffers: EditorBuffers,
+/// The use that a tool makes of the files which it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UseOfFile {
+    /// It changes them: not while one has changes that are not saved.
+    Changes,
+    /// It reads them: it says that one has such changes.
+    Reads,
 }
 
-/// A tool that reads a file.
-struct Reading {
+/// A tool that asks the editor before it uses files.
+struct Respecting {
     tool: Arc<dyn Tool>,
     buffers: EditorBuffers,
+    use_of_file: UseOfFile,
 }
 
-impl Tool for Changing {
+impl Respecting {
+    async fn carry_out(&self, call: Cleared<ResolvedCall>, site: &dyn Site) -> ToolOutput {
+        let unsaved = unsaved(&call, &self.buffers).await;
+        if unsaved.is_empty() {
+            return self.tool.call(call, site).await;
+        }
+        match self.use_of_file {
+            UseOfFile::Changes => ToolOutput::error(format!(
+                "{} has changes in the person's editor that are not saved, so nothing was changed. \
+                 Ask them to save or to discard these first, then read the file again.",
+                unsaved.join(", ")
+            )),
+            UseOfFile::Reads => {
+                let mut output = self.tool.call(call, site).await;
+                output.text.push_str(
+                    "\n[the person's editor has changes in this file that are not saved; they are \
+                     not shown here]",
+                );
+                output
+            }
+        }
+    }
+}
+
+impl Tool for Respecting {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -89,17 +125,7 @@ impl Tool for Changing {
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
     ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let unsaved = unsaved(&call, &self.buffers).await;
-            if unsaved.is_empty() {
-                return self.tool.call(call, site).await;
-            }
-            ToolOutput::error(format!(
-                "{} has changes in the person's editor that are not saved, so nothing was changed. \
-                 Ask them to save or to discard these first, then read the file again.",
-                unsaved.join(", ")
-            ))
-        })
+        Box::pin(self.carry_out(call, site))
     }
 
     fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
@@ -110,36 +136,8 @@ impl Tool for Changing {
         self.tool.preview(call, workspace)
     }
 
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
-        self.tool.probe(call, site)
-    }
-}
-
-impl Tool for Reading {
-    fn spec(&self) -> &ToolSpec {
-        self.tool.spec()
-    }
-
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let unsaved = unsaved(&call, &self.buffers).await;
-            let mut output = self.tool.call(call, site).await;
-            if !unsaved.is_empty() {
-                output.text.push_str(
-                    "\n[the person's editor has changes in this file that are not saved; they are \
-                     not shown here]",
-                );
-            }
-            output
-        })
-    }
-
-    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
-        self.tool.check(arguments)
+    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+        self.tool.aim(call)
     }
 
     fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {

@@ -716,7 +716,7 @@ fn a_command_of_a_run_cannot_serve() {
 }
 
 #[test]
-fn the_first_sign_comes_at_once() {
+fn the_first_sign_is_that_the_run_begins() {
     let world = World::new(UNTIL_GO);
     let mut client = Client::start(&world, None, &json!({}));
     let id = client.begin(
