@@ -231,14 +231,13 @@ impl McpService {
                 (Some((run, given.after)), given.wait_seconds)
             }
         };
-        let (run, after) = match (asked, wanted) {
-            (Some(asked), _) => {
+        let (run, after) = match asked {
+            Some(asked) => {
                 let followed = (asked.run, asked.after);
                 self.take_answer(caller, asked).await?;
                 followed
             }
-            (None, Some(wanted)) => wanted,
-            (None, None) => return Err("there is no run to follow".to_owned()),
+            None => wanted.ok_or("there is no run to follow")?,
         };
         let call = FollowedCall {
             caller,
