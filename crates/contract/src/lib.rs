@@ -15,6 +15,7 @@ mod message;
 mod model;
 mod tool;
 mod touch;
+mod meaning;
 mod schema;
 mod typed_tool;
 mod calls;
@@ -58,6 +59,7 @@ pub use gate::{
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use intent::Intent;
+pub use meaning::{ArgumentRole, ArgumentValue, MeaningError, ToolAction, ToolMeaning};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{

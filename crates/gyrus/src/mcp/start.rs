@@ -78,6 +78,7 @@ pub(crate) fn setup(
         name: wanted.name.clone(),
         way,
         reach,
+        digest: section.digest(),
         silence: section.silence(),
         pictures: picture,
     };
