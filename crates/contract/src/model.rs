@@ -24,6 +24,8 @@ pub enum Purpose {
     Safety,
     /// A summary of a text.
     Summarise,
+    /// The calls that the goal asks for, stated before anything was read.
+    Mandate,
 }
 
 impl Purpose {
@@ -36,6 +38,7 @@ impl Purpose {
             Purpose::Verify => "verify",
             Purpose::Safety => "safety",
             Purpose::Summarise => "summarise",
+            Purpose::Mandate => "mandate",
         }
     }
 }

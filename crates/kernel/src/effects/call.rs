@@ -15,7 +15,9 @@ use super::{
     approval,
     assess::Looks,
     destinations::{Questions, use_permits},
-    execute, withheld,
+    execute,
+    judge::JudgedCall,
+    withheld,
 };
 use crate::{
     APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted, Settled, Stop,
@@ -270,6 +272,7 @@ async fn let_through(
             card.details = vec![Text::new(redacted, Origin::Model)];
         }
         card.details.extend(says);
+        card.reasons.extend(core.origins(&resolved, spec)?);
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
@@ -346,7 +349,10 @@ fn judge(
         spec,
         resolved,
     } = what;
-    let mut verdict = core.judge(call, resolved, spec)?;
+    let JudgedCall {
+        mut verdict,
+        mandated,
+    } = core.judge(call, resolved, spec, Some(effect))?;
     match &past.judged {
         Some(before) if before.digest(call) == Digest::of_json(resolved) => {
             let before = &before.verdict;
@@ -370,13 +376,16 @@ fn judge(
             Some(core.log.put_blob(&json)?)
         }
     };
-    let judged = GateVerdict::on(
-        effect.clone(),
-        call,
-        resolved.clone(),
-        containment,
-        verdict.clone(),
-    );
+    let judged = GateVerdict {
+        mandated,
+        ..GateVerdict::on(
+            effect.clone(),
+            call,
+            resolved.clone(),
+            containment,
+            verdict.clone(),
+        )
+    };
     core.log.append(judged.clone())?;
     past.judged = Some(judged);
     past.looks.judged();

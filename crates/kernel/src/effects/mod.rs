@@ -13,6 +13,7 @@ pub(crate) mod destinations;
 pub(crate) mod execute;
 pub(crate) mod foresee;
 mod judge;
+mod mandate;
 pub(crate) mod layers;
 pub(crate) mod look;
 pub(crate) mod used;
