@@ -14,6 +14,7 @@ mod text;
 mod message;
 mod model;
 mod tool;
+mod server_request;
 mod touch;
 mod schema;
 mod typed_tool;
@@ -81,6 +82,7 @@ pub use screen_calls::{
     ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall,
     TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
+pub use server_request::{AnswerForm, PersonReply, ServerPrompt, ServerQuestion};
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{

@@ -24,6 +24,8 @@ pub enum Purpose {
     Safety,
     /// A summary of a text.
     Summarise,
+    /// A server's prompt, which is not part of the run's own thinking.
+    Sampling,
 }
 
 impl Purpose {
@@ -36,6 +38,7 @@ impl Purpose {
             Purpose::Verify => "verify",
             Purpose::Safety => "safety",
             Purpose::Summarise => "summarise",
+            Purpose::Sampling => "sampling",
         }
     }
 }

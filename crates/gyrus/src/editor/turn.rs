@@ -214,6 +214,7 @@ impl Beginning {
             config: &self.config,
             workspace,
             confinement: self.flags.approvals.confinement(),
+            on_ask: OnAsk::Wait,
         }
     }
 
