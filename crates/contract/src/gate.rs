@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolSpec, Touch,
+    Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolMeaning, ToolSpec,
+    Touch,
 };
 
 /// The risk of a call. Ordered: the higher wins.
@@ -229,6 +230,16 @@ pub enum Grant {
         /// The digest of the server's description.
         definition: Digest,
     },
+    /// Calls of this tool of a server that go to one place, for as long as the server describes it
+    /// the same way. What such a call sends there is left open.
+    Recipient {
+        /// Its name.
+        tool: String,
+        /// The digest of the server's description.
+        definition: Digest,
+        /// The place: a host, or a name without what two spellings of it differ by.
+        to: String,
+    },
     /// Starting the servers that a project's file names. A run never asks for this.
     Servers {
         /// The digest of the file's content.
@@ -274,6 +285,7 @@ impl fmt::Display for Grant {
             Grant::Service { tool, .. } => {
                 write!(f, "every call of `{tool}`, as its server describes it now")
             }
+            Grant::Recipient { tool, to, .. } => write!(f, "calls of `{tool}` that go to {to}"),
             Grant::Servers { .. } => {
                 f.write_str("starting the servers of `.mcp.json`, as it is now")
             }
@@ -481,6 +493,11 @@ pub trait Gate: Send + Sync {
 
     /// Returns the verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
+
+    /// Returns what a person said that calls of a server's tool mean. The default knows nothing.
+    fn meaning(&self, _spec: &ToolSpec) -> Option<ToolMeaning> {
+        None
+    }
 
     /// Returns those of the changes that a command made in the workspace which may not stay there
     /// without a person's approval. All are of one call, sorted by path, and still in the

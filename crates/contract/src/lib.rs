@@ -16,6 +16,7 @@ mod model;
 mod tool;
 mod server_request;
 mod touch;
+mod meaning;
 mod schema;
 mod typed_tool;
 mod calls;
@@ -59,6 +60,7 @@ pub use gate::{
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use intent::Intent;
+pub use meaning::{ArgumentRole, ArgumentValue, MeaningError, ToolAction, ToolMeaning};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{

@@ -253,6 +253,9 @@ pub struct Service {
     pub destructive: bool,
     /// The digest of the server's whole description of the tool.
     pub definition: Digest,
+    /// The digest of how the server is started or reached; `None` in runs of before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Digest>,
 }
 
 /// The access of a server.

@@ -128,6 +128,7 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Writes { .. }
         | Grant::Tool { .. }
         | Grant::Service { .. }
+        | Grant::Recipient { .. }
         | Grant::Program { .. }
         | Grant::Guidelines { .. }
         | Grant::Skill { .. }

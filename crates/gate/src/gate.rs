@@ -17,7 +17,7 @@ use std::{
 use gyrus_contract::{
     ChangedPath, CommandFact, CommandReading, CommandWord, Containment, Decision, Destination,
     Does, Gate, Grant, Judgement, Mode, Network, Place, ResolvedCall, ResolvedCommand, Risk, RunId,
-    ToolCall, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
+    ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
 };
 
 use gyrus_process::Programs;
@@ -28,10 +28,13 @@ use crate::{
     modes::{Bounds, decide},
     own_paths::OwnPaths,
     page,
-    policy::{MayName, PathUse, Policy, PolicySubject, Ruling, SubjectPath, Trust},
+    policy::{
+        MayName, PathUse, Policy, PolicySubject, Ruling, ServiceArguments, SubjectPath, Trust,
+    },
     protected, resolve,
     risk::Scales,
     second_look,
+    service::Meant,
     shell::{self, names::Names},
     weight::Weight,
 };
@@ -241,7 +244,19 @@ impl PolicyGate {
         paths
     }
 
-    fn ruling(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Ruling {
+    /// Takes a call of a server's tool apart; `None` if it is none.
+    fn meant(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<Meant> {
+        let service = spec.touches.iter().find_map(Touch::service)?;
+        Some(Meant::of(call, spec, self.policy.meaning(service).as_ref()))
+    }
+
+    fn ruling(
+        &self,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        meant: Option<&Meant>,
+        under: &Judgement<'_>,
+    ) -> Ruling {
         let paths = Self::paths(call, spec, under.workspace);
         let mut hosts = Vec::new();
         let mut unread = false;
@@ -272,16 +287,20 @@ impl PolicyGate {
                 masked &= fact.why != TOO_MUCH_TO_MASK;
             }
         }
-        if let Some(host) = call.arguments["url"]
-            .as_str()
-            .and_then(crate::destinations::host)
-        {
-            hosts.push(host);
+        match (meant, call.arguments["url"].as_str()) {
+            (Some(meant), _) => hosts.extend(meant.hosts()),
+            (None, Some(url)) => hosts.extend(crate::destinations::host(url)),
+            (None, None) => {}
         }
         hosts.extend(call.aim.iter().flat_map(page::hosts));
         let subject = PolicySubject {
             tool: &call.tool,
             arguments: &call.arguments,
+            service: meant.map(|meant| ServiceArguments {
+                values: &meant.values,
+                is_meant: meant.action.is_some(),
+            }),
+            trusted: under.trusted,
             paths: &paths,
             hosts: &hosts,
             commands,
@@ -331,7 +350,9 @@ impl Gate for PolicyGate {
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
         let why_unsandboxed = self.why_unsandboxed();
+        let meant = self.meant(call, spec);
         let scales = Scales {
+            meant: meant.as_ref(),
             own_paths: &self.own_paths,
             standing: &self.standing,
             call,
@@ -388,13 +409,18 @@ impl Gate for PolicyGate {
         }
         let mut is_trusted = false;
         if !forbidden && !asks {
-            let ruling = self.ruling(call, spec, under);
+            let ruling = self.ruling(call, spec, meant.as_ref(), under);
             is_trusted = self.apply_policy(&mut verdict, ruling, &call.tool, mode, under);
         }
         if verdict.decision == Decision::Allow && under.exposed && !is_trusted {
             verdict.if_doubted = second_look::is_due(call).then(|| when_doubted(mode));
         }
         verdict
+    }
+
+    fn meaning(&self, spec: &ToolSpec) -> Option<ToolMeaning> {
+        let service = spec.touches.iter().find_map(Touch::service)?;
+        self.policy.meaning(service)
     }
 
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
@@ -437,6 +463,13 @@ impl PolicyGate {
             } else if weight.risk == Risk::High && self.is_granted(call, weight, under.grants) {
                 granted = true;
                 weight.risk = Risk::Moderate;
+                weight.contained = true;
+                weight.reason.push_str(", which you allowed");
+            } else if weight.risk == Risk::Moderate
+                && weight.grant.is_some()
+                && self.is_granted(call, weight, under.grants)
+            {
+                granted = true;
                 weight.contained = true;
                 weight.reason.push_str(", which you allowed");
             } else if weight.risk == Risk::Moderate && weight.changes && !under.undoable {
@@ -579,10 +612,13 @@ fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
         let grants: Option<Vec<_>> = critical.map(|weight| weight.by_words().cloned()).collect();
         return grants.unwrap_or_default();
     }
-    if risk != Risk::High {
+    if risk == Risk::Safe {
         return Vec::new();
     }
-    let high = || weights.iter().filter(|weight| weight.risk == Risk::High);
+    let high = || weights.iter().filter(|weight| weight.risk == risk);
+    if risk == Risk::Moderate && high().any(|weight| weight.grant.is_none()) {
+        return Vec::new();
+    }
     if high().any(|weight| weight.each_time) {
         return Vec::new();
     }

@@ -18,6 +18,7 @@ mod workspace;
 pub mod shell;
 mod weight;
 mod risk;
+mod service;
 mod as_user;
 mod reading_verbs;
 mod page;
@@ -37,5 +38,6 @@ pub use self::{
     live_policy::LivePolicy,
     own_paths::OwnPaths,
     protected::protect_from_server,
+    service::{ConfirmedTool, Meanings, MeaningsError, ServerMeanings, propose},
     workspace::{WorkspaceError, check_workspace, is_throwaway},
 };

@@ -13,7 +13,7 @@ use std::{
 
 use gyrus_contract::{
     ChangedPath, Decision, Destination, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall,
-    ToolSpec, Unresolvable, Verdict, WithheldChange,
+    ToolMeaning, ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
 
 use crate::{
@@ -93,6 +93,10 @@ impl Gate for LivePolicy {
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
         self.strictest(|gate| gate.judge(call, spec, under))
+    }
+
+    fn meaning(&self, spec: &ToolSpec) -> Option<ToolMeaning> {
+        self.gate.meaning(spec)
     }
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {

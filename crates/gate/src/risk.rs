@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandFact, CommandReading, Containment, Does, Grant, Judgement, Reach, ResolvedCall, Risk,
-    Service, Touch, path_in_list,
+    CommandFact, CommandReading, Containment, Does, Grant, Judgement, ResolvedCall, Risk, Service,
+    Touch, path_in_list,
 };
 
 use gyrus_text::counted;
@@ -12,6 +12,7 @@ use gyrus_text::counted;
 use crate::{
     as_user, control, destinations,
     own_paths::OwnPaths,
+    service::{Meant, ServiceScales},
     shell,
     weight::{Weight, uses_secret},
 };
@@ -25,6 +26,8 @@ pub(crate) struct Scales<'a> {
     pub(crate) under: &'a Judgement<'a>,
     /// The reason why commands run unsandboxed, where they do.
     pub(crate) why_unsandboxed: &'a str,
+    /// The call taken apart, if it is one of a server's tool.
+    pub(crate) meant: Option<&'a Meant>,
 }
 
 impl Scales<'_> {
@@ -94,6 +97,17 @@ impl Scales<'_> {
         }]
     }
 
+    fn service(&self, service: &Service) -> Vec<Weight> {
+        let scales = self.meant.map(|meant| ServiceScales {
+            service,
+            call: self.call,
+            meant,
+            under: self.under,
+            standing: self.standing,
+        });
+        scales.map_or_else(Vec::new, |scales| scales.weigh())
+    }
+
     /// Each file has its weight; those of plain ones are one, however many they are.
     fn changes(&self, argument: &str) -> Vec<Weight> {
         let changes = self.call.arguments[argument].as_array();
@@ -142,49 +156,6 @@ impl Scales<'_> {
         let (plain, mut weights): (Vec<_>, Vec<_>) =
             weights.partition(|weight| weight.risk == Risk::Safe);
         weights.extend(plain.into_iter().next());
-        weights
-    }
-
-    /// Weighs a server's tool, whose effects are not known here, whatever it says of itself.
-    fn service(&self, service: &Service) -> Vec<Weight> {
-        let server = &service.server;
-        let asks = |reaches: &str| format!("asks the server `{server}`, {reaches}");
-        let mut weight = match service.reach {
-            Reach::Workspace => {
-                let what = "which can change the workspace; what it does is not known here";
-                Weight::new(Risk::High, asks(what)).contained().changes()
-            }
-            Reach::Hosts => {
-                let what = "which can change the workspace and reaches hosts that you named for it";
-                Weight::new(Risk::High, asks(what)).changes()
-            }
-            Reach::Elsewhere => {
-                let what = "which gyrus neither runs nor contains; what it does is not known here";
-                Weight::new(Risk::High, asks(what))
-            }
-            Reach::Everything => {
-                return vec![Weight::critical(asks(
-                    "and no sandbox contains what it does",
-                ))];
-            }
-        };
-        if service.destructive {
-            weight
-                .reason
-                .push_str("; it says itself that this destroys");
-            weight.contained = false;
-            weight = weight.each_time();
-        } else {
-            weight = weight.unless(Grant::Service {
-                tool: self.call.tool.clone(),
-                definition: service.definition,
-            });
-        }
-        let mut weights = vec![weight];
-        if uses_secret(&self.call.arguments) {
-            let what = format!("hands a secret, which is kept from the model, to `{server}`");
-            weights.push(Weight::critical(what));
-        }
         weights
     }
 

@@ -20,6 +20,7 @@ fn tool(reach: Reach, destructive: bool) -> ToolSpec {
             reach,
             destructive,
             definition: Digest::of(b"first"),
+            setup: None,
         })],
         repeat: Repeat::Never,
     }
@@ -72,7 +73,7 @@ impl World {
 
 #[test]
 fn every_reach_in_every_mode() {
-    use Decision::{Allow, Ask, Deny};
+    use Decision::{Ask, Deny};
     let world = World::new();
     // In the order of the modes.
     for (reach, destructive, risk, expected) in [
@@ -80,7 +81,7 @@ fn every_reach_in_every_mode() {
             Reach::Workspace,
             false,
             Risk::High,
-            [Deny, Ask, Ask, Allow, Deny],
+            [Deny, Ask, Ask, Ask, Deny],
         ),
         (
             Reach::Workspace,

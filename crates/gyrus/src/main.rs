@@ -24,6 +24,7 @@ mod discover;
 mod new_run;
 mod which_loop;
 mod past_runs;
+mod private_file;
 mod procedures;
 mod answer_schema;
 mod attachments;

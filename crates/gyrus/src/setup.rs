@@ -27,6 +27,7 @@ use crate::{
     inside_run,
     keys::{Keys, Source},
     model_choice::{self, ModelChoice},
+    private_file,
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
 
@@ -417,18 +418,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failur
         .parse()
         .map_err(|error: toml_edit::TomlError| Failure::usage(error))?;
     change(&mut document);
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(document.to_string().as_bytes())
-        .map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 
 /// Result of a proof.

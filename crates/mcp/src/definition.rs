@@ -106,6 +106,7 @@ fn one(server: &str, reach: Reach, said: &Value) -> Result<ToolSpec, String> {
             reach,
             destructive: said["annotations"]["destructiveHint"] == Value::Bool(true),
             definition,
+            setup: None,
         })],
         // The server's own hints do not count: the effect of a second call is unknown.
         repeat: Repeat::Never,

@@ -95,6 +95,7 @@ impl ResourceTool {
                 reach,
                 destructive: false,
                 definition: self.definition(),
+                setup: None,
             })],
             repeat: Repeat::Never,
         }

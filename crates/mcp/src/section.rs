@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use gyrus_contract::Digest;
 use gyrus_text::parse_duration;
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -79,6 +80,16 @@ impl ServerSection {
     /// Returns the maximum time without a message about a call.
     pub fn silence(&self) -> Duration {
         self.timeout.map_or(SILENCE, Duration::from_millis)
+    }
+
+    /// Returns the digest of what says which server it is. The values of variables and headers may
+    /// be secrets, of which no digest should be kept: only their names count.
+    pub fn digest(&self) -> Digest {
+        let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
+        Digest::of_json(&(
+            (&self.command, &self.args, &self.url),
+            (names(&self.env), names(&self.headers), &self.network),
+        ))
     }
 
     /// Returns the command or address on one line, without values that may be secret.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::ToolSpec;
+use gyrus_contract::{ToolSpec, Touch};
 use tokio::{
     sync::Mutex,
     time::{sleep, timeout},
@@ -125,6 +125,11 @@ impl Server {
         let (mut tools, left_out) = definition::read(name, reach, &connection.list());
         if connection.offers(|offers| offers.resources.is_some()) {
             resources::add_to(&mut tools, name, reach);
+        }
+        for touch in tools.iter_mut().flat_map(|tool| &mut tool.touches) {
+            if let Touch::Serves(service) = touch {
+                service.setup = Some(self.setup.digest);
+            }
         }
         (tools, left_out)
     }

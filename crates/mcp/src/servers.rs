@@ -185,9 +185,10 @@ impl Late {
         let server = servers
             .find(|server| server.setup().name == service.server)
             .cloned();
-        // The reach is today's, not the recorded one.
+        // The reach is today's, not the recorded one, and so is the server.
         if let Some(server) = &server {
             service.reach = server.setup().reach;
+            service.setup = Some(server.setup().digest);
         }
         let service = service.clone();
         Some(Arc::new(Served {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError, Reach};
+use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Digest, KeeperError, Reach};
 
 use crate::{Login, ServerRequests, definition::clean};
 
@@ -38,6 +38,8 @@ pub struct Setup {
     pub way: Way,
     /// The paths or hosts that it can reach.
     pub reach: Reach,
+    /// The digest of the section that describes it: another one is another server.
+    pub digest: Digest,
     /// Maximum time without a message about a call.
     pub silence: Duration,
     /// Reads the headers of pictures in answers.

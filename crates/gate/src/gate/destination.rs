@@ -131,6 +131,8 @@ impl PolicyGate {
             self.policy.rule_connection(&PolicySubject {
                 tool: &call.tool,
                 arguments: &call.arguments,
+                service: None,
+                trusted: under.trusted,
                 paths: &paths,
                 hosts: &hosts,
                 commands: reading.map_or(&[], |reading| &reading.commands),

@@ -3,16 +3,20 @@
 //! An example stands alone with its rule: would this rule, and no other, decide the call so? What
 //! an example leaves open (the agent, whether the run is exposed) is as the rule wants it.
 
-use std::{ops::Range, path::Path, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, path::Path, path::PathBuf, sync::Arc};
 
-use gyrus_contract::{CommandReading, Decision, Does, SimpleCommand};
-use serde_json::{Map, Value};
+use gyrus_contract::{
+    ArgumentRole, ArgumentValue, CommandReading, Decision, Does, SimpleCommand, ToolAction,
+    ToolMeaning,
+};
+use serde_json::{Map, Value, json};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, SubjectPath,
+    LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, ServiceArguments, SubjectPath,
+    argument::ROLES,
     error::{Problems, shortened},
-    keys::{Keys, list, text},
+    keys::{Keys, list, text, word},
     rule::{Part, Rule},
     ruling::{Ruling, judge},
 };
@@ -22,12 +26,14 @@ const MAX_OF_RULE: usize = 100;
 /// Examples of one file: reading a command line is the slowest part of loading.
 const MAX_OF_FILE: usize = 10_000;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 9] = [
     "tool",
     "command",
     "path",
     "host",
     "arguments",
+    "roles",
+    "goal",
     "exposed",
     "agent",
 ];
@@ -42,6 +48,9 @@ pub(super) struct Expected<'t> {
     paths: Vec<&'t str>,
     hosts: Vec<&'t str>,
     arguments: Map<String, Value>,
+    /// The roles that a person would have confirmed for a server's tool.
+    roles: Option<BTreeMap<String, ArgumentRole>>,
+    goal: Option<&'t str>,
     exposed: Option<bool>,
     agent: Option<&'t str>,
 }
@@ -87,6 +96,8 @@ fn one<'t>(
         paths: Vec::new(),
         hosts: Vec::new(),
         arguments: Map::new(),
+        roles: None,
+        goal: None,
         exposed: None,
         agent: None,
     };
@@ -105,6 +116,20 @@ fn one<'t>(
     expected.hosts = texts.into_iter().map(|of| of.text).collect();
     expected.exposed = keys.truth(problems, "exposed");
     expected.agent = keys.text(problems, "agent").map(|of| of.text);
+    expected.goal = keys.text(problems, "goal").map(|of| of.text);
+    if let Some(value) = keys.get("roles") {
+        let roles = Keys::of(problems, "roles", value)?;
+        let mut read = BTreeMap::new();
+        for (name, _) in roles.table {
+            let name = name.get_ref();
+            if let Some(given) = roles.text(problems, name)
+                && let Some(role) = word(problems, name, &given, &ROLES)
+            {
+                read.insert(name.to_string(), role);
+            }
+        }
+        expected.roles = Some(read);
+    }
     if let Some(value) = keys.get("arguments") {
         let arguments = Keys::of(problems, "arguments", value)?;
         for (name, value) in arguments.table {
@@ -115,7 +140,7 @@ fn one<'t>(
                 None => problems.add(
                     &value.span(),
                     name.get_ref(),
-                    "must be a text, a whole number, true or false",
+                    "must be a text, a whole number, true or false, or a list or table of these",
                 ),
             }
         }
@@ -130,11 +155,21 @@ fn plain(value: &DeValue) -> Option<Value> {
         DeValue::Integer(number) if number.radix() == 10 => {
             number.as_str().parse::<i64>().ok().map(Value::from)
         }
-        DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => None,
+        DeValue::Array(values) => {
+            let values: Option<Vec<_>> = values.iter().map(|of| plain(of.get_ref())).collect();
+            Some(Value::Array(values?))
+        }
+        DeValue::Table(values) => {
+            let value = |(key, of): (&Spanned<_>, &Spanned<_>)| {
+                Some((
+                    std::borrow::Cow::to_string(key.get_ref()),
+                    plain(of.get_ref())?,
+                ))
+            };
+            let values: Option<Map<_, _>> = values.iter().map(value).collect();
+            Some(Value::Object(values?))
+        }
+        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Datetime(_) => None,
     }
 }
 
@@ -194,9 +229,19 @@ fn check_one(
         .extend(example.hosts.iter().map(|h| (*h).to_owned()));
     let any_agent = rule.agents.iter().find_map(|agent| agent.literal());
     let arguments = Value::Object(example.arguments.clone());
+    let values = example
+        .roles
+        .as_ref()
+        .map(|roles| values(roles, &arguments));
+    let service = values.as_deref().map(|values| ServiceArguments {
+        values,
+        is_meant: true,
+    });
     let subject = PolicySubject {
         tool,
         arguments: &arguments,
+        service,
+        trusted: example.goal.as_slice(),
         paths: &touched.paths,
         hosts: &touched.hosts,
         commands: &touched.commands,
@@ -210,15 +255,19 @@ fn check_one(
         },
     };
     let ruling = judge(std::slice::from_ref(rule), &subject, Part::Whole);
-    if (ruling.decision == Some(rule.decide)) == example.matches {
-        return;
+    if (ruling.decision == Some(rule.decide)) != example.matches {
+        report(problems, rule, example, &ruling);
     }
+}
+
+/// Notes that an example is not as its rule decides.
+fn report(problems: &mut Problems, rule: &Rule, example: &Expected, ruling: &Ruling) {
     let what = if example.matches {
         "this example should match its rule, and does not"
     } else {
         "this example should not match its rule, and does"
     };
-    match hint(rule, &ruling) {
+    match hint(rule, ruling) {
         Some(hint) => problems.add_with_hint(&example.span, example.key, what, hint),
         None => problems.add(&example.span, example.key, what),
     }
@@ -230,6 +279,32 @@ fn hint(rule: &Rule, ruling: &Ruling) -> Option<String> {
     }
     (ruling.decision == Some(Decision::Ask) && rule.decide == Decision::Deny)
         .then(|| "it cannot be read whole, so it would be asked about".to_owned())
+}
+
+/// The values of an example's call. Every key of it counts as one that the tool's schema names.
+fn values(roles: &BTreeMap<String, ArgumentRole>, arguments: &Value) -> Vec<ArgumentValue> {
+    let meaning = ToolMeaning {
+        action: ToolAction::Sends,
+        arguments: roles.clone(),
+    };
+    meaning.values(arguments, &schema_of(arguments))
+}
+
+/// A schema that names every key of the value.
+fn schema_of(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let properties = object
+                .iter()
+                .map(|(key, value)| (key.clone(), schema_of(value)));
+            json!({"properties": properties.collect::<Map<_, _>>()})
+        }
+        Value::Array(values) => {
+            let items: Vec<_> = values.iter().map(schema_of).collect();
+            json!({"items": {"anyOf": items}})
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json!({}),
+    }
 }
 
 /// Use that a tool makes of the path of an example.

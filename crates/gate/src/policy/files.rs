@@ -10,7 +10,7 @@ use gyrus_contract::DEFAULT_AGENT;
 use gyrus_process::{read_regular, read_regular_text};
 
 use super::{LineReader, Policy, PolicyError, PolicyOrigin};
-use crate::shell;
+use crate::{Meanings, MeaningsError, service, shell};
 
 /// Path of a project's policy, below its folder.
 const OF_PROJECT: &str = ".gyrus/policy.toml";
@@ -40,6 +40,9 @@ pub enum PolicyFileError {
     /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
+    /// The file of a server's confirmed meanings cannot be read.
+    #[error(transparent)]
+    Meanings(#[from] MeaningsError),
     /// An agent without settings would be trusted with everything.
     #[error("there is no agent `{agent}`; there are {}", known.join(", "))]
     UnknownAgent {
@@ -67,7 +70,12 @@ impl PolicyFiles {
                 policy = policy.and(found);
             }
         }
-        Ok(policy)
+        Ok(policy.with_meanings(Meanings::read(&self.meanings())?))
+    }
+
+    /// The folder of what the person said that servers' tools mean.
+    pub fn meanings(&self) -> PathBuf {
+        self.own.with_file_name("mcp-roles")
     }
 
     /// Reads one file; `None` if it is absent.
@@ -100,11 +108,9 @@ impl PolicyFiles {
 
     /// Returns the content of the files, byte for byte; `None` for one that cannot be read.
     pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
-        let files = self.paths();
-        files
-            .iter()
-            .map(|(file, _)| read_regular(file).ok())
-            .collect()
+        let mut files: Vec<_> = self.paths().into_iter().map(|(file, _)| file).collect();
+        files.extend(service::files(&self.meanings()));
+        files.iter().map(|file| read_regular(file).ok()).collect()
     }
 }
 

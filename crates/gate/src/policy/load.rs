@@ -10,13 +10,14 @@ use toml::{
 
 use super::{
     LineReader, PolicyError, PolicyOrigin,
+    argument::{ArgumentCondition, ROLES, WhichArgument},
     command::{CommandPattern, MAX_ELEMENTS},
     error::Problems,
     examples::{self, Expected},
     host::HostPattern,
     keys::{Keys, Text, list, text, word},
     path::PathPattern,
-    rule::{ArgumentPattern, Place, Rule},
+    rule::{Place, Rule},
     subject::Reach,
     text::TextPattern,
     trust::AgentTrust,
@@ -48,6 +49,8 @@ const RULE_KEYS: [&str; 11] = [
     "matches",
     "not_matches",
 ];
+
+const ARGUMENT_KEYS: [&str; 5] = ["name", "role", "matches", "named", "or_absent"];
 
 /// A file that is being read.
 struct Loader<'a, 't> {
@@ -226,7 +229,7 @@ impl<'t> Loader<'_, 't> {
         }
     }
 
-    fn arguments(&mut self, keys: &Keys<'t>) -> Vec<ArgumentPattern> {
+    fn arguments(&mut self, keys: &Keys<'t>) -> Vec<ArgumentCondition> {
         let Some(value) = keys.get("argument") else {
             return Vec::new();
         };
@@ -235,27 +238,45 @@ impl<'t> Loader<'_, 't> {
         } else {
             vec![value]
         };
-        let mut read = Vec::new();
-        for value in values {
-            let Some(one) = Keys::of(&mut self.problems, "argument", value) else {
-                continue;
-            };
-            one.check(&mut self.problems, &["name", "matches"]);
-            let name = one.text(&mut self.problems, "name");
-            let matches = one.text(&mut self.problems, "matches");
-            match (name, matches) {
-                (Some(name), Some(matches)) => read.push(ArgumentPattern {
-                    name: name.text.to_owned(),
-                    value: TextPattern::new(matches.text),
-                }),
-                _ if one.get("name").is_none() || one.get("matches").is_none() => {
-                    let what = "needs both `name` and `matches`";
+        let conditions = values.into_iter();
+        conditions
+            .filter_map(|value| self.argument(value))
+            .collect()
+    }
+
+    fn argument(&mut self, value: &'t Spanned<DeValue<'t>>) -> Option<ArgumentCondition> {
+        let one = Keys::of(&mut self.problems, "argument", value)?;
+        one.check(&mut self.problems, &ARGUMENT_KEYS);
+        let name = one.text(&mut self.problems, "name");
+        let role = one
+            .text(&mut self.problems, "role")
+            .and_then(|given| word(&mut self.problems, "role", &given, &ROLES));
+        let matches = one.texts(&mut self.problems, "matches");
+        let named = one.truth(&mut self.problems, "named");
+        let or_absent = one.truth(&mut self.problems, "or_absent");
+        let which = match (name, role) {
+            (Some(name), None) => WhichArgument::Name(name.text.to_owned()),
+            (None, Some(role)) => WhichArgument::Role(role),
+            _ => {
+                // A word that is no role was told already.
+                if one.get("name").is_some() == one.get("role").is_some() {
+                    let what = "needs either `name` or `role`";
                     self.problems.add(&one.span, "argument", what);
                 }
-                _ => {}
+                return None;
             }
+        };
+        if one.get("matches").is_none() && one.get("named").is_none() {
+            let what = "needs `matches` or `named`";
+            self.problems.add(&one.span, "argument", what);
+            return None;
         }
-        read
+        Some(ArgumentCondition {
+            which,
+            values: patterns(&matches),
+            named,
+            or_absent: or_absent.unwrap_or(false),
+        })
     }
 
     fn command(&mut self, keys: &Keys<'t>) -> Option<CommandPattern> {

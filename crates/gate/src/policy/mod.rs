@@ -9,6 +9,7 @@
 //! Nothing here looks at the world or knows modes and risks: [`Policy::rule`] is pure, and what
 //! it is told of a call is what it believes. The language is described in `docs/policy.md`.
 
+mod argument;
 mod command;
 mod error;
 mod files;
@@ -26,16 +27,18 @@ mod trust;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use gyrus_contract::{Decision, Mode, Risk};
+use gyrus_contract::{Decision, Mode, Risk, Service, ToolMeaning};
 
-use crate::destinations::LOOPBACK;
+use crate::{Meanings, destinations::LOOPBACK};
 
 pub use self::{
     error::{PolicyError, Problem},
     files::{PolicyFileError, PolicyFiles},
     load::{MAX_BYTES, MAX_RULES},
     ruling::Ruling,
-    subject::{LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, SubjectPath},
+    subject::{
+        LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, ServiceArguments, SubjectPath,
+    },
     trust::Trust,
 };
 pub(crate) use self::{host::Host, path::name_matches};
@@ -49,6 +52,7 @@ use self::{
 pub struct Policy {
     rules: Arc<Vec<Arc<Rule>>>,
     agents: Arc<Vec<Arc<AgentTrust>>>,
+    meanings: Meanings,
 }
 
 impl Policy {
@@ -65,6 +69,7 @@ impl Policy {
         Ok(Self {
             rules: Arc::new(loaded.rules),
             agents: Arc::new(loaded.agents),
+            meanings: Meanings::default(),
         })
     }
 
@@ -76,7 +81,19 @@ impl Policy {
         Policy {
             rules: Arc::new(both(&self.rules, &other.rules)),
             agents: Arc::new([self.agents.as_slice(), other.agents.as_slice()].concat()),
+            meanings: self.meanings,
         }
+    }
+
+    /// Returns the policy with what the person said that servers' tools mean.
+    #[must_use]
+    pub fn with_meanings(self, meanings: Meanings) -> Policy {
+        Policy { meanings, ..self }
+    }
+
+    /// Returns what the person said that a server's tool means.
+    pub fn meaning(&self, service: &Service) -> Option<ToolMeaning> {
+        self.meanings.of(service)
     }
 
     /// Returns the ruling of all rules on a call.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Decision, SimpleCommand};
-use serde_json::Value;
 
+use super::argument;
 use super::{
     PathUse, PolicySubject,
+    argument::ArgumentCondition,
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{Names, PathPattern},
@@ -14,9 +15,6 @@ use super::{
     text::TextPattern,
 };
 use crate::control;
-
-/// Maximum depth to which values of arguments are looked into.
-const MAX_DEPTH: usize = 16;
 
 /// Position of an item in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,17 +48,10 @@ pub(super) struct Rule {
     pub(super) tools: Vec<TextPattern>,
     pub(super) agents: Vec<TextPattern>,
     pub(super) exposed: Option<bool>,
-    pub(super) arguments: Vec<ArgumentPattern>,
+    pub(super) arguments: Vec<ArgumentCondition>,
     pub(super) command: Option<CommandPattern>,
     pub(super) paths: Vec<PathPattern>,
     pub(super) hosts: Vec<HostPattern>,
-}
-
-/// A condition on an argument.
-#[derive(Debug)]
-pub(super) struct ArgumentPattern {
-    pub(super) name: String,
-    pub(super) value: TextPattern,
 }
 
 /// Part of a call that rules are asked about.
@@ -103,6 +94,8 @@ pub(super) enum Lacks {
     Path(usize),
     /// Part of the line could not be read.
     Reading,
+    /// It does not speak of this value of a server's call, which says where something goes.
+    Value(usize),
 }
 
 impl Rule {
@@ -193,6 +186,9 @@ impl Rule {
         if call.subject.unread {
             return Some(Lacks::Reading);
         }
+        if let Some(uncovered) = argument::uncovered(&self.arguments, call.subject) {
+            return Some(Lacks::Value(uncovered));
+        }
         if !self.hosts.is_empty() && !call.hosts.iter().all(|host| self.allows_host(host)) {
             return Some(Lacks::Everything);
         }
@@ -259,12 +255,9 @@ impl Rule {
             && self
                 .exposed
                 .is_none_or(|exposed| exposed == subject.exposed)
-            && self.arguments.iter().all(|argument| {
-                let value = subject.arguments.get(&argument.name);
-                value.is_some_and(|value| match self.decide {
-                    Decision::Allow => all_match(&argument.value, value),
-                    Decision::Ask | Decision::Deny => any_matches(&argument.value, value, 0),
-                })
+            && self.arguments.iter().all(|argument| match self.decide {
+                Decision::Allow => argument.surely_holds(subject),
+                Decision::Ask | Decision::Deny => argument.may_hold(subject),
             })
     }
 }
@@ -273,30 +266,4 @@ impl Rule {
 fn any_of<P, T>(patterns: &[P], parts: &[T], matches: impl Fn(&P, &T) -> bool) -> Option<bool> {
     let any = |part| patterns.iter().any(|pattern| matches(pattern, part));
     (!patterns.is_empty()).then(|| parts.iter().any(any))
-}
-
-/// Whether a value is a text, number or truth value that matches, or a list of such.
-fn all_match(pattern: &TextPattern, value: &Value) -> bool {
-    match value {
-        Value::Array(values) => {
-            let plain = |value: &Value| !value.is_array() && all_match(pattern, value);
-            !values.is_empty() && values.iter().all(plain)
-        }
-        Value::Object(_) => false,
-        Value::String(text) => pattern.matches(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => pattern.matches(&value.to_string()),
-    }
-}
-
-/// Whether anything in a value matches. What is too deep to look at does.
-fn any_matches(pattern: &TextPattern, value: &Value, depth: usize) -> bool {
-    if depth == MAX_DEPTH {
-        return true;
-    }
-    match value {
-        Value::Array(values) => values.iter().any(|v| any_matches(pattern, v, depth + 1)),
-        Value::Object(values) => values.values().any(|v| any_matches(pattern, v, depth + 1)),
-        Value::String(text) => pattern.matches(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => pattern.matches(&value.to_string()),
-    }
 }

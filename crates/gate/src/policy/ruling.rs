@@ -116,6 +116,9 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
                     format!("{} allows only what can be read whole", rule.place)
                 });
             }
+            Some(Lacks::Value(index)) => {
+                short.get_or_insert_with(|| value_is_beyond(call, index, &rule.place));
+            }
             Some(Lacks::Path(path)) => {
                 short.get_or_insert_with(|| path_is_beyond(call, path, &rule.place));
             }
@@ -137,7 +140,10 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
             }));
         }
     }
-    for (host, given) in call.hosts.iter().zip(call.subject.hosts) {
+    // Where the values of a server's call lead is what conditions on its arguments are about.
+    let is_meant = call.subject.service.is_some_and(|service| service.is_meant);
+    let hosts = if is_meant { &[] } else { &call.hosts[..] };
+    for (host, given) in hosts.iter().zip(call.subject.hosts) {
         if !allowing().any(|rule| rule.allows_host(host)) {
             let which = match given.as_str() {
                 "" => "a connection to a host that is not known (`host = \"*\"` would)".to_owned(),
@@ -147,6 +153,13 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
         }
     }
     Ok(by)
+}
+
+fn value_is_beyond(call: &Call, index: usize, place: &Place) -> String {
+    let value = call.subject.service.map(|service| &service.values[index]);
+    let (path, text) = value.map_or(("", ""), |value| (&*value.path, &*value.text));
+    let (path, text) = (shortened(path), shortened(text));
+    format!("{place} does not speak of `{path}`, where something may go: `{text}`")
 }
 
 fn path_is_beyond(call: &Call, index: usize, place: &Place) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{CommandReading, SimpleCommand};
+use gyrus_contract::{ArgumentValue, CommandReading, SimpleCommand};
 use serde_json::Value;
 
 /// Source of a policy, which decides what it may say.
@@ -32,6 +32,10 @@ pub struct PolicySubject<'a> {
     pub tool: &'a str,
     /// The checked arguments.
     pub arguments: &'a Value,
+    /// The arguments taken apart, if the tool is one of a server.
+    pub service: Option<ServiceArguments<'a>>,
+    /// The texts that the person typed.
+    pub trusted: &'a [&'a str],
     /// Every path that it is known to touch, the ones that a command line names, too.
     pub paths: &'a [SubjectPath],
     /// Every host that it connects to, with or without a port. An empty text stands for a host
@@ -47,6 +51,16 @@ pub struct PolicySubject<'a> {
     pub agent: &'a str,
     /// Paths that the call's words may stand for, beside `paths`.
     pub may_name: MayName<'a>,
+}
+
+/// The arguments of a call of a server's tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceArguments<'a> {
+    /// All values, each with its role.
+    pub values: &'a [ArgumentValue],
+    /// Whether the person said what the tool does. Then a rule allows only calls whose destinations
+    /// it speaks of.
+    pub is_meant: bool,
 }
 
 /// Paths that a command line may touch, as far as its words can tell.

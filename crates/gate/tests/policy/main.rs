@@ -58,6 +58,8 @@ fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> Rul
     policy.rule(&PolicySubject {
         tool,
         arguments,
+        service: None,
+        trusted: &[],
         paths: &paths,
         hosts: &hosts,
         commands: &commands,

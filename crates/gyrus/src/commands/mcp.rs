@@ -1,6 +1,6 @@
 //! `gyrus mcp`
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use gyrus_kernel::grants;
 
-use super::{listing::ListFlags, mcp_login};
+use super::{listing::ListFlags, mcp_login, mcp_roles::Roles};
 use crate::{
     Gyrus,
     config::Config,
@@ -29,9 +29,6 @@ use gyrus_surfaces::{
     projection::Tone,
     terminal,
 };
-
-/// Timeout for a server that a person waits for by name.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of resources of a server that are shown.
 const SHOWN_RESOURCES: usize = 20;
@@ -77,6 +74,7 @@ enum Verb {
         #[arg(long, value_name = "DIGEST")]
         content: Option<String>,
     },
+    Roles(Roles),
     /// Let a client of this protocol start, follow and steer runs
     ///
     /// It speaks on standard input and output. The client may not answer what runs ask, unless the
@@ -126,6 +124,7 @@ impl Mcp {
             Verb::Login { name } => mcp_login::login(&here(home)?.around(), &name),
             Verb::Logout { name } => mcp_login::logout(&here(home)?.around(), &name),
             Verb::Allow { content } => allow(gyrus, &here(home)?, content.as_deref()),
+            Verb::Roles(roles) => roles.execute(&here(home)?.around(), gyrus.environment.plain),
             Verb::Serve { workdir } => {
                 serve::mcp::serve(gyrus, new_run::workspace(&home, workdir.as_deref())?)
             }
@@ -140,7 +139,7 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
     let painter = Painter::new(&out, gyrus.environment.plain);
     drive::runtime()?.block_on(async {
         let mut connected = Connected::start_these(&around, &wanted, notes)?;
-        let states = connected.states(TIMEOUT).await.clone();
+        let states = connected.states(mcp::PATIENCE).await.clone();
         for server in &wanted {
             let state = states.get(&server.name);
             let offers = match state {
@@ -252,7 +251,7 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
     head(&mut out, &painter, &server)?;
     drive::runtime()?.block_on(async {
         let mut connected = Connected::start_these(&around, &[server], Vec::new())?;
-        let state = connected.states(TIMEOUT).await.get(name).cloned();
+        let state = connected.states(mcp::PATIENCE).await.get(name).cloned();
         let notes = connected.notes().to_vec();
         let code = match state {
             Some(state) => {

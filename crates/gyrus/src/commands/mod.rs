@@ -40,6 +40,7 @@ mod procedures;
 mod teach;
 mod mcp;
 mod mcp_login;
+mod mcp_roles;
 pub(crate) mod doctor;
 mod demo;
 mod eval;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use gyrus::runtime::{self, Confinement};
+use gyrus::runtime::{self, Confinement, Home};
 use gyrus_contract::{
-    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, Place, Risk,
-    RunId, ToolCall,
+    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, OnAsk, Place,
+    Risk, RunId, ToolCall, ToolSpec,
 };
 use gyrus_kernel::grants;
 use gyrus_text::one_line;
@@ -14,10 +14,11 @@ use gyrus_tools::Registry;
 use serde_json::{Value, json};
 
 use crate::{
-    Gyrus,
+    Gyrus, drive,
     exit::Code,
     failure::Failure,
     flags::{Approve, SandboxWord},
+    mcp::{self, Around},
     new_run::workspace,
 };
 use gyrus_surfaces::output;
@@ -78,13 +79,23 @@ impl Check {
     }
 }
 
-/// Say what the gate would do about a command line, and why
+/// Say what the gate would do about a command line or another call, and why
 ///
-/// Nothing is run.
+/// Nothing is run. For a tool of a server, the server is started and asked for its tools.
 #[derive(Args)]
 struct Explain {
     /// The command line, as one argument
-    line: String,
+    #[arg(required_unless_present = "tool", conflicts_with_all = ["tool", "arguments"])]
+    line: Option<String>,
+    /// A call of this tool, in place of a command line
+    #[arg(long, value_name = "TOOL", requires = "arguments")]
+    tool: Option<String>,
+    /// The arguments of the call, as a JSON object
+    #[arg(long, value_name = "JSON", requires = "tool")]
+    arguments: Option<String>,
+    /// The goal that a person would have typed
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    goal: String,
     /// The mode that a run would have
     #[arg(
         long,
@@ -108,7 +119,12 @@ struct Explain {
 }
 
 impl Explain {
-    fn under<'a>(&'a self, workspace: &'a Path, grants: &'a [Grant]) -> Judgement<'a> {
+    fn under<'a>(
+        &'a self,
+        workspace: &'a Path,
+        grants: &'a [Grant],
+        trusted: &'a [&'a str],
+    ) -> Judgement<'a> {
         Judgement {
             agent: &self.agent,
             workspace,
@@ -118,7 +134,7 @@ impl Explain {
             undoable: true,
             grants,
             skills: &[],
-            trusted: &[],
+            trusted,
             link_was_seen: false,
         }
     }
@@ -130,11 +146,8 @@ impl Explain {
         let given = self.sandbox.map(Confinement::from);
         let confinement = given.unwrap_or(self.approve.confinement());
         let gate = runtime::gate(&home, &store, &workspace, &self.agent, confinement)?;
-        let registry = Registry::builtin();
-        let shell = registry
-            .get("shell")
-            .ok_or_else(|| Failure::failed("there is no tool for commands"))?;
-        let call = ToolCall::new("shell", json!({"command": self.line}));
+        let (spec, arguments) = self.call(gyrus, &home, &workspace)?;
+        let call = ToolCall::new(spec.name.clone(), arguments);
         let place = Place {
             run: RunId::new(),
             workspace: &workspace,
@@ -143,16 +156,16 @@ impl Explain {
             skills: &[],
         };
         let resolved = gate
-            .resolve(&call, shell.spec(), place)
+            .resolve(&call, &spec, place)
             .map_err(|error| Failure::usage(error.reason))?;
         let standing = grants::in_folder(&store, &workspace)
             .map_err(|error| Failure::failed("the grants cannot be read").because(&error))?;
         let grants: Vec<Grant> = standing.into_iter().map(|one| one.grant).collect();
-        let under = self.under(&workspace, &grants);
-        let verdict = gate.judge(&resolved, shell.spec(), &under);
-        let command = resolved
-            .command
-            .ok_or_else(|| Failure::failed("the command line was not read"))?;
+        let trusted = [self.goal.as_str()];
+        let under = self.under(&workspace, &grants, &trusted);
+        let verdict = gate.judge(&resolved, &spec, &under);
+        let command = resolved.command.as_ref();
+        let containment = command.and_then(|command| command.containment.as_ref());
         let mut out = output::standard();
         if self.json {
             let explained = json!({
@@ -160,8 +173,8 @@ impl Explain {
                 "decision": verdict.decision,
                 "reasons": verdict.reasons,
                 "wider": verdict.wider,
-                "containment": contained(command.containment.as_ref()),
-                "parse": command.reading,
+                "containment": contained(containment),
+                "parse": command.map(|command| &command.reading),
             });
             out.json(&explained)?;
             return Ok(Code::Reached);
@@ -175,16 +188,66 @@ impl Explain {
         for reason in &verdict.reasons {
             writeln!(out, "  - {}", one_line(reason))?;
         }
-        writeln!(
-            out,
-            "runs {}",
-            one_line(&words(command.containment.as_ref()))
-        )?;
+        let Some(command) = command else {
+            return Ok(Code::Reached);
+        };
+        writeln!(out, "runs {}", one_line(&words(containment)))?;
         for fact in &command.reading.facts {
             let does = name(&fact.does);
             writeln!(out, "  {}: `{}`", one_line(&does), one_line(&fact.part))?;
         }
         Ok(Code::Reached)
+    }
+}
+
+impl Explain {
+    /// Returns the tool that is asked about, and the arguments.
+    fn call(
+        &self,
+        gyrus: &Gyrus,
+        home: &Home,
+        workspace: &Path,
+    ) -> Result<(ToolSpec, Value), Failure> {
+        let registry = Registry::builtin();
+        let Some(name) = &self.tool else {
+            let shell = registry
+                .get("shell")
+                .ok_or_else(|| Failure::failed("there is no tool for commands"))?;
+            return Ok((shell.spec().clone(), json!({"command": self.line})));
+        };
+        let arguments = self.arguments.as_deref().unwrap_or_default();
+        let arguments: Value = serde_json::from_str(arguments)
+            .ok()
+            .filter(Value::is_object)
+            .ok_or_else(|| Failure::usage("--arguments is not a JSON object"))?;
+        if let Some(tool) = registry.get(name) {
+            return Ok((tool.spec().clone(), arguments));
+        }
+        let around = Around {
+            home,
+            config: &gyrus.config()?,
+            workspace,
+            confinement: Confinement::Sandboxed,
+            on_ask: OnAsk::Deny,
+        };
+        let server = name.split_once("__").map_or("", |(server, _)| server);
+        let specs = drive::runtime()?.block_on(mcp::tools_of(&around, server))?;
+        let spec = specs
+            .into_iter()
+            .find(|spec| spec.name == *name)
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "the server `{server}` has no tool `{}`",
+                    one_line(name)
+                ))
+                .hint(format!("see which there are: gyrus mcp test {server}"))
+            })?;
+        let misfits = spec.misfits(&arguments);
+        if misfits.is_empty() {
+            Ok((spec, arguments))
+        } else {
+            Err(Failure::usage(one_line(&misfits.join("; "))))
+        }
     }
 }
 

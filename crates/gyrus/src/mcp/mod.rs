@@ -285,6 +285,28 @@ impl Connected {
     }
 }
 
+/// Timeout for a server that a person waits for by name.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts one server, and returns the tools that it has now.
+pub(crate) async fn tools_of(around: &Around<'_>, name: &str) -> Result<Vec<ToolSpec>, Failure> {
+    let found = find(around)?;
+    let Some(server) = found.wanted.into_iter().find(|server| server.name == name) else {
+        return Err(no_such_server(name, &found.notes));
+    };
+    let mut connected = Connected::start_these(around, &[server], Vec::new())?;
+    let state = connected.states(PATIENCE).await.get(name).cloned();
+    let notes = connected.notes().join("; ");
+    connected.leave().await;
+    let why = match state {
+        Some(State::Ready { tools, .. }) => return Ok(tools),
+        Some(State::Missing(why)) => why,
+        None => notes,
+    };
+    let why = format!("the server `{name}` is not there: {}", visible(&why));
+    Err(Failure::failed(why).hint(format!("see more: gyrus mcp test {name}")))
+}
+
 /// The failure about a server that is not configured for the folder.
 pub(crate) fn no_such_server(name: &str, notes: &[String]) -> Failure {
     let failure = Failure::usage(format!("there is no server `{name}` for this folder"));

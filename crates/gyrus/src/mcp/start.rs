@@ -80,6 +80,7 @@ pub(crate) fn setup(
         name: wanted.name.clone(),
         way,
         reach,
+        digest: section.digest(),
         silence: section.silence(),
         pictures: picture,
         // A call waits for the answer, so a run that does not wait offers nothing.

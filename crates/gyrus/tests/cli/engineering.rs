@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     http::{self, Message},
     journal::{self, ending, facts},
+    serving::allow,
     support::{Said, World},
 };
 
@@ -559,6 +560,7 @@ fn a_servers_tool_judges_a_layout_and_shows_a_picture() {
     fs::create_dir(world.path("home")).unwrap();
     let configuration = "[mcp.cad]\ncommand = \"bash\"\nargs = [\"layout.sh\"]\n";
     fs::write(world.path("home/config.toml"), configuration).unwrap();
+    allow(&world, "cad__*");
     judged(&world, "mcp:cad__submit_design", &[]).exits(0);
     let seen = facts(&world, "judge.verdict");
     assert_eq!(verdicts(&world), [false, true]);

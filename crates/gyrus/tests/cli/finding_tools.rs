@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     planning::{self, plan, reply, step, summary},
-    serving::{SERVER, results},
+    serving::{SERVER, allow, results},
     support::World,
 };
 
@@ -22,6 +22,7 @@ fn world(script: &str) -> World {
     fs::copy(SERVER, world.work().join("server.sh")).unwrap();
     fs::create_dir(world.path("home")).unwrap();
     fs::write(world.path("home/config.toml"), MANY).unwrap();
+    allow(&world, "crm__*");
     world
 }
 
@@ -73,6 +74,7 @@ fn tokens<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> usize {
 #[test]
 fn what_was_found_is_offered_and_can_be_called() {
     let world = world(&script(&[FIND, ARCHIVE]));
+    fs::remove_file(world.path("home/policy.toml")).unwrap();
     world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
     world.gyrus(&["approve", "last"]).exits(0);
     world.gyrus(&["resume", "last"]).exits(0);

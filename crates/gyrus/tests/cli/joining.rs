@@ -6,7 +6,7 @@ use gyrus_kernel::Entry;
 
 use crate::{
     finding_tools::{script, served_by},
-    serving::{SERVER, results},
+    serving::{SERVER, allow, results},
     support::World,
 };
 
@@ -16,6 +16,7 @@ fn world(how: &str, calls: &[&str]) -> World {
     fs::create_dir(world.path("home")).unwrap();
     let text = format!("[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"{how}\"]\n");
     fs::write(world.path("home/config.toml"), text).unwrap();
+    allow(&world, "srv__*");
     world
 }
 

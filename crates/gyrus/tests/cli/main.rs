@@ -37,6 +37,7 @@ mod large_folders;
 mod learning;
 mod denying;
 mod rights;
+mod roles;
 mod sealing;
 mod sizing;
 mod skill_packages;

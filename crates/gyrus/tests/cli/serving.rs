@@ -12,6 +12,7 @@ use gyrus_kernel::{Entry, Settled};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::roles::confirm;
 use crate::support::{Running, World, read};
 
 /// The server of these tests.
@@ -31,6 +32,20 @@ fn world(tool: &str, arguments: &str, configuration: &str) -> World {
     fs::copy(SERVER, world.work().join("server.sh")).unwrap();
     fs::create_dir(world.path("home")).unwrap();
     fs::write(world.path("home/config.toml"), configuration).unwrap();
+    allow(&world, "srv__*");
+    world
+}
+
+/// Has a rule of the person allow the calls of these tools, which are asked about else.
+pub(crate) fn allow(world: &World, tools: &str) {
+    let rule = format!("[[rule]]\ndecide = \"allow\"\nwhy = \"a test\"\ntool = \"{tools}\"\n");
+    fs::write(world.path("home/policy.toml"), rule).unwrap();
+}
+
+/// As [`world`], where nothing is allowed beforehand.
+fn asking_world(tool: &str, arguments: &str, configuration: &str) -> World {
+    let world = world(tool, arguments, configuration);
+    fs::remove_file(world.path("home/policy.toml")).unwrap();
     world
 }
 
@@ -181,10 +196,10 @@ fn mistakes_in_the_configuration_are_named() {
 #[test]
 fn a_call_is_asked_about_and_a_yes_holds_while_the_words_do() {
     let changing = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"changing\"]\n";
-    let world = world("srv__echo", "message = \"hi\"", changing);
+    let world = asking_world("srv__echo", "message = \"hi\"", changing);
     let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
     for words in [
-        "asks the server `srv`, which can change the workspace; what it does is not known here",
+        "asks the server `srv`, which can change the workspace; nobody said what this does (gyrus mcp roles srv)",
         "every call of `srv__echo`, as its server describes it now",
     ] {
         assert!(said.err.contains(words), "{}", said.err);
@@ -200,7 +215,7 @@ fn a_call_is_asked_about_and_a_yes_holds_while_the_words_do() {
 
 #[test]
 fn a_run_knows_what_it_began_with() {
-    let world = world("srv__echo", "message = \"hi\"", GOOD);
+    let world = asking_world("srv__echo", "message = \"hi\"", GOOD);
     world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
     let Some(Entry::RunStarted(started)) = world.entries().into_iter().next() else {
         panic!("no start");
@@ -518,9 +533,14 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
 "#;
     let world = world("", "", &servers);
     fs::write(world.path("script.toml"), script).unwrap();
-    // Writing is said to destroy, so only a rule lets it pass unasked.
-    let rule = "[[rule]]\ndecide = \"allow\"\nwhy = \"the task\"\ntool = \"files__*\"\n";
-    fs::write(world.path("home/policy.toml"), rule).unwrap();
+    fs::remove_file(world.path("home/policy.toml")).unwrap();
+    // What a person says that their tools do lets them pass unasked; proposals are stricter.
+    let long = "trigger-long-running-operation=reads";
+    let pauses =
+        ["duration", "steps"].map(|name| format!("trigger-long-running-operation.{name}=option"));
+    confirm(&world, "every", &[long, &pauses[0], &pauses[1]]);
+    let files = ["=changes", ".path=name", ".content=text"].map(|what| format!("write_file{what}"));
+    confirm(&world, "files", &files.each_ref().map(String::as_str));
     world.run(&["--on-ask", "park"]).exits(0);
     let results = results(&world);
     let texts: Vec<_> = results.iter().map(|(_, text)| text.as_str()).collect();
@@ -639,7 +659,7 @@ fn a_person_logs_in_at_the_official_server() {
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let listens = lines.any(|line| line.is_ok_and(|line| line.contains("MCP Streamable HTTP")));
     let url = format!("[mcp.srv]\nurl = \"http://localhost:{port}/mcp\"\n");
-    let world = world("srv__greet", "name = \"Eve\"", &url);
+    let world = asking_world("srv__greet", "name = \"Eve\"", &url);
     let tried = std::panic::catch_unwind(|| {
         assert!(listens, "the server never listened");
         // A run says what to type, and goes on without the server.

@@ -141,6 +141,7 @@ async fn a_death_in_the_middle_is_told_and_mended_once() {
 async fn who_says_nothing_is_given_up_and_told() {
     let world = World::new();
     let setup = gyrus_mcp::Setup {
+        digest: gyrus_contract::Digest::of(b"setup"),
         silence: Duration::from_millis(300),
         ..world.setup("good")
     };

@@ -97,6 +97,7 @@ impl World {
                 run: run(),
             },
             reach: Reach::Workspace,
+            digest: gyrus_contract::Digest::of(b"setup"),
             silence: TIMEOUT,
             pictures: picture,
             requests: match self.replies {
