@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     provider::{Provider, call},
-    serving::{SERVER, results},
+    serving::{SERVER, allow, results},
     support::{Running, World},
 };
 
@@ -27,6 +27,7 @@ fn world(tools: &[&str]) -> World {
     fs::create_dir(world.path("home")).unwrap();
     let servers = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"asking\"]\n";
     fs::write(world.path("home/config.toml"), servers).unwrap();
+    allow(&world, "srv__*");
     world
 }
 
