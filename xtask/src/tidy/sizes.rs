@@ -17,10 +17,10 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
     ("acp", 3_600),
-    ("chat", 5_700),
+    ("chat", 6_550),
     ("contract", 6_080),
     ("gate", 17_700),
-    ("gyrus", 27_070),
+    ("gyrus", 27_190),
     ("journal", 7_530),
     ("kernel", 19_900),
     ("lab", 5_050),
