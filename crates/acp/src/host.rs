@@ -142,6 +142,8 @@ pub struct TurnRequest {
     pub servers: Vec<EditorServer>,
     /// The editor's buffers, if it lets them be read.
     pub buffers: Option<EditorBuffers>,
+    /// Whether the editor can ask its person for words during a call.
+    pub asks_words: bool,
 }
 
 /// The work of a turn.

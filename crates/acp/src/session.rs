@@ -240,6 +240,7 @@ impl Session {
             settings: self.state().settings.clone(),
             servers: self.servers.clone(),
             buffers,
+            asks_words: around.abilities.elicits,
         };
         turn.run(request).await
     }

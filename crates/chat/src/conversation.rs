@@ -128,6 +128,10 @@ pub(crate) fn follow_from(
             }
             Vec::from_iter(is_known.then_some(ChatChange::Moved { from, to }))
         }
+        ChatEvent::Invited { chat, person } => {
+            invited(shared, record, chat, &person);
+            Vec::new()
+        }
         ChatEvent::Press(press)
             if record.is_paired(&press.person) && shared.may_write_to(record, &press.chat) =>
         {
@@ -150,6 +154,24 @@ pub(crate) fn follow_from(
         }
         ChatEvent::Message(message) => stranger(shared, numbers, &message),
     }
+}
+
+/// Enters a conversation if it may become that of somebody who is about to be paired, or if it is a
+/// group that may be used and somebody who is paired invites. Others get no answer.
+fn invited(shared: &Arc<Shared>, record: &ChatRecord, chat: String, person: &str) {
+    let is_group = shared.settings.groups.contains(&chat) && record.is_paired(person);
+    if !is_group && !lock(&shared.pairing).is_open() {
+        return;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        if let Err(error) = shared.messenger.join(&chat).await {
+            let surface = shared.messenger.surface();
+            shared.host.say(&format!(
+                "chat {surface}: the conversation {chat} cannot be entered: {error}\n"
+            ));
+        }
+    });
 }
 
 fn pending(numbers: &mut Numbers, event: ChatEvent) -> ChatChange {
@@ -212,6 +234,7 @@ fn greet(shared: &Arc<Shared>, message: &IncomingMessage, text: &'static str) {
     let (shared, chat) = (Arc::clone(shared), message.chat.clone());
     tokio::spawn(async move {
         let message = crate::messenger::NewMessage {
+            key: gyrus_contract::time_ordered_uuid().to_string(),
             chat,
             reply_to: None,
             text: text.to_owned(),

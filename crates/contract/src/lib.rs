@@ -14,6 +14,7 @@ mod text;
 mod message;
 mod model;
 mod tool;
+mod server_request;
 mod touch;
 mod meaning;
 mod schema;
@@ -83,6 +84,7 @@ pub use screen_calls::{
     ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall,
     TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
+pub use server_request::{AnswerForm, PersonReply, ServerPrompt, ServerQuestion};
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{

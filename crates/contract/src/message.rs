@@ -33,6 +33,15 @@ impl Message {
         }
     }
 
+    /// Returns the texts of the message, to be changed in place.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut Text> {
+        self.parts.iter_mut().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::ToolResult(result) => Some(&mut result.text),
+            Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) => None,
+        })
+    }
+
     /// Returns the text of the message, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<_> = self

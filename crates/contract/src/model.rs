@@ -26,6 +26,8 @@ pub enum Purpose {
     Summarise,
     /// The calls that the goal asks for, stated before anything was read.
     Mandate,
+    /// A server's prompt, which is not part of the run's own thinking.
+    Sampling,
 }
 
 impl Purpose {
@@ -39,6 +41,7 @@ impl Purpose {
             Purpose::Safety => "safety",
             Purpose::Summarise => "summarise",
             Purpose::Mandate => "mandate",
+            Purpose::Sampling => "sampling",
         }
     }
 }

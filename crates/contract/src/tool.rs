@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, ResolvedCall, RunId, ToolCall, Touch, Unresolvable,
+    KeeperError, PersonReply, Reply, ResolvedCall, RunId, ServerPrompt, ServerQuestion, ToolCall,
+    Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -130,6 +131,21 @@ pub trait Site: Send + Sync {
 
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Puts a server's question to the person, and waits for the answer. Dropping the future
+    /// withdraws the question.
+    fn ask_person(&self, _question: ServerQuestion) -> Boxed<'_, PersonReply> {
+        Box::pin(async { PersonReply::NotAsked("nobody can be asked here".to_owned()) })
+    }
+
+    /// Has a model answer a server's prompt, if the person allows it. Dropping the future cuts that
+    /// off.
+    ///
+    /// # Errors
+    /// Returns the reason in words why there is no reply.
+    fn ask_model(&self, _prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+        Box::pin(async { Err("no model can be asked here".to_owned()) })
+    }
 
     /// Whether the command that ran changed nothing in the workspace yet: what it wrote follows if
     /// the call succeeds, and is discarded if it fails.

@@ -116,6 +116,28 @@ pub(crate) struct HookSection {
 pub(crate) struct ChatsSection {
     /// A bot of Telegram.
     pub(crate) telegram: Option<ChatSection>,
+    /// An account of Matrix.
+    pub(crate) matrix: Option<ChatSection>,
+}
+
+/// The id of a group: a number or a text, as the messenger has it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected the id of a group: a number, or a text"
+)]
+pub(crate) enum GroupId {
+    Number(i64),
+    Text(String),
+}
+
+impl std::fmt::Display for GroupId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GroupId::Number(number) => number.fmt(f),
+            GroupId::Text(text) => text.fmt(f),
+        }
+    }
 }
 
 /// A section `[chat.NAME]`.
@@ -131,10 +153,10 @@ pub(crate) struct ChatSection {
     pub(crate) options: BTreeMap<String, OptionValue>,
     /// The groups that may be used, by their ids.
     #[serde(default)]
-    pub(crate) groups: Vec<i64>,
+    pub(crate) groups: Vec<GroupId>,
     /// The server that makes text of voice messages.
     pub(crate) transcribe: Option<TranscribeSection>,
-    /// The address of another server of the messenger.
+    /// The address of the messenger's server, where there is none or another one by default.
     pub(crate) url: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Digest, Service};
+use gyrus_contract::{Boxed, Digest, Service};
 use rmcp::{
     Peer, RoleClient,
     model::{
@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use crate::{
+    asking::Caller,
     bounded::{Bounded, Why},
     definition::{self, MAX_TOOLS},
     http::{self, NotReached},
@@ -106,7 +107,7 @@ impl Connection {
                     url,
                     headers,
                     login,
-                } => match http::connect(url, headers, login.as_ref()).await {
+                } => match http::connect(url, headers, login.as_ref(), setup.requests).await {
                     Ok(service) => Ok(Self::over(service, Why::default(), None)),
                     Err(NotReached::Login(challenge)) => Err(setup.wants_login(&challenge)),
                     Err(NotReached::Other(why)) => Err(why),
@@ -156,7 +157,7 @@ impl Connection {
         let service = tokio::select! {
             biased;
             ended = &mut running => return Err(process::how_it_ended(ended)),
-            service = serve_client(Subscriber::default(), transport) => service,
+            service = serve_client(Subscriber::new(setup.requests), transport) => service,
         };
         let service = match service {
             Ok(service) => service,
@@ -324,13 +325,14 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer. Dropping the future tells the server that the
-    /// request is cancelled.
+    /// Sends a request and waits for its answer. Meanwhile the server may ask the caller, if there
+    /// is one: while it waits for that, it may say nothing for as long as it takes. Dropping the
+    /// future tells the server that the request is cancelled.
     pub(crate) async fn ask(
         &self,
         request: ClientRequest,
         silence: Duration,
-        tell: impl Fn(&str),
+        caller: Option<&Caller<'_>>,
     ) -> Result<Value, NoAnswer> {
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_cancellable_request(request, options).await;
@@ -340,11 +342,13 @@ impl Connection {
             call: Some(handle.id.clone()),
             token: handle.progress_token.clone(),
         };
-        let mut words = self.subscriber.listen(open.token.clone());
+        let call = (handle.id.clone(), open.token.clone());
+        let mut said = self.subscriber.listen(call, caller.is_some());
         let mut answer = handle.rx;
         let total = sleep(CALL_LIMIT);
         let pause = sleep(Duration::ZERO);
         tokio::pin!(total, pause);
+        let mut asking: Option<Asking<'_>> = None;
         loop {
             tokio::select! {
                 biased;
@@ -355,12 +359,32 @@ impl Connection {
                     return plain(&answer);
                 }
                 () = &mut pause, if !pause.is_elapsed() => {}
-                Ok(()) = words.changed(), if pause.is_elapsed() => {
-                    tell(&words.borrow_and_update());
+                Ok(()) = said.words.changed(), if pause.is_elapsed() => {
+                    let words = said.words.borrow_and_update().clone();
+                    caller.inspect(|caller| caller.tell(&words));
                     pause.as_mut().reset(Instant::now() + BETWEEN_WORDS);
                 }
-                () = sleep(silence) => return Err(NoAnswer::Silent(silence)),
-                () = &mut total => return Err(NoAnswer::Silent(CALL_LIMIT)),
+                since = answered(&mut asking), if asking.is_some() => {
+                    asking = None;
+                    let later = total.deadline() + since.elapsed();
+                    total.as_mut().reset(later);
+                }
+                Some(request) = said.requests.recv(), if asking.is_none() => {
+                    asking = caller.map(|caller| {
+                        let since = Instant::now();
+                        let answering = async move {
+                            request.answer(caller).await;
+                            since
+                        };
+                        Box::pin(answering) as Asking<'_>
+                    });
+                }
+                () = sleep(silence), if asking.is_none() => {
+                    return Err(NoAnswer::Silent(silence));
+                }
+                () = &mut total, if asking.is_none() => {
+                    return Err(NoAnswer::Silent(CALL_LIMIT));
+                }
             }
         }
     }
@@ -398,6 +422,17 @@ impl Connection {
             }
         };
         let _ = timeout(GOODBYE, goodbye).await;
+    }
+}
+
+/// A request of the server that is being answered; it ends with the time when it began.
+type Asking<'a> = Boxed<'a, Instant>;
+
+/// Returns when the request is answered; never if there is none.
+async fn answered(asking: &mut Option<Asking<'_>>) -> Instant {
+    match asking {
+        Some(asking) => asking.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -16,7 +16,9 @@ use rmcp::{
     },
 };
 
-use crate::{Login, bounded::MAX_MESSAGE, definition::clean, subscriber::Subscriber};
+use crate::{
+    Login, ServerRequests, bounded::MAX_MESSAGE, definition::clean, subscriber::Subscriber,
+};
 
 /// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -38,13 +40,14 @@ pub(crate) async fn connect(
     url: &str,
     headers: &BTreeMap<String, String>,
     login: Option<&Login>,
+    requests: ServerRequests,
 ) -> Result<Service, NotReached> {
     let (client, config) = client(url, headers).map_err(NotReached::Other)?;
     let manager = match login {
         Some(login) => login.manager(url).await.map_err(NotReached::Other)?,
         None => None,
     };
-    let handler = Subscriber::default();
+    let handler = Subscriber::new(requests);
     let service = match manager {
         Some(manager) => {
             let client = AuthClient::new(client, manager);

@@ -16,6 +16,7 @@ mod bounded;
 mod login;
 mod process;
 mod http;
+mod asking;
 mod subscriber;
 mod pages;
 mod connection;
@@ -27,6 +28,7 @@ mod tool;
 mod find;
 mod servers;
 
+pub use asking::ServerRequests;
 pub use definition::LeftOut;
 pub use login::{Login, LoginAttempt, LoginClient};
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};

@@ -173,7 +173,12 @@ impl Server {
         let Way::Http { url, headers, .. } = &setup.way else {
             return Err("it is started here, and asks for no login".to_owned());
         };
-        match timeout(START_LIMIT, http::connect(url, headers, None)).await {
+        match timeout(
+            START_LIMIT,
+            http::connect(url, headers, None, setup.requests),
+        )
+        .await
+        {
             Ok(Ok(_)) => Err("it asks for no login".to_owned()),
             Ok(Err(NotReached::Login(challenge))) => Ok(challenge),
             Ok(Err(NotReached::Other(why))) => Err(why),
@@ -226,7 +231,7 @@ impl Server {
         prompt.check(arguments)?;
         let request = prompts::getting(name, arguments);
         let connection = self.connection().await?;
-        match connection.ask(request, self.setup.silence, |_| {}).await {
+        match connection.ask(request, self.setup.silence, None).await {
             Ok(answer) => {
                 let mut text = prompts::text(&answer);
                 login::scrub_text(&mut text, &self.setup.tokens());

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Digest, KeeperError, Reach};
 
-use crate::{Login, definition::clean};
+use crate::{Login, ServerRequests, definition::clean};
 
 /// Maximum characters of a server's name: it stands before those of every tool, of which providers
 /// take 64.
@@ -44,6 +44,8 @@ pub struct Setup {
     pub silence: Duration,
     /// Reads the headers of pictures in answers.
     pub pictures: ReadPicture,
+    /// Whether its requests during calls are put to a person.
+    pub requests: ServerRequests,
 }
 
 impl Setup {

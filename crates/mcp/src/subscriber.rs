@@ -1,42 +1,77 @@
 //! Handles a server's notifications: progress of a call, and changes of its tools. Its requests
-//! (model sampling, folders, questions) are declined.
+//! (questions, prompts for a model) are passed on to the call during which they come, if that has a
+//! caller who can be asked; without one they are declined, and so is a request for folders.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+#![expect(
+    deprecated,
+    reason = "the protocol's next version drops sampling; servers of today have it"
+)]
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData,
+        FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
+        RequestId, SamplingCapability, UrlElicitationCapability,
     },
-    service::NotificationContext,
+    service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::definition::clean;
+use crate::{ServerRequests, asking::Request, definition::clean};
 
 /// Maximum characters of a server's progress message.
 const MAX_WORDS: usize = 120;
 
-/// Receives the notifications of one server.
-#[derive(Clone, Default)]
+/// Maximum number of requests of a server that wait during one call; further ones are declined.
+const MAX_WAITING: usize = 8;
+
+/// Receives the notifications and requests of one server.
+#[derive(Clone)]
 pub(crate) struct Subscriber {
     notifications: Arc<Notifications>,
+    requests: ServerRequests,
 }
 
 #[derive(Default)]
 struct Notifications {
     changed: AtomicBool,
-    /// The last progress message of each call in progress.
-    calls: Mutex<HashMap<ProgressToken, watch::Sender<String>>>,
+    /// The calls in progress, oldest first.
+    calls: Mutex<Vec<OpenCall>>,
+}
+
+/// A call in progress.
+struct OpenCall {
+    id: RequestId,
+    token: ProgressToken,
+    /// Its last progress message.
+    words: watch::Sender<String>,
+    /// The requests during it, if somebody can be asked.
+    requests: Option<mpsc::Sender<Request>>,
+}
+
+/// The progress messages and requests of a server during a call.
+pub(crate) struct Said {
+    /// The last progress message.
+    pub(crate) words: watch::Receiver<String>,
+    /// Its requests.
+    pub(crate) requests: mpsc::Receiver<Request>,
 }
 
 impl Subscriber {
+    pub(crate) fn new(requests: ServerRequests) -> Self {
+        Self {
+            notifications: Arc::default(),
+            requests,
+        }
+    }
+
     /// Whether the server announced a change of its tools since the last call of this function.
     pub(crate) fn tools_changed(&self) -> bool {
         self.notifications.changed.swap(false, Ordering::AcqRel)
@@ -47,18 +82,42 @@ impl Subscriber {
         self.notifications.changed.store(true, Ordering::Release);
     }
 
-    /// Returns the progress messages of a call, until [`Self::forget`].
-    pub(crate) fn listen(&self, call: ProgressToken) -> watch::Receiver<String> {
-        let (sender, receiver) = watch::channel(String::new());
-        self.calls().insert(call, sender);
-        receiver
+    /// Returns what is said and asked during a call, until [`Self::forget`].
+    pub(crate) fn listen(&self, (id, token): (RequestId, ProgressToken), has_caller: bool) -> Said {
+        let (words, heard) = watch::channel(String::new());
+        let (requests, asked) = mpsc::channel(MAX_WAITING);
+        let may_ask = has_caller && self.requests == ServerRequests::Offered;
+        self.calls().push(OpenCall {
+            id,
+            token,
+            words,
+            requests: may_ask.then_some(requests),
+        });
+        Said {
+            words: heard,
+            requests: asked,
+        }
     }
 
     pub(crate) fn forget(&self, call: &ProgressToken) {
-        self.calls().remove(call);
+        self.calls().retain(|open| open.token != *call);
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, watch::Sender<String>>> {
+    /// Puts a request to the call during which it came: over HTTP the one on whose stream it was,
+    /// over pipes the oldest, which is mostly the only one. Whether it was taken.
+    fn put(&self, context: &RequestContext<RoleClient>, request: Request) -> bool {
+        let call = match context.extensions.get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call),
+            Some(InboundStreamOrigin::Unassociated) | None => None,
+        };
+        let calls = self.calls();
+        let mut open = calls.iter().filter(|open| open.requests.is_some());
+        let open = open.find(|open| call.is_none_or(|call| open.id == *call));
+        let requests = open.and_then(|open| open.requests.as_ref());
+        requests.is_some_and(|requests| requests.try_send(request).is_ok())
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<OpenCall>> {
         self.notifications
             .calls
             .lock()
@@ -69,7 +128,51 @@ impl Subscriber {
 impl ClientHandler for Subscriber {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("gyrus", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let mut offered = ClientCapabilities::default();
+        if self.requests == ServerRequests::Offered {
+            let elicitation = ElicitationCapability::new()
+                .with_form(FormElicitationCapability::new())
+                .with_url(UrlElicitationCapability::new());
+            offered.elicitation = Some(elicitation);
+            offered.sampling = Some(SamplingCapability::default());
+        }
+        ClientConfig::new(offered, us)
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let (answer, answered) = oneshot::channel();
+        if !self.put(&context, Request::Elicitation(Box::new(params), answer)) {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        }
+        tokio::select! {
+            answered = answered => {
+                // The call has ended meanwhile.
+                answered.unwrap_or_else(|_| Ok(ElicitResult::new(ElicitationAction::Cancel)))
+            }
+            () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let refused = |why| Err(ErrorData::invalid_request(why, None));
+        let (answer, answered) = oneshot::channel();
+        if !self.put(&context, Request::Sampling(Box::new(params), answer)) {
+            return refused("no model is asked for a server now");
+        }
+        tokio::select! {
+            answered = answered => {
+                answered.unwrap_or_else(|_| refused("the call during which you asked has ended"))
+            }
+            () = context.ct.cancelled() => refused("cancelled"),
+        }
     }
 
     async fn on_progress(
@@ -77,8 +180,9 @@ impl ClientHandler for Subscriber {
         said: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        if let Some(call) = self.calls().get(&said.progress_token) {
-            call.send_replace(in_words(&said));
+        let calls = self.calls();
+        if let Some(call) = calls.iter().find(|open| open.token == said.progress_token) {
+            call.words.send_replace(in_words(&said));
         }
     }
 

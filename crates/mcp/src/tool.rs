@@ -10,6 +10,7 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObj
 use serde_json::Value;
 
 use crate::{
+    asking::Caller,
     connection::{Connection, NoAnswer},
     login, pages,
     resources::{self, ResourceTool},
@@ -85,10 +86,10 @@ impl Served {
                 ClientRequest::CallToolRequest(CallToolRequest::new(params))
             }
         };
-        let tell = |words: &str| site.tell(&format!("{}: {words}", self.spec.name));
-        let silence = server.setup().silence;
-        let answered = connection.ask(request, silence, tell).await;
-        Ok(match answered {
+        let setup = server.setup();
+        let caller = Caller::new(&setup.name, &self.spec.name, site, setup.tokens());
+        let answered = connection.ask(request, setup.silence, Some(&caller)).await;
+        let mut output = match answered {
             Ok(answer) => result::output(&answer, site, server.setup().pictures),
             Err(none) => ToolOutput {
                 verdict: ActionVerdict::CannotTell,
@@ -105,7 +106,9 @@ impl Served {
                     ),
                 })
             },
-        })
+        };
+        output.text.push_str(&caller.notes());
+        Ok(output)
     }
 }
 

@@ -165,7 +165,7 @@ fn next(entry: &Entry, present: Phase) -> Phase {
             Purpose::Agent | Purpose::Plan | Purpose::Mandate => Phase::Think,
             Purpose::Reflect | Purpose::Verify => Phase::Reflect,
             Purpose::Summarise => Phase::Perceive,
-            Purpose::Safety => Phase::Act,
+            Purpose::Safety | Purpose::Sampling => Phase::Act,
         },
         Entry::ApprovalAsked(_) | Entry::TakeoverStarted(_) => Phase::Ask,
         Entry::MandateSet(_) => Phase::Think,

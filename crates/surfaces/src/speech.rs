@@ -101,7 +101,9 @@ impl Saying {
         let note = match piece.purpose {
             Purpose::Agent | Purpose::Plan | Purpose::Mandate => Subject::Thought,
             Purpose::Reflect => Subject::Reflection,
-            Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
+            Purpose::Verify | Purpose::Safety | Purpose::Summarise | Purpose::Sampling => {
+                return None;
+            }
         };
         match &piece.said {
             LivePiece::Asked => {

@@ -96,7 +96,7 @@ impl Phase {
             Entry::ModelCall(call) => match call.purpose {
                 Purpose::Agent | Purpose::Plan | Purpose::Mandate => Some(Phase::Think),
                 Purpose::Reflect | Purpose::Verify => Some(Phase::Reflect),
-                Purpose::Safety | Purpose::Summarise => None,
+                Purpose::Safety | Purpose::Summarise | Purpose::Sampling => None,
             },
             Entry::ToolCalled(_) | Entry::ChildStarted(_) | Entry::WaitStarted(_) => {
                 Some(Phase::Act)

@@ -4,11 +4,15 @@
 use std::time::Duration;
 
 use gyrus_net::{causes, client_builder};
-use reqwest::{Client, RequestBuilder, Response, Url, header::CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{messenger::MessengerError, multipart::Multipart};
+use crate::{
+    messenger::MessengerError,
+    multipart::Multipart,
+    requests::{FILE_WITHIN, Repeating, body, failed, sent, too_fast},
+};
 
 /// Time for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -16,17 +20,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Time for the answer to a call.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time for a call that carries a file.
-const FILE_WITHIN: Duration = Duration::from_secs(180);
-
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 16 << 20;
-
-/// Time to wait if the server says that it is called too often, and not for how long.
-const TOO_FAST: Duration = Duration::from_secs(5);
-
-/// The longest time that the server may have us wait.
-const MOST_WAIT: u64 = 3_600;
 
 /// The Bot API as one bot.
 pub(super) struct BotApi {
@@ -35,15 +30,6 @@ pub(super) struct BotApi {
     calls: String,
     /// The same for files.
     files: String,
-}
-
-/// Whether a call that was perhaps carried out may be repeated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeating {
-    /// Once or twice makes no difference.
-    Harmless,
-    /// It would be done twice.
-    Visible,
 }
 
 /// The form of every answer.
@@ -149,42 +135,6 @@ impl BotApi {
     }
 }
 
-async fn sent(request: RequestBuilder, repeating: Repeating) -> Result<Response, MessengerError> {
-    let sent = request.send().await;
-    sent.map_err(|error| {
-        let never_left = error.is_connect() || error.is_builder();
-        let why = causes(&error.without_url());
-        failed(never_left, repeating, why)
-    })
-}
-
-fn failed(never_left: bool, repeating: Repeating, why: String) -> MessengerError {
-    if never_left || repeating == Repeating::Harmless {
-        MessengerError::Later { why }
-    } else {
-        MessengerError::Unknown { why }
-    }
-}
-
-async fn body(
-    mut answer: Response,
-    most: usize,
-    repeating: Repeating,
-) -> Result<Vec<u8>, MessengerError> {
-    let mut bytes = Vec::new();
-    loop {
-        let chunk = answer.chunk().await;
-        let chunk =
-            chunk.map_err(|error| failed(false, repeating, causes(&error.without_url())))?;
-        let Some(chunk) = chunk else { return Ok(bytes) };
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > most {
-            let why = format!("it is larger than {most} bytes");
-            return Err(MessengerError::Refused { why });
-        }
-    }
-}
-
 async fn answer<T: DeserializeOwned>(
     request: RequestBuilder,
     repeating: Repeating,
@@ -219,10 +169,7 @@ async fn answer<T: DeserializeOwned>(
     Err(match code {
         429 => {
             let seconds = parameters.and_then(|found| found.retry_after);
-            let wait = |seconds: u64| Duration::from_secs(seconds.clamp(1, MOST_WAIT));
-            MessengerError::TooFast {
-                after: seconds.map_or(TOO_FAST, wait),
-            }
+            too_fast(seconds.map(Duration::from_secs))
         }
         401 | 404 => MessengerError::Unauthorized { why },
         409 => MessengerError::Conflict { why },

@@ -13,15 +13,17 @@ use gyrus_kernel::now_ms;
 use serde_json::{Value, json};
 
 use self::{
-    api::{BotApi, Repeating},
+    api::BotApi,
     wire::{BotFile, BotMessage, BotUpdate, BotUser, CallbackQuery, FoundFile, SentMessage},
 };
 use crate::{
     messenger::{
         ChatEvent, ChatLimits, ChatPlace, IncomingFile, IncomingMessage, KindOfFile, Messenger,
         MessengerError, MessengerUpdate, MessengerUpdates, NewMessage, OutgoingFile, PressedButton,
+        SentTwice,
     },
     multipart::Multipart,
+    requests::Repeating,
 };
 
 /// Seconds for which the server holds a request for updates.
@@ -293,6 +295,7 @@ impl Messenger for Telegram {
             picture_bytes: 10_000_000,
             // A chat takes about one message a second, a group twenty a minute.
             edit_every: Duration::from_secs(3),
+            sent_twice: SentTwice::Shown,
         }
     }
 

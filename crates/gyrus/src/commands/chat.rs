@@ -3,16 +3,22 @@
 use std::io::{IsTerminal as _, stdin};
 
 use clap::{Args, Subcommand, ValueEnum};
-use gyrus_chat::{PAIRING_MINUTES, is_telegram_token, read_chats};
+use gyrus_chat::{PAIRING_MINUTES, is_matrix_token, is_telegram_token, read_chats};
 use gyrus_surfaces::{console::put, output};
 use gyrus_text::{counted, one_line, utc};
 use serde_json::json;
 
 use super::listing::ListFlags;
-use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, serve::client::Server, setup};
-
-/// The variable of a token that the configuration names no other for.
-const TOKEN: &str = "TELEGRAM_TOKEN";
+use crate::{
+    Gyrus,
+    config::{ChatSection, Config},
+    drive,
+    exit::Code,
+    failure::Failure,
+    inside_run,
+    serve::client::Server,
+    setup,
+};
 
 /// Let people use the server from a messenger, and list who may
 ///
@@ -57,14 +63,88 @@ enum ChatCommand {
 #[derive(Clone, Copy, ValueEnum)]
 enum ChatName {
     Telegram,
+    Matrix,
 }
 
 impl ChatName {
     fn name(self) -> &'static str {
         match self {
             ChatName::Telegram => "telegram",
+            ChatName::Matrix => "matrix",
         }
     }
+
+    /// Returns the section of the messenger.
+    fn section(self, config: &Config) -> Option<&ChatSection> {
+        match self {
+            ChatName::Telegram => config.chat.telegram.as_ref(),
+            ChatName::Matrix => config.chat.matrix.as_ref(),
+        }
+    }
+
+    /// Returns the variable of a token that the configuration names no other for.
+    fn variable(self) -> &'static str {
+        match self {
+            ChatName::Telegram => "TELEGRAM_TOKEN",
+            ChatName::Matrix => "MATRIX_TOKEN",
+        }
+    }
+
+    /// Whether a text may be the id of a person.
+    fn is_person(self, person: &str) -> bool {
+        match self {
+            ChatName::Telegram => person.bytes().all(|byte| byte.is_ascii_digit()),
+            ChatName::Matrix => {
+                let id = person.strip_prefix('@');
+                id.is_some_and(|id| {
+                    id.contains(':') && id.bytes().all(|byte| byte.is_ascii_graphic())
+                })
+            }
+        }
+    }
+
+    /// Checks a token; the error is in words, with a hint.
+    fn check_token(self, token: &str) -> Result<(), (&'static str, &'static str)> {
+        match self {
+            ChatName::Telegram if is_telegram_token(token) => Ok(()),
+            ChatName::Matrix if is_matrix_token(token) => Ok(()),
+            ChatName::Telegram => Err((
+                "that is not the token of a bot; nothing was stored",
+                "it looks like 123456789:AAE…; @BotFather shows it again by /token",
+            )),
+            ChatName::Matrix => Err((
+                "that is not an access token; nothing was stored",
+                "it is one word; see docs/chat.md for how to get it",
+            )),
+        }
+    }
+
+    /// Returns the question for the token, at a terminal.
+    fn token_question(self) -> &'static str {
+        match self {
+            ChatName::Telegram => "The token that @BotFather gave you (it is not shown): ",
+            ChatName::Matrix => "The access token of the account (it is not shown): ",
+        }
+    }
+
+    /// Returns the lines of a section that are needed beside the token.
+    fn needed(self) -> &'static str {
+        match self {
+            ChatName::Telegram => "  workdir = \"~/notes\"\n",
+            ChatName::Matrix => "  url = \"https://matrix.example.org\"\n  workdir = \"~/notes\"\n",
+        }
+    }
+}
+
+/// Returns an id as a part of a path.
+fn encoded(id: &str) -> String {
+    let sign = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    id.bytes().map(sign).collect()
 }
 
 impl Chat {
@@ -72,9 +152,9 @@ impl Chat {
         match self.command {
             None => list(gyrus, &self.list),
             Some(ChatCommand::List(flags)) => list(gyrus, &flags),
-            Some(ChatCommand::Pair { chat }) => pair(gyrus, chat.name()),
-            Some(ChatCommand::Remove { chat, person }) => remove(gyrus, chat.name(), &person),
-            Some(ChatCommand::Token { chat }) => token(gyrus, chat.name()),
+            Some(ChatCommand::Pair { chat }) => pair(gyrus, chat),
+            Some(ChatCommand::Remove { chat, person }) => remove(gyrus, chat, &person),
+            Some(ChatCommand::Token { chat }) => token(gyrus, chat),
         }
     }
 }
@@ -122,64 +202,66 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-fn pair(gyrus: &Gyrus, chat: &str) -> Result<Code, Failure> {
+fn pair(gyrus: &Gyrus, chat: ChatName) -> Result<Code, Failure> {
     inside_run::refuse("pair people with chats")?;
     let server = Server::of(&gyrus.home()?);
-    let path = format!("/api/chats/{chat}/codes");
+    let path = format!("/api/chats/{}/codes", chat.name());
     let made = drive::runtime()?.block_on(server.post(&path, &json!({})))?;
     let code = made["code"].as_str().unwrap_or_default();
     writeln!(output::standard(), "/pair {code}")?;
+    let first = match chat {
+        ChatName::Telegram => "",
+        ChatName::Matrix => "invite the bot now into a room without encryption, then ",
+    };
     put(&format!(
-        "send this to the bot, in a conversation with it alone; it counts once, within \
+        "{first}send this to the bot, in a conversation with it alone; it counts once, within \
          {PAIRING_MINUTES} minutes\n"
     ))?;
     Ok(Code::Reached)
 }
 
-fn remove(gyrus: &Gyrus, chat: &str, person: &str) -> Result<Code, Failure> {
+fn remove(gyrus: &Gyrus, chat: ChatName, person: &str) -> Result<Code, Failure> {
     inside_run::refuse("change who may use chats")?;
-    if !person.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !chat.is_person(person) {
         return Err(
             Failure::usage(format!("`{person}` is not the id of a person"))
                 .hint("see the list: gyrus chat list"),
         );
     }
     let server = Server::of(&gyrus.home()?);
-    let path = format!("/api/chats/{chat}/people/{person}");
+    let chat = chat.name();
+    let path = format!("/api/chats/{chat}/people/{}", encoded(person));
     drive::runtime()?.block_on(server.delete(&path))?;
     put(&format!("{person} may not use {chat} any more\n"))?;
     Ok(Code::Reached)
 }
 
-fn token(gyrus: &Gyrus, chat: &str) -> Result<Code, Failure> {
+fn token(gyrus: &Gyrus, chat: ChatName) -> Result<Code, Failure> {
     inside_run::refuse("store tokens")?;
     let config = gyrus.config()?;
-    let section = config.chat.telegram.as_ref();
-    let variable = section.map_or(TOKEN, |section| &*section.token);
+    let section = chat.section(&config);
+    let variable = section.map_or(chat.variable(), |section| &*section.token);
     if !crate::agent_files::is_variable(variable) {
         return Err(Failure::usage("`token` in config.toml names no variable")
-            .hint(format!("write token = \"{TOKEN}\"")));
+            .hint(format!("write token = \"{}\"", chat.variable())));
     }
     let token = if stdin().is_terminal() {
-        put("The token that @BotFather gave you (it is not shown): ")?;
+        put(chat.token_question())?;
         let token = setup::without_echo(setup::line)?;
         put("\n")?;
         token
     } else {
         setup::line()?
     };
-    if !is_telegram_token(&token) {
-        return Err(
-            Failure::usage("that is not the token of a bot; nothing was stored")
-                .hint("it looks like 123456789:AAE…; @BotFather shows it again by /token"),
-        );
-    }
+    chat.check_token(&token)
+        .map_err(|(why, hint)| Failure::usage(why).hint(hint))?;
     let path = setup::store_secret(&gyrus.home()?, variable, &token)?;
     put(&format!("stored in {}\n", path.display()))?;
     if section.is_none() {
+        let (name, needed) = (chat.name(), chat.needed());
         put(&format!(
-            "now describe the chat in config.toml, and start the server:\n  [chat.{chat}]\n  token \
-             = \"{variable}\"\n  workdir = \"~/notes\"\n"
+            "now describe the chat in config.toml, and start the server:\n  [chat.{name}]\n  token \
+             = \"{variable}\"\n{needed}"
         ))?;
     }
     Ok(Code::Reached)

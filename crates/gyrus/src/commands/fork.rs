@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use gyrus::runtime::{self, Home};
+use gyrus_contract::RunId;
 use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
@@ -86,6 +87,7 @@ impl Fork {
                 config: &config,
                 workspace,
                 confinement,
+                on_ask,
             };
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
@@ -103,8 +105,7 @@ impl Fork {
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
-            let (from, at, files) = (run.short(), self.at, said(&forked.files));
-            put(&format!("forked from run {from} after step {at}\n{files}"))?;
+            put(&forked_from(run, self.at, &forked.files))?;
             let drive = Drive {
                 gyrus,
                 store,
@@ -153,6 +154,11 @@ fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
         let _ = fs::remove_dir(folder);
     }
     checked
+}
+
+fn forked_from(run: RunId, step: u32, files: &ForkedFiles) -> String {
+    let (from, files) = (run.short(), said(files));
+    format!("forked from run {from} after step {step}\n{files}")
 }
 
 fn said(files: &ForkedFiles) -> String {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
+use gyrus_contract::OnAsk;
 use gyrus_mcp::{LeftOut, Offers, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{counted, visible, wrap};
 use serde_json::{Value, json};
@@ -101,6 +102,7 @@ impl Here {
             config: &self.config,
             workspace: &self.workspace,
             confinement: Confinement::Sandboxed,
+            on_ask: OnAsk::Deny,
         }
     }
 }

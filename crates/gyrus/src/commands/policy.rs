@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use gyrus::runtime::{self, Confinement, Home};
 use gyrus_contract::{
-    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, Place, Risk,
-    RunId, ToolCall, ToolSpec,
+    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, OnAsk, Place,
+    Risk, RunId, ToolCall, ToolSpec,
 };
 use gyrus_kernel::grants;
 use gyrus_text::one_line;
@@ -229,6 +229,7 @@ impl Explain {
             config: &gyrus.config()?,
             workspace,
             confinement: Confinement::Sandboxed,
+            on_ask: OnAsk::Deny,
         };
         let server = name.split_once("__").map_or("", |(server, _)| server);
         let specs = drive::runtime()?.block_on(mcp::tools_of(&around, server))?;

@@ -41,6 +41,15 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
+    /// Returns what happens to a process that still drives the run.
+    fn how(&self) -> Take {
+        if self.take {
+            Take::KillHolder
+        } else {
+            Take::IfFree
+        }
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
@@ -62,17 +71,13 @@ impl Resume {
         let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
         let options = ScreenOptions::of(before.started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
-        let how = if self.take {
-            Take::KillHolder
-        } else {
-            Take::IfFree
-        };
         let code = runtime.block_on(async {
             let around = Around {
                 home: &home,
                 config: &config,
                 workspace: &before.started.workspace,
                 confinement: self.changes.approvals.confinement(),
+                on_ask,
             };
             let mut connected = Connected::start(&around)?;
             let thinks = &*before.started.loop_config;
@@ -92,7 +97,7 @@ impl Resume {
                 served: &served,
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
-            let ready = kernel.take(run, how, changes)?;
+            let ready = kernel.take(run, self.how(), changes)?;
             let drive = Drive {
                 gyrus,
                 store,

@@ -214,6 +214,7 @@ impl Run {
             config,
             workspace: &new.workspace,
             confinement: self.flags.approvals.confinement(),
+            on_ask: new.on_ask,
         };
         let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
         let (mut connected, ready, served) = Connected::beside(&around, model).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use gyrus::runtime::{self, Confinement, Home};
-use gyrus_contract::{Repeat, ToolSpec, Touch};
+use gyrus_contract::{OnAsk, Repeat, ToolSpec, Touch};
 use gyrus_text::wrap;
 use gyrus_tools::Registry;
 use serde_json::json;
@@ -91,6 +91,7 @@ fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
             config: &config,
             workspace: &workspace,
             confinement: Confinement::Sandboxed,
+            on_ask: OnAsk::Deny,
         })?;
         let tools = connected.tools().await?;
         connected.leave().await;

@@ -43,6 +43,7 @@ struct Beginning {
     run: RunId,
     servers: Vec<EditorServer>,
     buffers: Option<EditorBuffers>,
+    asks_words: bool,
 }
 
 /// Begins to drive the run of a turn.
@@ -89,6 +90,7 @@ fn drive(
         run: request.run,
         servers: request.servers,
         buffers: request.buffers,
+        asks_words: request.asks_words,
     };
     let runtime = drive::runtime()?;
     let ended = match request.work {
@@ -214,6 +216,12 @@ impl Beginning {
             config: &self.config,
             workspace,
             confinement: self.flags.approvals.confinement(),
+            // A question that the next prompt answers ends the turn, and the call with it.
+            on_ask: if self.asks_words {
+                OnAsk::Wait
+            } else {
+                OnAsk::Deny
+            },
         }
     }
 

@@ -11,11 +11,11 @@ use gyrus::runtime::{
     Confinement, Home,
     sandbox::{self, FixedHosts, Proxy},
 };
-use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
+use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, OnAsk, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{
-    Login, LoginClient, PictureFormat, RunServer, ServerSection, ServerValue, Setup, Way,
-    server_value,
+    Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection, ServerValue,
+    Setup, Way, server_value,
 };
 use gyrus_process::{
     Programs,
@@ -40,6 +40,8 @@ pub(crate) struct Around<'a> {
     /// The folder that runs work in, real.
     pub(crate) workspace: &'a Path,
     pub(crate) confinement: Confinement,
+    /// The handling of questions to the person.
+    pub(crate) on_ask: OnAsk,
 }
 
 /// A server that is to be had.
@@ -81,6 +83,11 @@ pub(crate) fn setup(
         digest: section.digest(),
         silence: section.silence(),
         pictures: picture,
+        // A call waits for the answer, so a run that does not wait offers nothing.
+        requests: match around.on_ask {
+            OnAsk::Wait => ServerRequests::Offered,
+            OnAsk::Park | OnAsk::Deny => ServerRequests::Refused,
+        },
     };
     if let Some(url) = &section.url {
         let headers = values(&section.headers)?;

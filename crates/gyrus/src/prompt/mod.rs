@@ -10,7 +10,7 @@ mod words;
 use std::path::PathBuf;
 
 use gyrus::runtime::{Home, RunScreen};
-use gyrus_contract::{Origin, RunId, Spent, Text};
+use gyrus_contract::{OnAsk, Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun};
 use gyrus_text::counted;
@@ -251,12 +251,14 @@ impl Prompt<'_> {
             return Ok(connected);
         }
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
+        let on_ask = self.flags.approvals.on_ask().or(self.config.on_ask);
         let _inside = self.runtime.enter();
         Connected::start(&Around {
             home: &self.home,
             config: &self.config,
             workspace: &workspace,
             confinement: self.flags.approvals.confinement(),
+            on_ask: on_ask.unwrap_or(OnAsk::Wait),
         })
     }
 

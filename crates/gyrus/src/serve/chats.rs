@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use gyrus_chat::{
-    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram, Transcription,
+    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Matrix, Messenger, Telegram,
+    Transcription,
 };
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
@@ -33,30 +34,39 @@ pub(super) struct ConfiguredChat {
 /// person is told: everything else works without it.
 pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<ConfiguredChat>, Failure> {
     let config = gyrus.config()?;
-    let Some(section) = &config.chat.telegram else {
-        return Ok(Vec::new());
-    };
     let keys = Keys::new(&config.keys);
-    let wrong = |why: String| Failure::usage(format!("[chat.telegram] in config.toml: {why}"));
-    let settings = settings(gyrus, &keys, "telegram", section).map_err(wrong)?;
-    let token = match token(&keys, "telegram", &section.token).map_err(wrong)? {
-        Ok(token) => token,
-        Err(why) => {
-            put(&format!("chat telegram does not begin: {why}\n"))?;
-            return Ok(Vec::new());
-        }
-    };
-    let server = section.url.as_deref().unwrap_or(Telegram::SERVER);
-    match Telegram::new(server, &token) {
-        Ok(messenger) => Ok(vec![ConfiguredChat {
-            messenger: Arc::new(messenger),
-            settings,
-        }]),
-        Err(why) => {
-            put(&format!("chat telegram does not begin: {why}\n"))?;
-            Ok(Vec::new())
+    let mut chats = Vec::new();
+    for (name, section, open) in [
+        ("telegram", &config.chat.telegram, telegram as Open),
+        ("matrix", &config.chat.matrix, matrix),
+    ] {
+        let Some(section) = section else { continue };
+        let wrong = |why: String| Failure::usage(format!("[chat.{name}] in config.toml: {why}"));
+        let settings = settings(gyrus, &keys, name, section).map_err(wrong)?;
+        let token = token(&keys, name, &section.token).map_err(wrong)?;
+        match token.and_then(|token| open(section, &token)) {
+            Ok(messenger) => chats.push(ConfiguredChat {
+                messenger,
+                settings,
+            }),
+            Err(why) => put(&format!("chat {name} does not begin: {why}\n"))?,
         }
     }
+    Ok(chats)
+}
+
+/// Creates the account of a messenger with its token; the error is in words.
+type Open = fn(&ChatSection, &str) -> Result<Arc<dyn Messenger>, String>;
+
+fn telegram(section: &ChatSection, token: &str) -> Result<Arc<dyn Messenger>, String> {
+    let server = section.url.as_deref().unwrap_or(Telegram::SERVER);
+    Ok(Arc::new(Telegram::new(server, token)?))
+}
+
+fn matrix(section: &ChatSection, token: &str) -> Result<Arc<dyn Messenger>, String> {
+    let server = section.url.as_deref();
+    let server = server.ok_or("`url` is missing: the address of your homeserver")?;
+    Ok(Arc::new(Matrix::new(server, token)?))
 }
 
 /// Ends the chats, each after the message that it is sending.
@@ -142,11 +152,11 @@ fn transcribing(keys: &Keys<'_>, section: &TranscribeSection) -> Result<Transcri
 fn token(keys: &Keys<'_>, chat: &str, variable: &str) -> Result<Result<String, String>, String> {
     if !is_variable(variable) {
         // It may be the token itself, and is not shown.
-        return Err(
-            "`token` names the variable with the token, like TELEGRAM_TOKEN; the token \
-                    itself is stored by: gyrus chat token telegram"
-                .to_owned(),
-        );
+        return Err(format!(
+            "`token` names the variable with the token, like {}_TOKEN; the token itself is stored \
+             by: gyrus chat token {chat}",
+            chat.to_ascii_uppercase()
+        ));
     }
     Ok(keys.get(variable).ok_or_else(|| {
         let why = why_unset(keys);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use gyrus::runtime::{Confinement, Home};
+use gyrus_contract::OnAsk;
 use gyrus_process::read_regular_text;
 use gyrus_server::{Configured, HookFailure, HookView, PolicyFileView, ToolServerView};
 use reqwest::Url;
@@ -85,6 +86,7 @@ fn tool_servers(
         config,
         workspace: workspace.unwrap_or(&home.state),
         confinement: Confinement::Sandboxed,
+        on_ask: OnAsk::Deny,
     };
     match mcp::find(&around) {
         Ok(found) => {

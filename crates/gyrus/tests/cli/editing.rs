@@ -10,6 +10,7 @@ use crate::{
     changing::{edit, propose},
     editor::Editor,
     planning,
+    serving::{SERVER, allow, results},
     support::{THREE_STEPS, UNTIL_GO, World},
 };
 
@@ -320,6 +321,40 @@ fn two_sessions_work_at_once() {
         .unwrap();
     let closed = editor.prompt(&second, "more");
     assert_eq!(editor.result(closed).unwrap_err()["code"], -32_002);
+}
+
+#[test]
+fn a_server_asks_an_editor_that_can_ask_for_words() {
+    let script = "[[reply]]\ncalls = [{ tool = \"srv__asks\", arguments = {} }]\n\
+                  [[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"done\" } }]\n";
+    let ends = |abilities: &Value, asks: &dyn Fn(&mut Editor)| {
+        let world = World::new(script);
+        fs::copy(SERVER, world.work().join("server.sh")).unwrap();
+        fs::create_dir(world.path("home")).unwrap();
+        let servers = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"asking\"]\n";
+        fs::write(world.path("home/config.toml"), servers).unwrap();
+        allow(&world, "srv__*");
+        let mut editor = Editor::with(&world, &[], abilities);
+        let session = editor.session(&world);
+        let prompt = editor.prompt(&session, "ask");
+        asks(&mut editor);
+        assert_eq!(editor.ends(prompt), "end_turn");
+        results(&world)[0].1.clone()
+    };
+    let forms = json!({"elicitation": {"form": {}}});
+    let said = ends(&forms, &|editor| {
+        let form = editor.asked("elicitation/create");
+        let words = form["params"]["message"].as_str().unwrap();
+        assert!(words.contains("asks you for 1 field (`branch`)"), "{words}");
+        editor.answer(
+            &form,
+            &json!({"action": "accept", "content": {"answer": "main"}}),
+        );
+    });
+    assert!(said.contains("'branch':'main'"), "{said}");
+    // One that cannot ends its turn for words, which no call survives.
+    let said = ends(&json!({}), &|_| {});
+    assert!(said.contains("'action':'decline'"), "{said}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod skill_tasks;
 mod skills;
 mod finding_tools;
 mod joining;
+mod server_requests;
 mod serving;
 mod staying;
 mod assessing;

@@ -442,7 +442,10 @@ impl<'a> Attempts<'a> {
         let core = self.core;
         let first = {
             let mut shared = core.shared();
-            shared.window = choice.model.window();
+            // That of a server's prompt says nothing about the run's own conversation.
+            if self.ask.purpose != Purpose::Sampling {
+                shared.window = choice.model.window();
+            }
             shared.journaled_items.max(self.request.from)
         };
         let appended = match self.request.memory {
@@ -521,6 +524,22 @@ impl<'a> Attempts<'a> {
         }
         Ok(reply)
     }
+}
+
+/// Settles the requests inside `effect` that nobody waits for any more, and returns their ends. They
+/// may have been answered and charged.
+pub(super) fn cut_off_asks(core: &Core, effect: &EffectId) -> Vec<Entry> {
+    let mut shared = core.shared();
+    let asks = shared
+        .open_asks
+        .extract_if(.., |open| open.effect.is_within(effect));
+    let asks: Vec<ModelReply> = asks.collect();
+    drop(shared);
+    let settle = |open: ModelReply| {
+        core.account.settle(open.charged, open.charged, true);
+        Entry::from(open)
+    };
+    asks.into_iter().map(settle).collect()
 }
 
 /// Returns the messages of memory from number `first` on, ready for an entry; they count as

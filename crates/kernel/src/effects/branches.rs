@@ -7,10 +7,10 @@ use futures_util::future::{Either, join_all, select, select_all};
 use gyrus_contract::{ActionVerdict, Boxed, EffectId};
 use gyrus_text::counted;
 
-use super::{changes, used};
+use super::{ask::cut_off_asks, changes, used};
 use crate::{
-    BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, ModelReply, RaceWon, Run, Settled,
-    Stop, ToolResulted,
+    BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, RaceWon, Run, Settled, Stop,
+    ToolResulted,
     abandoned::count_abandoned,
     clock::now_ms,
     core::{Core, OpenChild},
@@ -232,7 +232,7 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
 /// Returns the outcomes of all effects inside `effect` that were in progress when its branch was
 /// dropped.
 fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
-    let (calls, children, asks) = {
+    let (calls, children) = {
         let mut shared = core.shared();
         let calls = shared.open_calls.extract_if(.., |id| id.is_within(effect));
         let calls: Vec<EffectId> = calls.collect();
@@ -240,10 +240,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
             .open_children
             .extract_if(.., |open| open.effect.is_within(effect));
         let children: Vec<OpenChild> = children.collect();
-        let asks = shared
-            .open_asks
-            .extract_if(.., |open| open.effect.is_within(effect));
-        (calls, children, asks.collect::<Vec<ModelReply>>())
+        (calls, children)
     };
     let calls = calls.into_iter().map(|effect| {
         let changed = changes::end(core, &effect, None)?;
@@ -265,11 +262,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     for open in children {
         entries.push(cut_off_child(core, open)?.into());
     }
-    for open in asks {
-        // The request may have been answered and charged.
-        core.account.settle(open.charged, open.charged, true);
-        entries.push(open.into());
-    }
+    entries.extend(cut_off_asks(core, effect));
     Ok(entries)
 }
 

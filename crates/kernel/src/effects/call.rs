@@ -17,11 +17,13 @@ use super::{
     destinations::{Questions, use_permits},
     execute,
     judge::JudgedCall,
+    server_requests::Requests,
     withheld,
 };
 use crate::{
     APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted, Settled, Stop,
     ToolCalled, ToolResulted, ToolStarted,
+    abandoned::count_abandoned,
     core::Core,
     recorded::diverges,
     run::Begun,
@@ -60,6 +62,7 @@ struct Past {
     changes: Vec<Entry>,
     approval: approval::Past,
     connections: Questions,
+    requests: Requests,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
 }
@@ -71,12 +74,15 @@ impl Past {
         let within = core.recorded().take_within(&effect);
         let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
         let (changes, mut within) = within.into_iter().partition(about_changes);
+        let (requests, paid) = Requests::recorded(&effect, &mut within);
+        count_abandoned(core, &paid)?;
         let mut past = Self {
             called: false,
             judged: None,
             connections: Questions::recorded(core, &effect, call, &mut within),
             looks: Looks::recorded(within),
             changes,
+            requests,
             approval: approval::Past::default(),
             started: None,
             resulted: None,
@@ -145,6 +151,7 @@ pub(crate) async fn perform(
     core.log.append(resulted.clone())?;
     let refusing = past.connections.refuse_answers(core, &resulted.pending);
     Box::pin(refusing).await?;
+    Box::pin(past.requests.refuse_answers(core)).await?;
     concluded(core, call, past, resulted).await
 }
 
@@ -203,7 +210,7 @@ async fn live(
         effect,
         tool,
         allowed,
-        &mut past.connections,
+        (&mut past.connections, &mut past.requests),
     ))
     .await
 }

@@ -9,8 +9,9 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, CallSource, Cleared, CommandOutcome, CommandSpec, Containment,
-    EffectId, KeeperError, Layer, Probe, Purpose, Repeat, ResolvedCall, ResolvedCommand, Site,
-    Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
+    EffectId, KeeperError, Layer, PersonReply, Probe, Purpose, Repeat, Reply, ResolvedCall,
+    ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch,
+    UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -20,9 +21,11 @@ use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::layer::Copies;
 
 use super::{
+    ask::cut_off_asks,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
     layers,
+    server_requests::{Requests, ServerRequests},
 };
 use crate::{
     Ending, Inline, LiveEvent, LivePiece, Settled, Stop, ToolResulted, ToolStarted, core::Core,
@@ -51,6 +54,8 @@ struct CallSite<'a> {
     sends_to: Vec<String>,
     /// Decides about the command's connections.
     destinations: Option<Destinations<'a>>,
+    /// Handles the requests of the server whose tool it is.
+    requests: Option<ServerRequests<'a>>,
     /// A text for the model about changes that were discarded.
     thrown_away: Mutex<String>,
 }
@@ -72,6 +77,7 @@ impl<'a> CallSite<'a> {
             containment: None,
             sends_to: Vec::new(),
             destinations: None,
+            requests: None,
             thrown_away: Mutex::default(),
         }
     }
@@ -131,6 +137,24 @@ impl Site for CallSite<'_> {
                 said: LivePiece::Progress(organs.redactor.redact(words).into_owned()),
             });
         }
+    }
+
+    fn ask_person(&self, question: ServerQuestion) -> Boxed<'_, PersonReply> {
+        Box::pin(async move {
+            match &self.requests {
+                Some(requests) => requests.ask_person(question).await,
+                None => PersonReply::NotAsked("nobody can be asked now".to_owned()),
+            }
+        })
+    }
+
+    fn ask_model(&self, prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+        Box::pin(async move {
+            match &self.requests {
+                Some(requests) => requests.ask_model(prompt).await,
+                None => Err("no model can be asked now".to_owned()),
+            }
+        })
     }
 
     fn changes_follow(&self) -> bool {
@@ -270,7 +294,7 @@ pub(super) async fn start(
     effect: &EffectId,
     tool: &Arc<dyn Tool>,
     allowed: Allowed,
-    questions: &mut Questions,
+    (questions, requests): (&mut Questions, &mut Requests),
 ) -> Result<ToolResulted, Stop> {
     let Allowed {
         resolved,
@@ -318,22 +342,29 @@ pub(super) async fn start(
         sends_to,
         containment,
         destinations: Some(destinations),
+        requests: ServerRequests::of(core, tool.spec(), requests),
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
     let output = call_of(core, effect, tool, resolved, &site).await;
     drop(site);
+    end_asks(core, effect)?;
     match output {
         Ok(output) => {
             let outcome = done(core, effect, output, took_ms(since), copies)?;
             let pending = questions.pending();
             Ok(ToolResulted { pending, ..outcome })
         }
-        Err(ending) => {
-            let cut_off = (since, ending, copies);
-            cut_off_by_person(core, effect, identity, cut_off).await
-        }
+        Err(ending) => cut_off_by_person(core, effect, identity, (since, ending, copies)).await,
     }
+}
+
+/// Ends requests to a model for which the server of a call did not wait.
+fn end_asks(core: &Core, effect: &EffectId) -> Result<(), Stop> {
+    for entry in cut_off_asks(core, effect) {
+        core.log.append(entry)?;
+    }
+    Ok(())
 }
 
 /// Returns the outcome of a call whose command could not be run.

@@ -10,6 +10,7 @@ pub(crate) mod call;
 pub(crate) mod changes;
 pub(crate) mod delegate;
 pub(crate) mod destinations;
+mod server_requests;
 pub(crate) mod execute;
 pub(crate) mod foresee;
 mod judge;

@@ -4,6 +4,7 @@
 
 mod world;
 
+mod asking;
 mod finding;
 mod hostile;
 mod login;

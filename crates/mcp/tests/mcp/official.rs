@@ -9,6 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use gyrus_contract::PersonReply;
 use serde_json::json;
 
 use crate::world::{World, named, ready};
@@ -81,6 +82,47 @@ async fn everything() {
     assert!(simple.unwrap().starts_with("user: "));
     let output = call("get-env", json!({})).await;
     assert!(!output.text.contains("CARGO"), "{output:?}");
+    servers.leave().await;
+}
+
+#[tokio::test]
+async fn everything_asks() {
+    let Some(program) = official("server-everything") else {
+        return;
+    };
+    let accepted = |words: &str| PersonReply::Accepted(words.to_owned());
+    let world = World::with_person([
+        accepted(
+            "name: Ada; check: yes; email: ada@example.org; birthdate: 1815-12-10; integer: 7; \
+             titledSingleSelectEnum: Wonder Woman; titledMultipleSelectEnum: Tuna, fish-3; \
+             untitledMultipleSelectEnum: Drums; legacyTitledEnum: Dogs",
+        ),
+        accepted(""),
+        accepted(""),
+    ]);
+    let setup = world.process("node", &[program.to_str().unwrap()]);
+    let (servers, tools) = ready(setup).await;
+    let call = async |name: &str, arguments| {
+        let name = format!("srv__{name}");
+        world.call(named(&tools, &name), arguments).await
+    };
+    let output = call("trigger-elicitation-request", json!({})).await;
+    for given in [
+        "- Name: Ada",
+        "- Birthdate: 1815-12-10",
+        "\"hero-3\"",
+        "\"fish-3\"",
+        "\"pet-2\"",
+    ] {
+        assert!(output.text.contains(given), "{given}: {output:?}");
+    }
+    let arguments = json!({"prompt": "Say five", "maxTokens": 10});
+    let output = call("trigger-sampling-request", arguments).await;
+    assert!(output.text.contains("\"text\": \"five\""), "{output:?}");
+    let arguments = json!({"url": "https://example.org/there"});
+    let output = call("trigger-url-elicitation", arguments).await;
+    assert!(!output.is_error, "{output:?}");
+    assert!(world.asked()[2].sentence.contains("a page at example.org"));
     servers.leave().await;
 }
 

@@ -1,7 +1,7 @@
 //! A folder, a server in it, and the kernel's side of a call.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -10,9 +10,10 @@ use std::{
 
 use gyrus_contract::{
     BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
-    Reach, ResolvedCall, Site, Tool, ToolOutput, UnknownSecret,
+    Origin, Part, PersonReply, Reach, Reply, ResolvedCall, ServerPrompt, ServerQuestion, Site,
+    StopReason, Text, Tool, ToolOutput, UnknownSecret,
 };
-use gyrus_mcp::{PictureFormat, RunServer, Servers, Setup, State, Way};
+use gyrus_mcp::{PictureFormat, RunServer, ServerRequests, Servers, Setup, State, Way};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -27,6 +28,10 @@ const SERVER: &str = include_str!("../server.sh");
 pub(crate) struct World {
     folder: TempDir,
     told: Mutex<Vec<String>>,
+    /// The person's answers to questions, in order; nobody is there after the last.
+    replies: Option<Mutex<VecDeque<PersonReply>>>,
+    /// The questions that were asked.
+    asked: Mutex<Vec<ServerQuestion>>,
 }
 
 impl World {
@@ -40,7 +45,22 @@ impl World {
         Self {
             folder,
             told: Mutex::default(),
+            replies: None,
+            asked: Mutex::default(),
         }
+    }
+
+    /// A world with a person who says this to questions.
+    pub(crate) fn with_person(replies: impl IntoIterator<Item = PersonReply>) -> Self {
+        Self {
+            replies: Some(Mutex::new(replies.into_iter().collect())),
+            ..Self::new()
+        }
+    }
+
+    /// Returns the questions that were asked.
+    pub(crate) fn asked(&self) -> Vec<ServerQuestion> {
+        self.asked.lock().unwrap().clone()
     }
 
     pub(crate) fn work(&self, name: &str) -> PathBuf {
@@ -80,6 +100,10 @@ impl World {
             digest: gyrus_contract::Digest::of(b"setup"),
             silence: TIMEOUT,
             pictures: picture,
+            requests: match self.replies {
+                Some(_) => ServerRequests::Offered,
+                None => ServerRequests::Refused,
+            },
         }
     }
 
@@ -151,6 +175,34 @@ impl Site for World {
 
     fn tell(&self, words: &str) {
         self.told.lock().unwrap().push(words.to_owned());
+    }
+
+    fn ask_person(&self, question: ServerQuestion) -> Boxed<'_, PersonReply> {
+        self.asked.lock().unwrap().push(question);
+        let replies = self.replies.as_ref();
+        let reply = replies.and_then(|replies| replies.lock().unwrap().pop_front());
+        Box::pin(async move {
+            match reply {
+                // A person who thinks for ever.
+                Some(PersonReply::NoAnswer(_)) => std::future::pending().await,
+                Some(reply) => reply,
+                None => PersonReply::NotAsked("nobody can be asked".to_owned()),
+            }
+        })
+    }
+
+    fn ask_model(&self, prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+        Box::pin(async move {
+            match self.ask_person(prompt.question).await {
+                PersonReply::Accepted(_) => Ok(Reply {
+                    parts: vec![Part::Text(Text::new("five", Origin::Model))],
+                    stop: StopReason::EndOfTurn,
+                    usage: None,
+                    model: "tester".to_owned(),
+                }),
+                other => Err(format!("{other:?}")),
+            }
+        })
     }
 
     fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {

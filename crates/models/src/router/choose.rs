@@ -66,7 +66,7 @@ pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> boo
 /// Returns the strength for a question; `steps` is that for the steps of a run.
 fn tier_for(purpose: Purpose, steps: Tier) -> Tier {
     match purpose {
-        Purpose::Agent => steps,
+        Purpose::Agent | Purpose::Sampling => steps,
         Purpose::Plan | Purpose::Mandate => Tier::Large,
         Purpose::Reflect | Purpose::Verify | Purpose::Safety | Purpose::Summarise => Tier::Small,
     }

@@ -163,5 +163,6 @@ pub(super) fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Verify => "verify",
         Purpose::Safety => "judge a call",
         Purpose::Summarise => "summarise",
+        Purpose::Sampling => "answer a server",
     }
 }

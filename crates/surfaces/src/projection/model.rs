@@ -18,6 +18,7 @@ pub(super) fn request(asked: ModelCall) -> Happening {
         Purpose::Verify => " to verify",
         Purpose::Safety => " to judge a call",
         Purpose::Summarise => " to summarise",
+        Purpose::Sampling => " for a server",
     };
     let headline = format!("asks {}{purpose}", asked.model);
     let mut happening = Happening::detail(Subject::Request, headline);

@@ -5,7 +5,11 @@ use super::{
     bot_api::{Fault, Person, Shown},
     pair, paired, start,
 };
-use crate::{server::runs::ASKS, support::World};
+use crate::{
+    server::runs::ASKS,
+    serving::{SERVER, allow},
+    support::World,
+};
 
 const OTHER: Person = Person(6_000_000_007);
 
@@ -160,6 +164,24 @@ fn a_question_is_answered_by_a_reply() {
         late.any(|shown| shown.text.starts_with("approved by 5000000042 (telegram)"))
             .then_some(())
     });
+}
+
+#[test]
+fn a_servers_question_is_answered_by_a_reply() {
+    let script = "[[reply]]\ncalls = [{ tool = \"srv__asks\", arguments = {} }]\n\
+                  [[reply]]\nwhen = \"branch.:.main\"\n\
+                  calls = [{ tool = \"finish\", arguments = { reached = true, answer = \"It is main.\" } }]\n";
+    // A run of a chat waits for the answer only if it is told to.
+    let more = "options = { approve = \"auto\", on-ask = \"wait\" }\n\
+                [mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"asking\"]\n";
+    let (world, bot) = paired(script, more);
+    std::fs::copy(SERVER, world.work().join("server.sh")).unwrap();
+    allow(&world, "srv__*");
+    let _server = start(&world);
+    bot.says(OWNER, "ask");
+    let card = bot.waits_for("asks you for 1 field (`branch`)");
+    bot.replies(OWNER, card.id, "main");
+    bot.waits_for("It is main.");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Requests to the server of a messenger: what is known of one whose answer did not come.
+
+use std::time::Duration;
+
+use gyrus_net::causes;
+use reqwest::{RequestBuilder, Response};
+
+use crate::messenger::MessengerError;
+
+/// Time for a call that carries a file.
+pub(crate) const FILE_WITHIN: Duration = Duration::from_secs(180);
+
+/// Time to wait if the server says that it is called too often, and not for how long.
+const TOO_FAST: Duration = Duration::from_secs(5);
+
+/// The longest and shortest time that the server may have us wait.
+const MOST_WAIT: Duration = Duration::from_secs(3_600);
+const LEAST_WAIT: Duration = Duration::from_secs(1);
+
+/// Whether a call that was perhaps carried out may be repeated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeating {
+    /// Once or twice makes no difference.
+    Harmless,
+    /// It would be done twice.
+    Visible,
+}
+
+/// Returns the error of a server that is called too often.
+pub(crate) fn too_fast(wait: Option<Duration>) -> MessengerError {
+    let after = wait.unwrap_or(TOO_FAST).clamp(LEAST_WAIT, MOST_WAIT);
+    MessengerError::TooFast { after }
+}
+
+/// Sends a request; no address is part of the error.
+pub(crate) async fn sent(
+    request: RequestBuilder,
+    repeating: Repeating,
+) -> Result<Response, MessengerError> {
+    let sent = request.send().await;
+    sent.map_err(|error| {
+        let never_left = error.is_connect() || error.is_builder();
+        let why = causes(&error.without_url());
+        failed(never_left, repeating, why)
+    })
+}
+
+/// Returns the error of a request whose answer did not come.
+pub(crate) fn failed(never_left: bool, repeating: Repeating, why: String) -> MessengerError {
+    if never_left || repeating == Repeating::Harmless {
+        MessengerError::Later { why }
+    } else {
+        MessengerError::Unknown { why }
+    }
+}
+
+/// Reads the body of an answer, of at most `most` bytes.
+pub(crate) async fn body(
+    mut answer: Response,
+    most: usize,
+    repeating: Repeating,
+) -> Result<Vec<u8>, MessengerError> {
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = answer.chunk().await;
+        let chunk =
+            chunk.map_err(|error| failed(false, repeating, causes(&error.without_url())))?;
+        let Some(chunk) = chunk else { return Ok(bytes) };
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > most {
+            let why = format!("it is larger than {most} bytes");
+            return Err(MessengerError::Refused { why });
+        }
+    }
+}
