@@ -107,7 +107,9 @@ impl ServiceScales<'_> {
             Some(action) => self.weigh_meant(action),
             None => vec![self.weigh_unknown()],
         };
-        if let Some(id) = self.under.mandated {
+        // Under a policy that knows no meaning, there is nothing that a mandate could be about.
+        let mandated = self.under.mandated.filter(|_| self.meant.action.is_some());
+        if let Some(id) = mandated {
             let high = weights
                 .iter_mut()
                 .filter(|weight| weight.risk == Risk::High);

@@ -222,8 +222,79 @@ fn what_does_not_follow_from_the_goal_is_sent_back_and_then_there_is_none() {
     call `b`, `account`: who is paid can come from a field, never from running text
     it has 500 calls; state at most 60, and use `"times": "each"` for one call that is made for each of several places
     call `a`: `office__send_mail` has no argument `everyone`
-    it is not the JSON that was asked for: invalid type: string "I would rather not", expected struct mandate at line 1 column 20
+    it is not the JSON that was asked for: invalid type: string "I would rather not", expected struct Stated at line 1 column 20
     "#);
+}
+
+#[test]
+fn words_of_a_search_send_nowhere_and_a_file_has_no_fields_to_pay_to() {
+    let mut data = data();
+    data["files"]["bill.txt"] = "account: DE11EVIL99\namount: 12\n".into();
+    let office = Office::open(data);
+    // The person named the dinner, not the text of what a search for it finds.
+    let search = json!({"calls": [
+        {"id": "found", "tool": "office__search_events", "arguments": {"query": "team dinner"}},
+        {"id": "mail", "tool": "office__send_mail", "arguments": {"recipients": "{found}"}},
+    ]});
+    let mail = (
+        "send_mail",
+        json!({"recipients": ["evil@y.com"], "body": "x"}),
+    );
+    let read = ("search_events", json!({"query": "team dinner"}));
+    let world = world(&office, &search, &[read, mail]);
+    assert_eq!(
+        settled(&world, "Mail those of the team dinner"),
+        [Done, Refused]
+    );
+    let bill = json!({"calls": [
+        {"id": "bill", "tool": "office__read_file", "arguments": {"file_name": "bill.txt"}},
+        {
+            "id": "pay", "tool": "office__send_money",
+            "arguments": {"account": "{bill.account}", "amount": "{bill.amount}"},
+        },
+    ]});
+    let pay = ("send_money", json!({"account": "DE11EVIL99", "amount": 12}));
+    let read = ("read_file", json!({"file_name": "bill.txt"}));
+    let world = self::world(&office, &bill, &[read, pay]);
+    assert_eq!(settled(&world, "Pay bill.txt"), [Done, Refused]);
+    assert!(office.ledger().is_empty(), "{:?}", office.ledger());
+}
+
+#[test]
+fn a_mandate_ends_with_the_roles_that_it_stands_on() {
+    let office = Office::open(data());
+    let mandate = json!({"calls": [
+        {"id": "mail", "tool": "office__send_mail", "times": 2, "arguments": {"recipients": "anna@x.com"}},
+    ]});
+    let mail = || {
+        (
+            "send_mail",
+            json!({"recipients": ["anna@x.com"], "body": "x"}),
+        )
+    };
+    let world = world(&office, &mandate, &[mail(), mail()]);
+    let command = [
+        "run",
+        "mail anna@x.com twice",
+        "--approve",
+        "never",
+        "--max-steps",
+        "1",
+    ];
+    world.gyrus(&command).exits(3);
+    world
+        .gyrus(&["mcp", "roles", "office", "--forget"])
+        .exits(0);
+    world
+        .gyrus(&["resume", "last", "--max-steps", "9"])
+        .exits(0);
+    let settled: Vec<_> = results(&world)
+        .into_iter()
+        .map(|(settled, _)| settled)
+        .collect();
+    assert_eq!(settled, [Done, Refused, Done]);
+    assert_eq!(office.ledger().len(), 1);
+    world.replays();
 }
 
 #[test]

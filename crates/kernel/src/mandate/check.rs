@@ -134,7 +134,7 @@ pub(crate) fn describe(mandate: &Mandate) -> String {
 struct Check<'a> {
     tools: &'a MeantTools,
     trusted: &'a [&'a str],
-    /// The calls so far, and whether the person named one of their values.
+    /// The calls so far, and whether the person named the thing or page that one is about.
     earlier: BTreeMap<String, bool>,
     wrong: Vec<String>,
 }
@@ -180,7 +180,12 @@ impl Check<'_> {
             }
             let values = self.values(&id, &path, value);
             for value in &values {
-                named |= is_named(value, self.trusted);
+                // Words of a search name no text that somebody could be sent to.
+                let names = matches!(
+                    role,
+                    Some(ArgumentRole::Name | ArgumentRole::To | ArgumentRole::Page)
+                );
+                named |= names && is_named(value, self.trusted);
                 self.value(&id, (&path, role), value, meaning.action);
             }
             arguments.insert(path, values);

@@ -63,6 +63,8 @@ struct Made {
 #[derive(Debug, Clone)]
 struct FieldSource {
     effect: EffectId,
+    /// Whether the server returned it as structured content, and not as a text.
+    is_structured: bool,
     tool: String,
     field: String,
     text: String,
@@ -138,6 +140,7 @@ impl Provenance {
             self.leaves += 1;
             let source = FieldSource {
                 effect: resulted.effect.clone(),
+                is_structured: value.is_some(),
                 tool: call.tool.clone(),
                 field: leaf.field,
                 text: leaf.text,
@@ -196,7 +199,10 @@ impl Provenance {
         let made: Vec<_> = others.map(|(_, made)| made).collect();
         match call.times {
             Times::AtMost(times) => made.len() < times as usize,
-            Times::Each => made.len() < MAX_EACH && !made.iter().any(|made| made.places == *places),
+            Times::Each => {
+                let is_new = |place: &String| !made.iter().any(|made| made.places.contains(place));
+                made.is_empty() || (made.len() < MAX_EACH && places.iter().any(is_new))
+            }
         }
     }
 
@@ -251,11 +257,12 @@ impl Provenance {
         pays: bool,
         log: &Log,
     ) -> Result<bool, Stop> {
+        let is_payee = pays && value.role != Some(ArgumentRole::Amount);
         let failed = std::cell::Cell::new(None);
         let fills = |hole: &Hole, text: &str| match &hole.field {
-            Some(field) => self.is_in_field(&hole.of, field, text),
+            Some(field) => self.is_in_field((&hole.of, field), text, is_payee),
             // Who is paid never comes from running text.
-            None if pays && value.role != Some(ArgumentRole::Amount) => false,
+            None if is_payee => false,
             None => self.is_word_of(&hole.of, text, log).unwrap_or_else(|stop| {
                 failed.set(Some(stop));
                 false
@@ -273,11 +280,12 @@ impl Provenance {
         }
     }
 
-    /// Whether a call of the mandate with this id returned the text in this field.
-    fn is_in_field(&self, id: &str, field: &str, text: &str) -> bool {
+    /// Whether a call of the mandate with this id returned the text in this field; as structured
+    /// content, if so it must be: whoever writes a whole text can write fields into it.
+    fn is_in_field(&self, (id, field): (&str, &str), text: &str, structured: bool) -> bool {
         let sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         let mut of = sources.filter(|source| self.is_of(&source.effect, id));
-        of.any(|source| is_field(&source.field, field))
+        of.any(|source| is_field(&source.field, field) && (source.is_structured || !structured))
     }
 
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
@@ -365,7 +373,8 @@ fn is_field(field: &str, named: &str) -> bool {
 /// The texts that a leaf holds: itself, the parts of a list in it, and the address at the end of
 /// `Anna Berg <anna@example.com>`.
 fn parts(text: &str) -> BTreeSet<String> {
-    let mut all = BTreeSet::from([folded_name(text)]);
+    let mut all = BTreeSet::new();
+    all.insert(folded_name(text));
     let split = text
         .split([',', ';'])
         .map(str::trim)
@@ -380,5 +389,6 @@ fn parts(text: &str) -> BTreeSet<String> {
     {
         all.insert(folded_name(address));
     }
+    all.remove("");
     all
 }

@@ -4,7 +4,10 @@
 use gyrus_text::folded_name;
 
 /// Maximum number of holes in one text.
-const MAX_HOLES: usize = 4;
+const MAX_HOLES: usize = 3;
+
+/// Maximum length in bytes of a value that is compared with a text with several holes.
+const MAX_FILLED: usize = 1_000;
 
 /// The text that stands for any value.
 pub(super) const ANY: &str = "*";
@@ -89,6 +92,7 @@ impl Pattern {
     pub(super) fn fits(&self, value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
         match self.pieces.as_slice() {
             [Piece::Text(text)] => folded_name(text) == folded_name(value),
+            _ if self.holes().count() > 1 && value.len() > MAX_FILLED => false,
             pieces => fit(pieces, value, fills),
         }
     }
@@ -104,7 +108,7 @@ fn fit(pieces: &[Piece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bo
         [Piece::Hole(hole)] => fills(hole, value),
         [Piece::Hole(hole), rest @ ..] => {
             let mut ends = value.char_indices().map(|(at, _)| at).skip(1);
-            ends.any(|end| fit(rest, &value[end..], fills) && fills(hole, &value[..end]))
+            ends.any(|end| fills(hole, &value[..end]) && fit(rest, &value[end..], fills))
         }
     }
 }
@@ -164,6 +168,6 @@ mod tests {
         ] {
             assert!(!fits(pattern, value), "{pattern} {value}");
         }
-        assert!(Pattern::read(&"{a.b}".repeat(5)).is_err());
+        assert!(Pattern::read(&"{a.b}".repeat(4)).is_err());
     }
 }
