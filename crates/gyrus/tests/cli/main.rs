@@ -86,6 +86,7 @@ mod undoing;
 mod mandates;
 mod memory;
 mod office;
+mod office_work;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;

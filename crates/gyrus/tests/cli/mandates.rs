@@ -35,7 +35,17 @@ fn world(office: &Office, mandate: &Value, calls: &[(&str, Value)]) -> World {
     scripted(office, &[mandate.to_string()], calls)
 }
 
-fn scripted(office: &Office, mandates: &[String], calls: &[(&str, Value)]) -> World {
+/// As [`world`], with several replies to the question for a mandate.
+pub(crate) fn scripted(office: &Office, mandates: &[String], calls: &[(&str, Value)]) -> World {
+    let world = World::new(&script(mandates, calls));
+    fs::create_dir(world.path("home")).unwrap();
+    fs::write(world.path("home/config.toml"), office.section()).unwrap();
+    confirm(&world, "office", &[]);
+    world
+}
+
+/// A script that states these mandates, makes the calls, and finishes.
+pub(crate) fn script(mandates: &[String], calls: &[(&str, Value)]) -> String {
     let mut script = String::new();
     for mandate in mandates {
         script.push_str(&format!(
@@ -48,14 +58,9 @@ fn scripted(office: &Office, mandates: &[String], calls: &[(&str, Value)]) -> Wo
             "[[reply]]\ncalls = [{{ tool = \"office__{tool}\", arguments = {arguments} }}]\n"
         ));
     }
-    script.push_str(
-        "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"done\" } }]\n",
-    );
-    let world = World::new(&script);
-    fs::create_dir(world.path("home")).unwrap();
-    fs::write(world.path("home/config.toml"), office.section()).unwrap();
-    confirm(&world, "office", &[]);
-    world
+    let finish = r#"tool = "finish", arguments = { reached = true, answer = "done" }"#;
+    script.push_str(&format!("[[reply]]\ncalls = [{{ {finish} }}]\n"));
+    script
 }
 
 /// Runs the goal where nobody can be asked, and returns how each call was settled.
@@ -222,7 +227,7 @@ fn what_does_not_follow_from_the_goal_is_sent_back_and_then_there_is_none() {
     call `b`, `account`: who is paid can come from a field, never from running text
     it has 500 calls; state at most 60, and use `"times": "each"` for one call that is made for each of several places
     call `a`: `office__send_mail` has no argument `everyone`
-    it is not the JSON that was asked for: invalid type: string "I would rather not", expected struct Stated at line 1 column 20
+    it is not the JSON that was asked for: invalid type: string "I would rather not", expected an object with `calls` at line 1 column 20
     "#);
 }
 

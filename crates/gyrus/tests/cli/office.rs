@@ -155,6 +155,61 @@ fn tools() -> Value {
             "Deletes an event",
             &[("event_id", "string")]
         ),
+        tool(
+            "find_contacts",
+            "Finds people by name",
+            &[("name", "string")]
+        ),
+        tool(
+            "list_transactions",
+            "Lists what was paid and received",
+            &[("month", "string")]
+        ),
+        tool(
+            "list_hotels",
+            "Lists hotels of a city",
+            &[("city", "string")]
+        ),
+        tool(
+            "read_channel",
+            "Returns the messages of a channel",
+            &[("channel", "string")]
+        ),
+        tool(
+            "post_message",
+            "Posts a message in a channel",
+            &[("channel", "string"), ("text", "string")]
+        ),
+        tool(
+            "invite_user",
+            "Invites somebody into a channel",
+            &[("user", "string"), ("channel", "string")]
+        ),
+        tool(
+            "share_file",
+            "Lets somebody read a file",
+            &[("file_name", "string"), ("email", "string")]
+        ),
+        tool(
+            "create_file",
+            "Creates a file",
+            &[("file_name", "string"), ("content", "string")]
+        ),
+        tool(
+            "reserve_hotel",
+            "Books a hotel",
+            &[("hotel", "string"), ("from", "string"), ("until", "string")]
+        ),
+        tool(
+            "reschedule_event",
+            "Moves an event",
+            &[("event_id", "string"), ("start", "string")]
+        ),
+        tool(
+            "read_page",
+            "Returns the text of a page",
+            &[("url", "string")]
+        ),
     ])
 }
 
@@ -186,6 +241,16 @@ fn called(name: &str, arguments: &Value, data: &Value, ledger: &Mutex<Vec<String
     match name {
         "search_events" => structured(found("events", "title")),
         "search_mails" => structured(found("mails", "subject")),
+        "find_contacts" | "list_transactions" | "list_hotels" | "read_channel" => {
+            structured(json!({"found": data[name]}))
+        }
+        "read_page" => {
+            let url = arguments["url"].as_str().unwrap_or_default();
+            let text = data["pages"][url]
+                .as_str()
+                .unwrap_or("there is no such page");
+            json!({"content": [{"type": "text", "text": text}]})
+        }
         "read_file" => {
             let file = arguments["file_name"].as_str().unwrap_or_default();
             let text = data["files"][file]

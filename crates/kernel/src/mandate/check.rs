@@ -27,7 +27,7 @@ pub(crate) type MeantTools = BTreeMap<String, (ToolSpec, ToolMeaning)>;
 
 /// A mandate as a model states it.
 #[derive(Deserialize)]
-#[serde(rename = "mandate")]
+#[serde(expecting = "an object with `calls`")]
 struct Stated {
     calls: Vec<StatedCall>,
 }
