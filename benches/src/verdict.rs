@@ -112,6 +112,7 @@ impl Bench {
                 skills: &[],
                 trusted: &[],
                 link_was_seen: false,
+                mandated: None,
             };
             std::hint::black_box(self.gate.judge(&resolved, &self.spec, &under));
         }

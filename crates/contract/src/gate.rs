@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolMeaning, ToolSpec,
-    Touch,
+    Aim, CommandReading, Containment, Destination, Digest, MeantCall, RunId, ToolCall, ToolMeaning,
+    ToolSpec, Touch,
 };
 
 /// The risk of a call. Ordered: the higher wins.
@@ -418,6 +418,8 @@ pub struct Judgement<'a> {
     /// Whether an address that the call connects to occurs, byte for byte, in what the run has
     /// read.
     pub link_was_seen: bool,
+    /// The call of the run's mandate that this one is, if it is one.
+    pub mandated: Option<&'a str>,
 }
 
 /// The gate's verdict on a call.
@@ -493,6 +495,12 @@ pub trait Gate: Send + Sync {
 
     /// Returns the verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
+
+    /// Takes a call of a server's tool apart; `None` if it is of another tool. The default knows
+    /// nothing.
+    fn meant(&self, _call: &ResolvedCall, _spec: &ToolSpec) -> Option<MeantCall> {
+        None
+    }
 
     /// Returns what a person said that calls of a server's tool mean. The default knows nothing.
     fn meaning(&self, _spec: &ToolSpec) -> Option<ToolMeaning> {

@@ -150,6 +150,15 @@ pub struct ArgumentValue {
     pub is_text: bool,
 }
 
+/// A call of a server's tool, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeantCall {
+    /// The action of the call; `None` if nobody said.
+    pub action: Option<ToolAction>,
+    /// All values of its arguments. The links in written text are values of their own.
+    pub values: Vec<ArgumentValue>,
+}
+
 impl ArgumentValue {
     /// Whether something may go to where the value says. Whatever nobody described may.
     pub fn is_destination(&self) -> bool {

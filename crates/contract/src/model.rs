@@ -24,6 +24,8 @@ pub enum Purpose {
     Safety,
     /// A summary of a text.
     Summarise,
+    /// The calls that the goal asks for, stated before anything was read.
+    Mandate,
     /// A server's prompt, which is not part of the run's own thinking.
     Sampling,
 }
@@ -38,6 +40,7 @@ impl Purpose {
             Purpose::Verify => "verify",
             Purpose::Safety => "safety",
             Purpose::Summarise => "summarise",
+            Purpose::Mandate => "mandate",
             Purpose::Sampling => "sampling",
         }
     }

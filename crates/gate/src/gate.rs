@@ -16,8 +16,8 @@ use std::{
 
 use gyrus_contract::{
     ChangedPath, CommandFact, CommandReading, CommandWord, Containment, Decision, Destination,
-    Does, Gate, Grant, Judgement, Mode, Network, Place, ResolvedCall, ResolvedCommand, Risk, RunId,
-    ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
+    Does, Gate, Grant, Judgement, MeantCall, Mode, Network, Place, ResolvedCall, ResolvedCommand,
+    Risk, RunId, ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
 };
 
 use gyrus_process::Programs;
@@ -33,8 +33,7 @@ use crate::{
     },
     protected, resolve,
     risk::Scales,
-    second_look,
-    service::Meant,
+    second_look, service,
     shell::{self, names::Names},
     weight::Weight,
 };
@@ -244,17 +243,11 @@ impl PolicyGate {
         paths
     }
 
-    /// Takes a call of a server's tool apart; `None` if it is none.
-    fn meant(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<Meant> {
-        let service = spec.touches.iter().find_map(Touch::service)?;
-        Some(Meant::of(call, spec, self.policy.meaning(service).as_ref()))
-    }
-
     fn ruling(
         &self,
         call: &ResolvedCall,
         spec: &ToolSpec,
-        meant: Option<&Meant>,
+        meant: Option<&MeantCall>,
         under: &Judgement<'_>,
     ) -> Ruling {
         let paths = Self::paths(call, spec, under.workspace);
@@ -288,7 +281,7 @@ impl PolicyGate {
             }
         }
         match (meant, call.arguments["url"].as_str()) {
-            (Some(meant), _) => hosts.extend(meant.hosts()),
+            (Some(meant), _) => hosts.extend(service::hosts(meant)),
             (None, Some(url)) => hosts.extend(crate::destinations::host(url)),
             (None, None) => {}
         }
@@ -416,6 +409,12 @@ impl Gate for PolicyGate {
             verdict.if_doubted = second_look::is_due(call).then(|| when_doubted(mode));
         }
         verdict
+    }
+
+    fn meant(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<MeantCall> {
+        let service = spec.touches.iter().find_map(Touch::service)?;
+        let meaning = self.policy.meaning(service);
+        Some(service::take_apart(call, spec, meaning.as_ref()))
     }
 
     fn meaning(&self, spec: &ToolSpec) -> Option<ToolMeaning> {

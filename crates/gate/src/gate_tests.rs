@@ -47,6 +47,7 @@ fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
         skills: &[],
         trusted: &[],
         link_was_seen: false,
+        mandated: None,
     }
 }
 

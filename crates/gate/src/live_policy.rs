@@ -12,8 +12,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    ChangedPath, Decision, Destination, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall,
-    ToolMeaning, ToolSpec, Unresolvable, Verdict, WithheldChange,
+    ChangedPath, Decision, Destination, Gate, Judgement, MeantCall, Place, ResolvedCall, Risk,
+    ToolCall, ToolMeaning, ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
 
 use crate::{
@@ -93,6 +93,10 @@ impl Gate for LivePolicy {
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
         self.strictest(|gate| gate.judge(call, spec, under))
+    }
+
+    fn meant(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<MeantCall> {
+        self.gate.meant(call, spec)
     }
 
     fn meaning(&self, spec: &ToolSpec) -> Option<ToolMeaning> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandFact, CommandReading, Containment, Does, Grant, Judgement, ResolvedCall, Risk, Service,
-    Touch, path_in_list,
+    CommandFact, CommandReading, Containment, Does, Grant, Judgement, MeantCall, ResolvedCall,
+    Risk, Service, Touch, path_in_list,
 };
 
 use gyrus_text::counted;
@@ -12,7 +12,7 @@ use gyrus_text::counted;
 use crate::{
     as_user, control, destinations,
     own_paths::OwnPaths,
-    service::{Meant, ServiceScales},
+    service::ServiceScales,
     shell,
     weight::{Weight, uses_secret},
 };
@@ -27,7 +27,7 @@ pub(crate) struct Scales<'a> {
     /// The reason why commands run unsandboxed, where they do.
     pub(crate) why_unsandboxed: &'a str,
     /// The call taken apart, if it is one of a server's tool.
-    pub(crate) meant: Option<&'a Meant>,
+    pub(crate) meant: Option<&'a MeantCall>,
 }
 
 impl Scales<'_> {

@@ -94,6 +94,7 @@ impl Under<'_> {
             skills: &[],
             trusted: &[self.goal],
             link_was_seen: false,
+            mandated: None,
         };
         gate.judge_destination(&to(place), &call, &spec, &under)
     }

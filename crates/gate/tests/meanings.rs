@@ -153,6 +153,7 @@ impl Office {
             skills: &[],
             trusted: &[GOAL],
             link_was_seen: false,
+            mandated: None,
         };
         self.gate.judge(&call, spec, &under)
     }

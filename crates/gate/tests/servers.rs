@@ -66,6 +66,7 @@ impl World {
             skills: &[],
             trusted: &[],
             link_was_seen: false,
+            mandated: None,
         };
         self.gate.judge(&call, spec, &under)
     }

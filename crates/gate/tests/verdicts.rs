@@ -100,6 +100,7 @@ impl World {
             skills: &[],
             trusted: &[],
             link_was_seen: false,
+            mandated: None,
         };
         let verdict = self.gate.judge(&call, &spec, &under);
         (call, verdict)

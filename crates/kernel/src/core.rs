@@ -17,8 +17,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::{
     ConnectionPermit, Controls, Ending, Entry, Inline, Kernel, KernelState, ModelReply, RunStarted,
     Settings, Stop, UnknownInput, accounts::Account, contents::Contents,
-    effects::repositories::Repositories, links::Links, log::Log, recorded::Recorded,
-    run_tools::RunTools, typed::SecretFields,
+    effects::repositories::Repositories, links::Links, log::Log, mandate::Provenance,
+    recorded::Recorded, run_tools::RunTools, typed::SecretFields,
 };
 
 /// One run while a process holds it.
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     recorded: Mutex<Recorded>,
     shared: Mutex<Shared>,
     links: Mutex<Links>,
+    /// The mandate, and the origins of the values that the run has read.
+    provenance: Mutex<Provenance>,
     /// Snapshots of the workspace.
     snapshots: Mutex<Snapshots>,
     /// The calls in progress whose changes are judged when they end, each with the snapshot before
@@ -81,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) added_tools: Vec<Inline<Vec<Arc<ToolSpec>>>>,
     /// Connections that the person allowed once, to commands that had ended by then.
     pub(crate) permits: Vec<ConnectionPermit>,
+    /// Number of texts of the person that the last mandate was stated for.
+    pub(crate) mandate_for: u32,
     /// Inputs that a crash interrupted.
     pub(crate) unknown: Vec<UnknownInput>,
     /// The message number in memory below which messages are in the journal.
@@ -151,6 +155,7 @@ impl Core {
             found_tools: state.found_tools,
             added_tools: state.added_tools,
             permits: state.permits,
+            mandate_for: state.mandate_for,
             unknown: state.unknown,
             journaled_items: parts.journaled_items,
             world_changed: false,
@@ -179,6 +184,7 @@ impl Core {
             recorded: Mutex::default(),
             shared: Mutex::new(shared),
             links: Mutex::default(),
+            provenance: Mutex::default(),
             snapshots: Mutex::new(parts.snapshots),
             judged_calls: Mutex::default(),
             repositories: Mutex::default(),
@@ -202,6 +208,12 @@ impl Core {
 
     pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
         self.snapshots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn provenance(&self) -> MutexGuard<'_, Provenance> {
+        self.provenance
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -246,6 +258,7 @@ impl Core {
             found_tools: shared.found_tools.clone(),
             added_tools: shared.added_tools.clone(),
             permits: shared.permits.clone(),
+            mandate_for: shared.mandate_for,
             unknown: shared.unknown.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
-    Router, RunId, Screen, Text, Tool, ToolSpec, Touch,
+    Router, RunId, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -113,6 +113,24 @@ impl Organs {
             Ok(None)
         } else {
             Inline::store(&served, log).map(Some)
+        }
+    }
+
+    /// Stores what a person confirmed of the tools of servers, if a mandate is to be stated: one of
+    /// them does more than read, and a person typed the goal.
+    pub(crate) fn pin_meanings(
+        &self,
+        goal: &Text,
+        log: &Log,
+    ) -> Result<Option<Inline<BTreeMap<String, ToolMeaning>>>, Stop> {
+        let served = self.specs.iter().filter(|spec| spec.is_served());
+        let meant = served.filter_map(|spec| Some((spec.name.clone(), self.gate.meaning(spec)?)));
+        let meant: BTreeMap<_, _> = meant.collect();
+        let mut actions = meant.values().map(|meaning| meaning.action);
+        if goal.origin.is_trusted() && actions.any(|action| action != ToolAction::Reads) {
+            Inline::store(&meant, log).map(Some)
+        } else {
+            Ok(None)
         }
     }
 

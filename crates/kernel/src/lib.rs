@@ -45,6 +45,7 @@ mod clock;
 mod late_tools;
 mod run_tools;
 mod links;
+mod mandate;
 mod live;
 mod log;
 mod single_model;
@@ -72,10 +73,11 @@ pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
     AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
     ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
-    GateVerdict, KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
-    RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings, Settled, Snapshot,
-    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted, ToolsAdded,
-    UnknownInput, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
+    GateVerdict, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply, ParentRun,
+    Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted,
+    ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted, Times,
+    ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry, Validity,
+    ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use fork::{ForkInto, Forked, ForkedFiles};

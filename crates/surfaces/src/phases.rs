@@ -162,12 +162,13 @@ fn next(entry: &Entry, present: Phase) -> Phase {
         // A look before the model is asked is input; one after a call belongs to the call.
         Entry::ScreenViewed(_) if matches!(present, Phase::Idle) => Phase::Perceive,
         Entry::ModelCall(call) => match call.purpose {
-            Purpose::Agent | Purpose::Plan => Phase::Think,
+            Purpose::Agent | Purpose::Plan | Purpose::Mandate => Phase::Think,
             Purpose::Reflect | Purpose::Verify => Phase::Reflect,
             Purpose::Summarise => Phase::Perceive,
             Purpose::Safety | Purpose::Sampling => Phase::Act,
         },
         Entry::ApprovalAsked(_) | Entry::TakeoverStarted(_) => Phase::Ask,
+        Entry::MandateSet(_) => Phase::Think,
         Entry::ToolCalled(_)
         | Entry::GateVerdict(_)
         | Entry::ApprovalAnswered(_)

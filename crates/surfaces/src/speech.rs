@@ -99,7 +99,7 @@ impl Speech {
 impl Saying {
     fn take(&mut self, piece: &ReplyPiece) -> Option<Spoken> {
         let note = match piece.purpose {
-            Purpose::Agent | Purpose::Plan => Subject::Thought,
+            Purpose::Agent | Purpose::Plan | Purpose::Mandate => Subject::Thought,
             Purpose::Reflect => Subject::Reflection,
             Purpose::Verify | Purpose::Safety | Purpose::Summarise | Purpose::Sampling => {
                 return None;

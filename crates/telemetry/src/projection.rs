@@ -94,7 +94,7 @@ impl Phase {
     fn of(entry: &Entry) -> Option<Self> {
         match entry {
             Entry::ModelCall(call) => match call.purpose {
-                Purpose::Agent | Purpose::Plan => Some(Phase::Think),
+                Purpose::Agent | Purpose::Plan | Purpose::Mandate => Some(Phase::Think),
                 Purpose::Reflect | Purpose::Verify => Some(Phase::Reflect),
                 Purpose::Safety | Purpose::Summarise | Purpose::Sampling => None,
             },

@@ -6,6 +6,7 @@
 //! - `cut`: cuts to characters or bytes.
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
+//! - `named`: whether a value stands as a whole in what a person typed.
 //! - `meant`: the known word that a misspelled one was meant to be.
 //! - `tokens`: the estimated size of a text for a model.
 //! - `time`: times and durations for people.
@@ -21,6 +22,7 @@ mod shown;
 mod cut;
 mod columns;
 mod counted;
+mod named;
 mod meant;
 mod tokens;
 mod time;
@@ -33,6 +35,7 @@ pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
+pub use named::{folded_name, is_named, is_number_named};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};

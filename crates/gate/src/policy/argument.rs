@@ -1,10 +1,10 @@
 //! Conditions on the arguments of a call: by name, or by what they stand for.
 
 use gyrus_contract::{ArgumentRole, ArgumentValue};
+use gyrus_text::is_named;
 use serde_json::Value;
 
 use super::{PolicySubject, subject::ServiceArguments, text::TextPattern};
-use crate::service::is_named;
 
 /// Maximum depth to which values of arguments are looked into.
 const MAX_DEPTH: usize = 16;

@@ -7,23 +7,22 @@
 
 mod links;
 mod meanings;
-mod named;
 mod propose;
 
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    ArgumentRole, ArgumentValue, Grant, Judgement, Reach, ResolvedCall, Risk, Service, ToolAction,
-    ToolMeaning, ToolSpec,
+    ArgumentRole, ArgumentValue, Grant, Judgement, MeantCall, Reach, ResolvedCall, Risk, Service,
+    ToolAction, ToolMeaning, ToolSpec,
 };
-use gyrus_text::{one_line, shorten};
+use gyrus_text::{folded_name, is_named, one_line, shorten};
 
 use crate::{
     destinations,
     weight::{Weight, uses_secret},
 };
 
-pub(crate) use self::{links::host_of, meanings::files, named::is_named};
+pub(crate) use self::{links::host_of, meanings::files};
 pub use self::{
     meanings::{ConfirmedTool, Meanings, MeaningsError, ServerMeanings},
     propose::propose,
@@ -32,57 +31,50 @@ pub use self::{
 /// Characters of a value on a card.
 const SHOWN: usize = 120;
 
-/// A call of a server's tool, taken apart.
-pub(crate) struct Meant {
-    /// The action of the call; `None` if nobody said.
-    pub(crate) action: Option<ToolAction>,
-    /// All values of its arguments; the links in written text are values of their own.
-    pub(crate) values: Vec<ArgumentValue>,
+/// Takes a call apart, by the meaning that its tool has. The links in written text are values of
+/// their own.
+pub(crate) fn take_apart(
+    call: &ResolvedCall,
+    spec: &ToolSpec,
+    meaning: Option<&ToolMeaning>,
+) -> MeantCall {
+    let unknown = ToolMeaning {
+        action: ToolAction::Sends,
+        arguments: BTreeMap::new(),
+    };
+    let values = meaning.unwrap_or(&unknown);
+    let mut values = values.values(&call.arguments, &spec.parameters);
+    let texts = values
+        .iter()
+        .filter(|value| value.role == Some(ArgumentRole::Text));
+    let links: Vec<_> = texts
+        .flat_map(|value| {
+            links::links(&value.text)
+                .into_iter()
+                .map(|link| ArgumentValue {
+                    path: value.path.clone(),
+                    role: Some(ArgumentRole::Page),
+                    text: link.to_owned(),
+                    is_text: true,
+                })
+        })
+        .collect();
+    values.extend(links);
+    MeantCall {
+        action: meaning.map(|meaning| meaning.action),
+        values,
+    }
 }
 
-impl Meant {
-    /// Takes a call apart, by the meaning that its tool has.
-    pub(crate) fn of(call: &ResolvedCall, spec: &ToolSpec, meaning: Option<&ToolMeaning>) -> Self {
-        let unknown = ToolMeaning {
-            action: ToolAction::Sends,
-            arguments: BTreeMap::new(),
-        };
-        let values = meaning.unwrap_or(&unknown);
-        let mut values = values.values(&call.arguments, &spec.parameters);
-        let texts = values
-            .iter()
-            .filter(|value| value.role == Some(ArgumentRole::Text));
-        let links: Vec<_> = texts
-            .flat_map(|value| {
-                links::links(&value.text)
-                    .into_iter()
-                    .map(|link| ArgumentValue {
-                        path: value.path.clone(),
-                        role: Some(ArgumentRole::Page),
-                        text: link.to_owned(),
-                        is_text: true,
-                    })
-            })
-            .collect();
-        values.extend(links);
-        Self {
-            action: meaning.map(|meaning| meaning.action),
-            values,
-        }
-    }
-
-    /// The hosts that its values lead to, for rules about hosts; an empty text for one that cannot
-    /// be told.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        let is_address = |value: &&ArgumentValue| {
-            value.role == Some(ArgumentRole::Page)
-                || (value.role.is_none() && matches!(value.path.as_str(), "url" | "uri"))
-        };
-        let pages = self.values.iter().filter(is_address);
-        pages
-            .map(|value| host_of(&value.text).unwrap_or_default())
-            .collect()
-    }
+/// Returns the hosts that the values of a call lead to, for rules about hosts; an empty text for
+/// one that cannot be told.
+pub(crate) fn hosts(meant: &MeantCall) -> impl Iterator<Item = String> {
+    let is_address = |value: &&ArgumentValue| {
+        value.role == Some(ArgumentRole::Page)
+            || (value.role.is_none() && matches!(value.path.as_str(), "url" | "uri"))
+    };
+    let pages = meant.values.iter().filter(is_address);
+    pages.map(|value| host_of(&value.text).unwrap_or_default())
 }
 
 /// Returns the form of a destination that a grant names: a host, or the text without what two
@@ -91,14 +83,14 @@ fn granted_form(value: &ArgumentValue) -> String {
     let host = (value.role == Some(ArgumentRole::Page))
         .then(|| host_of(&value.text))
         .flatten();
-    host.unwrap_or_else(|| named::folded(&value.text))
+    host.unwrap_or_else(|| folded_name(&value.text))
 }
 
 /// Weighs calls of one server's tool.
 pub(crate) struct ServiceScales<'a> {
     pub(crate) service: &'a Service,
     pub(crate) call: &'a ResolvedCall,
-    pub(crate) meant: &'a Meant,
+    pub(crate) meant: &'a MeantCall,
     pub(crate) under: &'a Judgement<'a>,
     pub(crate) standing: &'a [Grant],
 }
@@ -115,6 +107,23 @@ impl ServiceScales<'_> {
             Some(action) => self.weigh_meant(action),
             None => vec![self.weigh_unknown()],
         };
+        if let Some(id) = self.under.mandated {
+            let high = weights
+                .iter_mut()
+                .filter(|weight| weight.risk == Risk::High);
+            high.for_each(|weight| {
+                weight.risk = Risk::Moderate;
+                weight.contained = true;
+                weight.changes = false;
+                weight
+                    .reason
+                    .push_str(&format!(", as call `{id}` of the mandate says"));
+            });
+            let own = weights
+                .iter_mut()
+                .filter(|weight| weight.risk == Risk::Moderate);
+            own.for_each(|weight| weight.contained = true);
+        }
         if uses_secret(&self.call.arguments) {
             let what = format!("hands a secret, which is kept from the model, to `{server}`");
             weights.push(Weight::critical(what));

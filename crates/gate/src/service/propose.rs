@@ -57,6 +57,12 @@ pub fn propose(spec: &ToolSpec) -> ToolMeaning {
         seen: 0,
     };
     proposal.collect(&spec.parameters, "", 0);
+    // Whatever moves an amount pays, by whatever name.
+    let mut roles = proposal.meaning.arguments.values();
+    let has_amount = roles.any(|role| *role == ArgumentRole::Amount);
+    if has_amount && action == ToolAction::Sends {
+        proposal.meaning.action = ToolAction::Pays;
+    }
     proposal.meaning
 }
 

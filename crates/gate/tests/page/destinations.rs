@@ -310,6 +310,7 @@ fn pages_send_where_the_person_named_and_where_a_yes_was_given() {
         skills: &[],
         trusted: &["book on https://good.com"],
         link_was_seen: false,
+        mandated: None,
     };
     let form = || form("post", "https://forms.com/send", &["+Name:text"]);
     let check = |starts, risk, expected: &[&str]| {

@@ -158,6 +158,7 @@ impl Under<'_> {
                 skills: &[],
                 trusted: &[self.goal],
                 link_was_seen: self.link_was_seen,
+                mandated: None,
             },
         )
     }

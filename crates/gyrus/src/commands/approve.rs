@@ -156,8 +156,7 @@ pub(crate) fn check_edited(
     else {
         return Ok(());
     };
-    let run = open.run;
-    let home = gyrus.home()?;
+    let (run, home) = (open.run, gyrus.home()?);
     let standing = StandingRun::read(store, run)?;
     let started = &standing.started;
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
@@ -188,12 +187,12 @@ pub(crate) fn check_edited(
         skills: &started.skills,
         trusted: &[],
         link_was_seen: false,
+        mandated: None,
     };
     let mut wrong = Vec::new();
     for call in &calls {
-        let Some(spec) = specs.iter().find(|spec| spec.name == call.tool) else {
-            continue;
-        };
+        let found = specs.iter().find(|spec| spec.name == call.tool);
+        let Some(spec) = found else { continue };
         match gate.resolve(call, spec, place) {
             Err(error) => wrong.push(format!("`{}`: {}", call.tool, error.reason)),
             Ok(resolved) => {
@@ -205,9 +204,10 @@ pub(crate) fn check_edited(
             }
         }
     }
-    match &wrong[..] {
-        [] => Ok(()),
-        wrong => Err(refused(wrong)),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(refused(&wrong))
     }
 }
 

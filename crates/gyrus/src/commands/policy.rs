@@ -136,6 +136,7 @@ impl Explain {
             skills: &[],
             trusted,
             link_was_seen: false,
+            mandated: None,
         }
     }
 

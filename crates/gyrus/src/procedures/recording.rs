@@ -135,7 +135,8 @@ impl Reading {
             | Entry::TakeoverStarted(_)
             | Entry::ChildStarted(_)
             | Entry::BranchesStarted(_) => return Ok(Err(unrepeatable(more_than_calls(&entry)))),
-            Entry::WorkspaceRecorded(_)
+            Entry::MandateSet(_)
+            | Entry::WorkspaceRecorded(_)
             | Entry::RunResumed(_)
             | Entry::RunHandedOver(_)
             | Entry::RunParked(_)

@@ -83,7 +83,9 @@ mod guidelines;
 mod holding;
 mod keeping;
 mod undoing;
+mod mandates;
 mod memory;
+mod office;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;

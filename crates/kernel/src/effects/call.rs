@@ -16,6 +16,7 @@ use super::{
     assess::Looks,
     destinations::{Questions, use_permits},
     execute,
+    judge::JudgedCall,
     server_requests::Requests,
     withheld,
 };
@@ -278,6 +279,7 @@ async fn let_through(
             card.details = vec![Text::new(redacted, Origin::Model)];
         }
         card.details.extend(says);
+        card.reasons.extend(core.origins(&resolved, spec)?);
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
@@ -354,7 +356,10 @@ fn judge(
         spec,
         resolved,
     } = what;
-    let mut verdict = core.judge(call, resolved, spec)?;
+    let JudgedCall {
+        mut verdict,
+        mandated,
+    } = core.judge(call, resolved, spec, Some(effect))?;
     match &past.judged {
         Some(before) if before.digest(call) == Digest::of_json(resolved) => {
             let before = &before.verdict;
@@ -378,13 +383,16 @@ fn judge(
             Some(core.log.put_blob(&json)?)
         }
     };
-    let judged = GateVerdict::on(
-        effect.clone(),
-        call,
-        resolved.clone(),
-        containment,
-        verdict.clone(),
-    );
+    let judged = GateVerdict {
+        mandated,
+        ..GateVerdict::on(
+            effect.clone(),
+            call,
+            resolved.clone(),
+            containment,
+            verdict.clone(),
+        )
+    };
     core.log.append(judged.clone())?;
     past.judged = Some(judged);
     past.looks.judged();

@@ -99,7 +99,7 @@ fn one(core: &Core, call: &ToolCall) -> Result<Foreseen, Stop> {
     };
     let place = core.place();
     Ok(match organs.gate.resolve(call, tool.spec(), place) {
-        Ok(resolved) => Foreseen::Judged(core.judge(call, &resolved, tool.spec())?),
+        Ok(resolved) => Foreseen::Judged(core.judge(call, &resolved, tool.spec(), None)?.verdict),
         Err(unresolvable) => Foreseen::Unresolvable(unresolvable.reason),
     })
 }

@@ -3,21 +3,37 @@
 use std::net::SocketAddr;
 
 use gyrus_contract::{
-    ChangedPath, Destination, Judgement, Part, ResolvedCall, Risk, Starts, ToolCall, ToolSpec,
-    Verdict, WithheldChange,
+    ChangedPath, Destination, EffectId, Judgement, Part, ResolvedCall, Risk, Starts, ToolCall,
+    ToolSpec, Verdict, WithheldChange,
 };
 
+use gyrus_text::{one_line, shorten};
+
 use super::layers;
-use crate::{Stop, core::Core, links};
+use crate::{Stop, core::Core, links, mandate::Planned};
+
+/// Maximum number of destinations of which a card says where they were read.
+const MAX_ORIGINS: usize = 8;
+
+/// Characters of a value on a card.
+const SHOWN: usize = 120;
+
+/// A verdict, and the call of the mandate that was judged.
+pub(crate) struct JudgedCall {
+    pub(crate) verdict: Verdict,
+    pub(crate) mandated: Option<String>,
+}
 
 impl Core {
-    /// Judges a call under the present facts.
+    /// Judges a call under the present facts. One that is a call of the mandate counts as made by
+    /// `effect`, if one is given.
     pub(crate) fn judge(
         &self,
         call: &ToolCall,
         resolved: &ResolvedCall,
         spec: &ToolSpec,
-    ) -> Result<Verdict, Stop> {
+        effect: Option<&EffectId>,
+    ) -> Result<JudgedCall, Stop> {
         let opened = resolved.aim.iter().flat_map(|aim| &aim.starts);
         let mut opened = opened.filter_map(|starts| match starts {
             Starts::Opens { address } => Some(address.as_str()),
@@ -32,10 +48,71 @@ impl Core {
         };
         let gate = &self.kernel.organs().gate;
         let undoable = layers::is_undoable(self, resolved, spec);
-        Ok(self.under(link_was_seen, |under| {
-            let under = Judgement { undoable, ..*under };
+        let mandated = self.mandated(call, resolved, spec, effect)?;
+        let verdict = self.under(link_was_seen, |under| {
+            let mandated = mandated.as_deref();
+            let under = Judgement {
+                undoable,
+                mandated,
+                ..*under
+            };
             gate.judge(resolved, spec, &under)
-        }))
+        });
+        Ok(JudgedCall { verdict, mandated })
+    }
+
+    /// Returns the call of the mandate that this one is.
+    fn mandated(
+        &self,
+        call: &ToolCall,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+        effect: Option<&EffectId>,
+    ) -> Result<Option<String>, Stop> {
+        if self.started.meanings.is_none() {
+            return Ok(None);
+        }
+        let meant = self.kernel.organs().gate.meant(resolved, spec);
+        let Some(meant) = meant.filter(|meant| meant.action.is_some()) else {
+            return Ok(None);
+        };
+        let trusted = self.trusted();
+        let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
+        let planned = Planned {
+            call,
+            meant: &meant,
+            trusted: &trusted,
+        };
+        let mut provenance = self.provenance();
+        provenance.read_on(&self.log)?;
+        provenance.mandated(planned, effect, &self.log)
+    }
+
+    /// Returns sentences for a person about where the destinations of a call were read.
+    pub(crate) fn origins(
+        &self,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+    ) -> Result<Vec<String>, Stop> {
+        let meant = self.kernel.organs().gate.meant(resolved, spec);
+        let Some(meant) = meant.filter(|meant| meant.action.is_some()) else {
+            return Ok(Vec::new());
+        };
+        let mut provenance = self.provenance();
+        provenance.read_on(&self.log)?;
+        let mut told = Vec::new();
+        let places = meant.values.iter().filter(|value| value.is_destination());
+        for value in places.take(MAX_ORIGINS) {
+            let shown = one_line(&shorten(&value.text, SHOWN)).into_owned();
+            told.push(
+                match provenance.sources(&value.text, &self.log)?.as_slice() {
+                    [] => format!("`{shown}` stands in nothing that was read from servers"),
+                    sources => format!("`{shown}` comes {}", sources.join(", and ")),
+                },
+            );
+        }
+        told.dedup();
+        Ok(told)
     }
 
     /// Returns the changes of a command that may not stay without a person's approval.
@@ -93,6 +170,7 @@ impl Core {
             skills: &self.started.skills,
             trusted: &trusted,
             link_was_seen,
+            mandated: None,
         })
     }
 

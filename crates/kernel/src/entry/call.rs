@@ -43,6 +43,9 @@ pub struct GateVerdict {
     /// sandboxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
+    /// The call of the mandate that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mandated: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -65,6 +68,7 @@ impl GateVerdict {
             aim: resolved.aim,
             containment,
             digest,
+            mandated: None,
             verdict,
         }
     }

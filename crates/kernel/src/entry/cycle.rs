@@ -87,6 +87,9 @@ pub struct KernelState {
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<ConnectionPermit>,
+    /// Number of texts of the person that the last mandate was stated for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub mandate_for: u32,
     /// Inputs that a crash interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownInput>,

@@ -8,6 +8,7 @@ mod run;
 mod cycle;
 mod model;
 mod call;
+mod mandate;
 mod other;
 
 use gyrus_contract::EffectId;
@@ -17,6 +18,7 @@ pub use call::{
     Settled, ToolCalled, ToolResulted, ToolStarted, Validity,
 };
 pub use cycle::{ConnectionPermit, CycleDropped, CycleEnded, KernelState, UnknownInput};
+pub use mandate::{Mandate, MandateSet, MandatedCall, Times};
 pub use model::{Appended, AttemptResult, Charge, ModelCall, ModelReply};
 pub use other::{
     BranchesStarted, ChildEnded, ChildStarted, ConcurrencyForm, Fact, RaceWon, ReadValue,
@@ -147,6 +149,7 @@ entries! {
     RaceWon(RaceWon) = "branches.won",
     ChildStarted(ChildStarted) = "child.started",
     ChildEnded(ChildEnded) = "child.ended",
+    MandateSet(MandateSet) = "mandate.set",
     BudgetWarning(BudgetWarning) = "budget.warning",
     TakeoverStarted(TakeoverStarted) = "takeover.started",
     TakeoverEnded(TakeoverEnded) = "takeover.ended",
@@ -174,6 +177,7 @@ impl Entry {
             Entry::RaceWon(body) => Some(&body.effect),
             Entry::ChildStarted(body) => Some(&body.effect),
             Entry::ChildEnded(body) => Some(&body.effect),
+            Entry::MandateSet(body) => Some(&body.effect),
             Entry::Noted { fact, .. } => Some(&fact.effect),
             Entry::RunStarted(_)
             | Entry::WorkspaceRecorded(_)

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
     Mode, ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text,
-    ToolSpec,
+    ToolMeaning, ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,10 @@ pub struct RunStarted {
     /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
+    /// The meanings that a person had confirmed of the tools of servers among them, by name, if a
+    /// mandate is to be stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meanings: Option<Inline<BTreeMap<String, ToolMeaning>>>,
     /// The workspace at the start; `None` if it is in a [`WorkspaceRecorded`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,

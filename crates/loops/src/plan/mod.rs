@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
-use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal};
+use crate::{
+    CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, react::MANDATE_PROMPT,
+};
 
 const PROMPT: &str = include_str!("plan.md");
 const SUMMARY_PROMPT: &str = include_str!("summary.md");
@@ -237,7 +239,10 @@ impl CognitiveLoop for Planner {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         self.turn = match self.state.stage {
-            Stage::Planning => self.propose(run).await?,
+            Stage::Planning => {
+                run.state_mandate(MANDATE_PROMPT).await?;
+                self.propose(run).await?
+            }
             Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),
             Stage::SummingUp => self.sum_up(run, perception).await?,
         };

@@ -67,7 +67,7 @@ pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> boo
 fn tier_for(purpose: Purpose, steps: Tier) -> Tier {
     match purpose {
         Purpose::Agent | Purpose::Sampling => steps,
-        Purpose::Plan => Tier::Large,
+        Purpose::Plan | Purpose::Mandate => Tier::Large,
         Purpose::Reflect | Purpose::Verify | Purpose::Safety | Purpose::Summarise => Tier::Small,
     }
 }

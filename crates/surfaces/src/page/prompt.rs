@@ -158,6 +158,7 @@ pub(super) fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Agent => "next step",
         Purpose::Plan => "plan",
+        Purpose::Mandate => "state the mandate",
         Purpose::Reflect => "look back",
         Purpose::Verify => "verify",
         Purpose::Safety => "judge a call",

@@ -20,6 +20,7 @@ pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
         "task.plan" => said(Subject::Thought, "the plan", text),
         "task.step" => plan_step(fact, text),
         "plan.invalid" => refused("the plan was sent back", text),
+        "mandate.refused" => refused("the mandate was sent back", text),
         "plan.edited" => said(Subject::Person, "a person changed the plan", text),
         "reply.unusable" => refused("the model's reply could not be used", word(fact, "why")),
         "batch.stopped" => batch_stopped(fact),

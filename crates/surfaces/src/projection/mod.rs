@@ -96,6 +96,7 @@ impl Projection {
             Entry::BudgetWarning(warning) => vec![run::warning(&warning)],
             Entry::Steered(steered) => vec![run::steered(steered)],
             Entry::ToolsAdded(added) => vec![run::tools_added(&added)],
+            Entry::MandateSet(set) => vec![run::mandate_set(set)],
             Entry::TakeoverStarted(takeover) => vec![run::takeover_started(&takeover)],
             Entry::TakeoverEnded(takeover) => vec![run::takeover_ended(takeover)],
             Entry::ModelCall(asked) => {

@@ -13,6 +13,7 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     let purpose = match asked.purpose {
         Purpose::Agent => "",
         Purpose::Plan => " to plan",
+        Purpose::Mandate => " to state the mandate",
         Purpose::Reflect => " to look back",
         Purpose::Verify => " to verify",
         Purpose::Safety => " to judge a call",

@@ -3,8 +3,9 @@
 use gyrus_contract::MessageBody;
 use gyrus_journal::Reader;
 use gyrus_kernel::{
-    BudgetWarning, CycleDropped, CycleEnded, Ending, RunEnded, RunHandedOver, RunParked,
-    RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, ToolsAdded, summary,
+    BudgetWarning, CycleDropped, CycleEnded, Ending, MandateSet, RunEnded, RunHandedOver,
+    RunParked, RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, ToolsAdded,
+    summary,
 };
 use gyrus_text::{counted, grouped, span};
 
@@ -116,6 +117,15 @@ pub(super) fn tools_added(added: &ToolsAdded) -> Happening {
     let headline = format!("{count} of servers {verb} the run");
     let names = added.names.join(", ");
     Happening::detail(Subject::Note, headline).with(HappeningPart::aside(names))
+}
+
+pub(super) fn mandate_set(set: MandateSet) -> Happening {
+    if set.mandate.calls.is_empty() {
+        return Happening::detail(Subject::Note, "the goal has no mandate");
+    }
+    let count = counted(set.mandate.calls.len(), "call");
+    let headline = format!("the mandate: {count} that may be made unasked");
+    Happening::main(Subject::Note, Tone::Aside, headline).with(HappeningPart::aside(set.text))
 }
 
 pub(super) fn takeover_started(takeover: &TakeoverStarted) -> Happening {

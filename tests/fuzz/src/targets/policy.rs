@@ -133,6 +133,8 @@ impl PolicyFile {
         let arguments = json!({"command": line, "branch": ["main"]});
         let ruling = policy.rule(&PolicySubject {
             tool: "shell",
+            service: None,
+            trusted: &[],
             arguments: &arguments,
             paths: &paths,
             hosts: &hosts,

@@ -151,6 +151,7 @@ impl Teaching {
             skills: &[],
             trusted: &[],
             link_was_seen: true,
+            mandated: None,
         };
         let verdict = self.parts.gate.judge(&resolved, tool.spec(), &under);
         Ok((verdict, aim))

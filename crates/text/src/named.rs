@@ -4,7 +4,7 @@
 //! and the `#` or `@` before a channel or person are set aside. A number alone is never named:
 //! "two events at 12" names no account 12. Neither is a word that every text holds.
 
-use gyrus_text::is_unseen;
+use crate::is_unseen;
 
 /// Words that a sentence holds without meaning anybody by them.
 const COMMON: &[&str] = &[
@@ -85,7 +85,7 @@ const CLOSING: &str = ")]}>\"'`»”“’›.!?:…*_";
 const BETWEEN: &str = ",;|";
 
 /// Returns the form in which two spellings of one destination are the same text.
-pub(crate) fn folded(value: &str) -> String {
+pub fn folded_name(value: &str) -> String {
     let lower = value.to_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     let text = words.join(" ");
@@ -98,13 +98,33 @@ pub(crate) fn folded(value: &str) -> String {
 }
 
 /// Whether the value stands as a whole in one of the texts.
-pub(crate) fn is_named(value: &str, texts: &[&str]) -> bool {
-    let value = folded(value);
+pub fn is_named(value: &str, texts: &[&str]) -> bool {
+    let value = folded_name(value);
     let is_number = !value.chars().any(char::is_alphabetic);
     if is_number || COMMON.contains(&&*value) || value.chars().any(is_unseen) {
         return false;
     }
     texts.iter().any(|text| stands_in(&value, text))
+}
+
+/// Whether the number stands in one of the texts, with a currency or not: `12.50`, `€12.50` and
+/// `12.5` are the same.
+pub fn is_number_named(value: &str, texts: &[&str]) -> bool {
+    let Some(value) = number(value) else {
+        return false;
+    };
+    let between = |c: char| c.is_whitespace() || "()[]{}\"'`“”«»;!?".contains(c);
+    let mut words = texts.iter().flat_map(|text| text.split(between));
+    words.any(|word| number(word) == Some(value))
+}
+
+/// The number that a word is, without its currency and the punctuation of the sentence around it.
+fn number(word: &str) -> Option<f64> {
+    let word = word.trim_end_matches(['.', ',', ':']);
+    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '-';
+    let word = word.trim_matches(|c: char| !is_part(c));
+    let plain = word.replace(',', "");
+    plain.parse().ok()
 }
 
 fn stands_in(value: &str, text: &str) -> bool {
@@ -169,6 +189,17 @@ mod tests {
             "http://wiki.x.com/notes/",
         ] {
             assert!(is_named(value, &[goal]), "{value}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        let goal = "Pay $1,200.50 (not 12) by card 4711.";
+        for value in ["1200.5", "1,200.50", "12", "4711"] {
+            assert!(is_number_named(value, &[goal]), "{value}");
+        }
+        for value in ["1", "200.50", "120050", "471", "", "x", "-12"] {
+            assert!(!is_number_named(value, &[goal]), "{value}");
         }
     }
 

@@ -1,0 +1,155 @@
+//! Stating a mandate: a model is shown what the person typed and the tools alone, whatever else the
+//! run has read, and what it states is checked and recorded.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolMeaning};
+use serde_json::json;
+
+use super::request::{Ask, Tools};
+use crate::{
+    EffectError, Entry, Mandate, MandateSet, Run, Stop,
+    core::Core,
+    mandate::{self, MeantTools},
+    recorded::diverges,
+    run::Begun,
+};
+
+/// Number of times that a model may state a mandate anew after one that does not hold.
+const REPAIRS: u32 = 2;
+
+/// Maximum length of the reply in tokens.
+const OUTPUT: u64 = 4_000;
+
+/// Maximum size in bytes of the tools that are shown; with more, there is no mandate.
+const MAX_SHOWN: usize = 60_000;
+
+impl Run {
+    /// Has a model state the mandate of the goal, if the run began with tools of servers whose
+    /// meaning a person confirmed, and if none was stated for the goal as it is now. `instructions`
+    /// say how it is written. A model that states none, or none that holds, leaves the run without.
+    ///
+    /// # Errors
+    /// Returns a [`Stop`], to be passed on.
+    pub async fn state_mandate(&mut self, instructions: &str) -> Result<(), Stop> {
+        let Some(meanings) = &self.core.started.meanings else {
+            return Ok(());
+        };
+        let trusted = self.core.trusted();
+        let count = u32::try_from(trusted.len()).unwrap_or(u32::MAX);
+        if self.core.shared().mandate_for == count {
+            return Ok(());
+        }
+        let meanings = meanings.load(&self.core.log)?;
+        let tools = meant_tools(&self.core, meanings);
+        let mandate = self.ask_for_mandate(instructions, &trusted, &tools).await?;
+        let begun = self.begin(|| "setting the mandate".to_owned())?;
+        let done = set(&self.core, begun, mandate);
+        self.core.shared().mandate_for = count;
+        self.end(done)
+    }
+
+    /// Returns the mandate that a model states; an empty one if it states none that holds.
+    async fn ask_for_mandate(
+        &mut self,
+        instructions: &str,
+        trusted: &[String],
+        tools: &MeantTools,
+    ) -> Result<Mandate, Stop> {
+        let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
+        let mut talk = vec![lead(&trusted, tools)];
+        for _ in 0..=REPAIRS {
+            let ask = Ask {
+                purpose: Purpose::Mandate,
+                system: vec![SystemPart::cacheable(instructions)],
+                lead: Vec::new(),
+                memory: None,
+                tail: talk.clone(),
+                tools: Tools::Withheld,
+                output_schema: Some(mandate::schema()),
+                max_output_tokens: OUTPUT,
+            };
+            let reply = match self.consult(ask).await {
+                Ok(reply) => reply,
+                Err(EffectError::Stop(stop)) => return Err(stop),
+                Err(EffectError::Failed(error)) => {
+                    self.refused(&[error.to_string()])?;
+                    break;
+                }
+            };
+            match mandate::read(&reply.text(), tools, &trusted) {
+                Ok(mandate) => return Ok(mandate),
+                Err(wrong) => {
+                    self.refused(&wrong)?;
+                    if !reply.parts.is_empty() {
+                        talk.push(Message {
+                            role: Role::Assistant,
+                            parts: reply.parts,
+                        });
+                    }
+                    let words = format!(
+                        "This does not hold:\n- {}\nState all of it anew, without what cannot be \
+                         stated: the person is asked about that when it comes to it.",
+                        wrong.join("\n- ")
+                    );
+                    talk.push(Message::user(Text::new(words, Origin::Kernel)));
+                }
+            }
+        }
+        Ok(Mandate::default())
+    }
+
+    fn refused(&mut self, wrong: &[String]) -> Result<(), Stop> {
+        let fact = json!({"text": wrong.join("; "), "wrong": wrong});
+        self.note("mandate.refused", 1, &fact)
+    }
+}
+
+/// The tools that the run began with and whose meaning a person confirmed.
+fn meant_tools(core: &Core, meanings: BTreeMap<String, ToolMeaning>) -> MeantTools {
+    let meant = meanings.into_iter().filter_map(|(name, meaning)| {
+        let specs = core.kernel.organs().specs.iter();
+        let spec = specs
+            .filter(|spec| spec.is_served())
+            .find(|spec| spec.name == name)?;
+        Some((name, (spec.as_ref().clone(), meaning)))
+    });
+    meant.collect()
+}
+
+/// The question: the person's words, and the tools.
+fn lead(trusted: &[&str], tools: &MeantTools) -> Message {
+    let mut shown = String::new();
+    for (spec, meaning) in tools.values() {
+        let tool = json!({
+            "tool": spec.name,
+            "action": meaning.action,
+            "description": spec.description,
+            "parameters": spec.parameters["properties"],
+            "roles": meaning.arguments,
+        });
+        shown.push_str(&tool.to_string());
+        shown.push('\n');
+    }
+    if shown.len() > MAX_SHOWN {
+        shown.clear();
+    }
+    let words = format!(
+        "What the person typed:\n{}\n\nThe tools:\n{shown}\nState the calls now.",
+        trusted.join("\n\n")
+    );
+    Message::user(Text::new(words, Origin::Kernel))
+}
+
+fn set(core: &Core, begun: Begun, mandate: Mandate) -> Result<(), Stop> {
+    let set = Entry::from(MandateSet {
+        effect: begun.effect.clone(),
+        text: mandate::describe(&mandate),
+        mandate,
+    });
+    match begun.past.first() {
+        None => core.log.append(set).map(|_| ()),
+        Some(recorded) if *recorded == set => Ok(()),
+        Some(recorded) => Err(diverges(&begun.effect, recorded, "setting the mandate")),
+    }
+}

@@ -1,0 +1,51 @@
+//! The mandate of a run: the calls that the goal means, stated before anything untrusted was read.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::EffectId;
+use serde::{Deserialize, Serialize};
+
+/// A model stated the mandate, and it was found to follow from what the person typed. It takes the
+/// place of an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MandateSet {
+    /// The effect.
+    pub effect: EffectId,
+    /// The calls; none if the goal needs no such call, or if nothing that was stated held.
+    pub mandate: Mandate,
+    /// A line for people.
+    pub text: String,
+}
+
+/// The calls that a run may make unasked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mandate {
+    /// The calls, in any order.
+    pub calls: Vec<MandatedCall>,
+}
+
+/// One call of a mandate, or several of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MandatedCall {
+    /// The name by which later calls refer to its result.
+    pub id: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The number of times that it may be made.
+    pub times: Times,
+    /// The values that each argument may have, by its path. A `*` stands for any text, `{id.field}`
+    /// for the value of a field in the result of the call `id`, `{id}` for a word of its text;
+    /// both may stand within a text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Vec<String>>,
+}
+
+/// The number of times that a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Times {
+    /// At most so often.
+    AtMost(u32),
+    /// Once for each place that it goes to.
+    Each,
+}

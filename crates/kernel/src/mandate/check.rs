@@ -1,0 +1,310 @@
+//! Reading a mandate that a model states, and checking that it follows from what the person typed.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{ArgumentRole, ToolAction, ToolMeaning, ToolSpec};
+use gyrus_text::{is_named, is_number_named, shorten};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::pattern::{ANY, Pattern, is_id};
+use crate::{Mandate, MandatedCall, Times};
+
+/// Maximum number of calls of a mandate.
+const MAX_CALLS: usize = 60;
+
+/// Maximum number of times that one call may be made.
+const MAX_TIMES: u32 = 50;
+
+/// Maximum number of values of one argument.
+const MAX_VALUES: usize = 50;
+
+/// Characters of a value in a message.
+const SHOWN: usize = 80;
+
+/// The tools that a mandate can speak of, by name, with what they mean.
+pub(crate) type MeantTools = BTreeMap<String, (ToolSpec, ToolMeaning)>;
+
+/// A mandate as a model states it.
+#[derive(Deserialize)]
+#[serde(rename = "mandate")]
+struct Stated {
+    calls: Vec<StatedCall>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatedCall {
+    id: String,
+    tool: String,
+    #[serde(default)]
+    times: Option<Value>,
+    #[serde(default)]
+    arguments: BTreeMap<String, Value>,
+}
+
+/// Returns the schema of the reply.
+pub(crate) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "calls": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"},
+                        "tool": {"type": "string"},
+                        "times": {"type": ["integer", "string"]},
+                        "arguments": {"type": "object"},
+                    },
+                    "required": ["id", "tool"],
+                },
+            },
+        },
+        "required": ["calls"],
+    })
+}
+
+/// Reads a reply, and checks it; the errors are for the model.
+pub(crate) fn read(
+    reply: &str,
+    tools: &MeantTools,
+    trusted: &[&str],
+) -> Result<Mandate, Vec<String>> {
+    let start = reply.find('{').unwrap_or(0);
+    let end = reply.rfind('}').map_or(reply.len(), |at| at + 1);
+    let text = reply.get(start..end).unwrap_or_default();
+    let stated: Stated = serde_json::from_str(text)
+        .map_err(|error| vec![format!("it is not the JSON that was asked for: {error}")])?;
+    if stated.calls.len() > MAX_CALLS {
+        return Err(vec![format!(
+            "it has {} calls; state at most {MAX_CALLS}, and use `\"times\": \"each\"` for one \
+             call that is made for each of several places",
+            stated.calls.len()
+        )]);
+    }
+    let mut check = Check {
+        tools,
+        trusted,
+        earlier: BTreeMap::new(),
+        wrong: Vec::new(),
+    };
+    let calls: Vec<_> = stated
+        .calls
+        .into_iter()
+        .filter_map(|call| check.call(call))
+        .collect();
+    if check.wrong.is_empty() {
+        Ok(Mandate { calls })
+    } else {
+        check.wrong.truncate(20);
+        Err(check.wrong)
+    }
+}
+
+/// Describes a mandate on one line, for a person.
+pub(crate) fn describe(mandate: &Mandate) -> String {
+    if mandate.calls.is_empty() {
+        return "none".to_owned();
+    }
+    let call = |call: &MandatedCall| {
+        let arguments: Vec<_> = call
+            .arguments
+            .iter()
+            .filter(|(_, values)| values.as_slice() != [ANY])
+            .map(|(name, values)| format!("{name}: {}", values.join(" or ")))
+            .collect();
+        let times = match call.times {
+            Times::AtMost(1) => String::new(),
+            Times::AtMost(times) => format!(" up to {times} times"),
+            Times::Each => " for each".to_owned(),
+        };
+        format!(
+            "{} = {}({}){times}",
+            call.id,
+            call.tool,
+            arguments.join(", ")
+        )
+    };
+    let calls: Vec<_> = mandate.calls.iter().map(call).collect();
+    calls.join(" · ")
+}
+
+struct Check<'a> {
+    tools: &'a MeantTools,
+    trusted: &'a [&'a str],
+    /// The calls so far, and whether the person named one of their values.
+    earlier: BTreeMap<String, bool>,
+    wrong: Vec<String>,
+}
+
+impl Check<'_> {
+    fn call(&mut self, stated: StatedCall) -> Option<MandatedCall> {
+        let id = stated.id;
+        let shown = shorten(&id, SHOWN);
+        if !is_id(&id) || self.earlier.contains_key(&id) {
+            self.wrong.push(format!(
+                "`{shown}` cannot be the id of a call, or is that of another"
+            ));
+            return None;
+        }
+        let Some((spec, meaning)) = self.tools.get(&stated.tool) else {
+            let tool = shorten(&stated.tool, SHOWN);
+            self.wrong.push(format!(
+                "call `{id}`: there is no tool `{tool}` in the list"
+            ));
+            return None;
+        };
+        if meaning.action == ToolAction::Deletes {
+            self.wrong.push(format!(
+                "call `{id}`: the person is always asked about `{}`; leave it out",
+                spec.name
+            ));
+            return None;
+        }
+        let before = self.wrong.len();
+        let times = self.times(&id, stated.times.as_ref());
+        let mut arguments = BTreeMap::new();
+        let mut named = false;
+        for (path, value) in stated.arguments {
+            let role = role_of(meaning, &path);
+            let first = path.split('.').next().unwrap_or_default();
+            if spec.parameters["properties"].get(first).is_none() {
+                let path = shorten(&path, SHOWN);
+                self.wrong.push(format!(
+                    "call `{id}`: `{}` has no argument `{path}`",
+                    spec.name
+                ));
+                continue;
+            }
+            let values = self.values(&id, &path, value);
+            for value in &values {
+                named |= is_named(value, self.trusted);
+                self.value(&id, (&path, role), value, meaning.action);
+            }
+            arguments.insert(path, values);
+        }
+        self.earlier.insert(id.clone(), named);
+        (self.wrong.len() == before).then_some(MandatedCall {
+            id,
+            tool: stated.tool,
+            times: times?,
+            arguments,
+        })
+    }
+
+    fn times(&mut self, id: &str, stated: Option<&Value>) -> Option<Times> {
+        let times = match stated {
+            None | Some(Value::Null) => Some(Times::AtMost(1)),
+            Some(Value::String(word)) if word == "each" => Some(Times::Each),
+            Some(value) => {
+                let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+                let number = number.filter(|number| (1..=MAX_TIMES).contains(number));
+                number.map(Times::AtMost)
+            }
+        };
+        if times.is_none() {
+            self.wrong.push(format!(
+                "call `{id}`: `times` is a number from 1 to {MAX_TIMES}, or \"each\""
+            ));
+        }
+        times
+    }
+
+    fn values(&mut self, id: &str, path: &str, stated: Value) -> Vec<String> {
+        let all = match stated {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        let mut values = Vec::new();
+        for value in all.into_iter().take(MAX_VALUES) {
+            match value {
+                Value::Null => {}
+                Value::String(text) => values.push(text),
+                Value::Bool(_) | Value::Number(_) => values.push(value.to_string()),
+                Value::Array(_) | Value::Object(_) => self.wrong.push(format!(
+                    "call `{id}`, `{path}`: write texts or a list of texts; an argument in an object \
+                     is `outer.inner`"
+                )),
+            }
+        }
+        values
+    }
+
+    /// Checks one value that an argument may have.
+    fn value(
+        &mut self,
+        id: &str,
+        (path, role): (&str, Option<ArgumentRole>),
+        value: &str,
+        action: ToolAction,
+    ) {
+        let shown = shorten(value, SHOWN);
+        let at = format!("call `{id}`, `{path}`");
+        let reads = action == ToolAction::Reads;
+        let is_place = matches!(role, None | Some(ArgumentRole::To | ArgumentRole::Page));
+        let is_fixed = match role {
+            Some(ArgumentRole::Name) => !reads,
+            Some(ArgumentRole::Amount) => matches!(action, ToolAction::Pays | ToolAction::Sends),
+            _ => is_place,
+        };
+        if role == Some(ArgumentRole::Password) {
+            self.wrong
+                .push(format!("{at}: the person is always asked about passwords"));
+            return;
+        }
+        if value == ANY {
+            if is_fixed || role == Some(ArgumentRole::Name) {
+                self.wrong.push(format!(
+                    "{at}: `*` cannot stand for a place or a thing; say which"
+                ));
+            }
+            return;
+        }
+        let pattern = match Pattern::read(value) {
+            Ok(pattern) => pattern,
+            Err(why) => {
+                self.wrong.push(format!("{at}: {why}"));
+                return;
+            }
+        };
+        for hole in pattern.holes() {
+            match self.earlier.get(&hole.of) {
+                None => self.wrong.push(format!("{at}: there is no call `{}` before this one", hole.of)),
+                Some(_) if hole.field.is_some() => {}
+                Some(_) if action == ToolAction::Pays && is_place => self.wrong.push(format!(
+                    "{at}: who is paid can come from a field, never from running text"
+                )),
+                Some(true) => {}
+                Some(false) => self.wrong.push(format!(
+                    "{at}: the person did not send you to the text that `{}` returns; name a field, \
+                     as in `{{{}.field}}`",
+                    hole.of, hole.of
+                )),
+            }
+        }
+        let Some(constant) = pattern.constant().filter(|_| is_fixed) else {
+            return;
+        };
+        let is_number = matches!(role, Some(ArgumentRole::Name | ArgumentRole::Amount));
+        let stands = is_named(constant, self.trusted)
+            || (is_number && is_number_named(constant, self.trusted));
+        if !stands {
+            self.wrong.push(format!(
+                "{at}: `{shown}` does not stand in what the person typed"
+            ));
+        }
+    }
+}
+
+/// The role of a place: that of the nearest argument at or above it.
+fn role_of(meaning: &ToolMeaning, path: &str) -> Option<ArgumentRole> {
+    let mut path = path;
+    loop {
+        if let Some(role) = meaning.arguments.get(path) {
+            return Some(*role);
+        }
+        path = path.rsplit_once('.')?.0;
+    }
+}

@@ -1,0 +1,169 @@
+//! The values that a mandate lets an argument have: a text, with holes for what earlier calls
+//! return.
+
+use gyrus_text::folded_name;
+
+/// Maximum number of holes in one text.
+const MAX_HOLES: usize = 4;
+
+/// The text that stands for any value.
+pub(super) const ANY: &str = "*";
+
+/// A text with holes, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Hole(Hole),
+}
+
+/// A hole: a value that a call of the mandate returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hole {
+    /// The call.
+    pub(super) of: String,
+    /// The name of the field, or the end of its path; `None` for a word of the text.
+    pub(super) field: Option<String>,
+}
+
+impl Pattern {
+    /// Reads a text. Braces around anything but the name of a call, alone or with a field, are a
+    /// part of the text.
+    ///
+    /// # Errors
+    /// Returns an error, in words, when it has too many holes.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find('{') {
+            let (before, after) = rest.split_at(start);
+            plain.push_str(before);
+            let inner = after[1..].split_once('}');
+            match inner.and_then(|(inner, tail)| Some((hole(inner)?, tail))) {
+                Some((hole, tail)) => {
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    }
+                    pieces.push(Piece::Hole(hole));
+                    rest = tail;
+                }
+                None => {
+                    plain.push('{');
+                    rest = &after[1..];
+                }
+            }
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() || pieces.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        let pattern = Self { pieces };
+        if pattern.holes().count() > MAX_HOLES {
+            return Err(format!("`{text}` has more than {MAX_HOLES} holes"));
+        }
+        Ok(pattern)
+    }
+
+    pub(super) fn holes(&self) -> impl Iterator<Item = &Hole> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Hole(hole) => Some(hole),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// The text, if it has no hole.
+    pub(super) fn constant(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is this text with its holes filled. `fills` says whether a text may stand
+    /// in a hole.
+    pub(super) fn fits(&self, value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
+        match self.pieces.as_slice() {
+            [Piece::Text(text)] => folded_name(text) == folded_name(value),
+            pieces => fit(pieces, value, fills),
+        }
+    }
+}
+
+/// Whether the pieces, one after the other, are the value.
+fn fit(pieces: &[Piece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
+    match pieces {
+        [] => value.is_empty(),
+        [Piece::Text(text), rest @ ..] => value
+            .strip_prefix(text.as_str())
+            .is_some_and(|value| fit(rest, value, fills)),
+        [Piece::Hole(hole)] => fills(hole, value),
+        [Piece::Hole(hole), rest @ ..] => {
+            let mut ends = value.char_indices().map(|(at, _)| at).skip(1);
+            ends.any(|end| fit(rest, &value[end..], fills) && fills(hole, &value[..end]))
+        }
+    }
+}
+
+/// Reads what stands between two braces.
+fn hole(inner: &str) -> Option<Hole> {
+    let (of, field) = match inner.split_once('.') {
+        Some((of, field)) => (of, Some(field)),
+        None => (inner, None),
+    };
+    let is_field = |field: &str| !field.is_empty() && field.chars().all(|c| !c.is_whitespace());
+    (is_id(of) && field.is_none_or(is_field)).then(|| Hole {
+        of: of.to_owned(),
+        field: field.map(str::to_owned),
+    })
+}
+
+/// Whether a text can name a call.
+pub(super) fn is_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !text.is_empty() && text.len() <= 32 && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_filled_and_all_else_is_literal() {
+        let fits = |pattern: &str, value: &str| {
+            let filled = |hole: &Hole, text: &str| match (hole.of.as_str(), hole.field.as_deref()) {
+                ("a", Some("name")) => text == "Chez Max" || text == "Bo",
+                ("a", None) => text == "word",
+                _ => false,
+            };
+            Pattern::read(pattern).unwrap().fits(value, &filled)
+        };
+        for (pattern, value) in [
+            ("anna@x.com", "Anna@X.com"),
+            ("{a.name}", "Chez Max"),
+            ("Dinner at {a.name}", "Dinner at Chez Max"),
+            ("{a.name} and {a.name}!", "Bo and Chez Max!"),
+            ("{a}", "word"),
+            ("{not a hole}", "{not a hole}"),
+            ("{a.name", "{a.name"),
+        ] {
+            assert!(fits(pattern, value), "{pattern} {value}");
+        }
+        for (pattern, value) in [
+            ("anna@x.com", "anna@x.com.evil.com"),
+            ("{a.name}", "Chez Max "),
+            ("{a.name}", "{a.name}"),
+            ("Dinner at {a.name}", "dinner at Chez Max and more"),
+            ("{b.name}", "Bo"),
+            ("{a.other}", "Bo"),
+            ("", "x"),
+        ] {
+            assert!(!fits(pattern, value), "{pattern} {value}");
+        }
+        assert!(Pattern::read(&"{a.b}".repeat(5)).is_err());
+    }
+}
