@@ -132,6 +132,7 @@ pub(crate) fn follow_from(
             invited(shared, record, chat, &person);
             Vec::new()
         }
+        ChatEvent::Unreadable { chat, why } => unreadable(shared, record, numbers, chat, why),
         ChatEvent::Press(press)
             if record.is_paired(&press.person) && shared.may_write_to(record, &press.chat) =>
         {
@@ -154,6 +155,29 @@ pub(crate) fn follow_from(
         }
         ChatEvent::Message(message) => stranger(shared, numbers, &message),
     }
+}
+
+/// Says that something cannot be read, where something may be said, or where somebody may be about
+/// to be paired.
+fn unreadable(
+    shared: &Arc<Shared>,
+    record: &ChatRecord,
+    numbers: &mut Numbers,
+    chat: String,
+    why: String,
+) -> Vec<ChatChange> {
+    let mut changes = Vec::new();
+    if shared.may_write_to(record, &chat) {
+        let speaking = Speaking {
+            chat,
+            reply_to: None,
+            about: About::Nothing,
+        };
+        speaking.say(shared, numbers, &why, Vec::new(), &mut changes);
+    } else if lock(&shared.pairing).is_open() {
+        greet(shared, chat, why);
+    }
+    changes
 }
 
 /// Enters a conversation if it may become that of somebody who is about to be paired, or if it is a
@@ -199,7 +223,7 @@ fn stranger(
             match tried {
                 CodeTried::Right => pair(shared, numbers, message),
                 CodeTried::Wrong => {
-                    greet(shared, message, "That is not the code.");
+                    greet(shared, message.chat.clone(), "That is not the code.");
                     Vec::new()
                 }
                 CodeTried::NoneOpen => Vec::new(),
@@ -208,7 +232,7 @@ fn stranger(
         TypedCommand::Start => {
             greet(
                 shared,
-                message,
+                message.chat.clone(),
                 "This bot works for the people who are paired with it.",
             );
             Vec::new()
@@ -227,17 +251,17 @@ fn stranger(
 }
 
 /// Says one sentence to somebody who is not paired, at most once in a while to all of them.
-fn greet(shared: &Arc<Shared>, message: &IncomingMessage, text: &'static str) {
+fn greet(shared: &Arc<Shared>, chat: String, text: impl Into<String>) {
     if !lock(&shared.board).may_greet() {
         return;
     }
-    let (shared, chat) = (Arc::clone(shared), message.chat.clone());
+    let (shared, text) = (Arc::clone(shared), text.into());
     tokio::spawn(async move {
         let message = crate::messenger::NewMessage {
             key: gyrus_contract::time_ordered_uuid().to_string(),
             chat,
             reply_to: None,
-            text: text.to_owned(),
+            text,
             buttons: Vec::new(),
         };
         let _ = shared.messenger.send(&message).await;

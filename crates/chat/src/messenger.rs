@@ -140,6 +140,13 @@ pub enum ChatEvent {
         /// The id of who invited.
         person: String,
     },
+    /// Somebody wrote something that this account cannot read.
+    Unreadable {
+        /// The conversation.
+        chat: String,
+        /// The reason and what to do instead, as it is said there.
+        why: String,
+    },
     /// Something that asks for nothing, such as the change of a message.
     Other,
 }

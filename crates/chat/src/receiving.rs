@@ -78,6 +78,16 @@ enum Taken {
 /// all of them.
 async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<Taken, LedgerError> {
     let mut taken = Taken::Nothing;
+    if received.updates.is_empty() {
+        let position = received.position.clone();
+        shared
+            .commit(|record, _| {
+                let has_moved = record.position.as_ref() != Some(&position);
+                let change = has_moved.then_some(ChatChange::Position { position });
+                (Vec::from_iter(change), ())
+            })
+            .await?;
+    }
     let mut updates = received.updates.into_iter().peekable();
     while let Some(update) = updates.next() {
         let position = updates.peek().is_none().then(|| received.position.clone());

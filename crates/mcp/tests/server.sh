@@ -7,11 +7,15 @@ say() { printf '%s\n' "$1"; }
 answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
 text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 tool() { printf '{"name":"%s","description":"%s","inputSchema":%s}' "$1" "$2" "${3:-{\"type\":\"object\"\}}"; }
-ask() { say "{\"jsonrpc\":\"2.0\",\"id\":\"$1\",\"method\":\"elicitation/create\",\"params\":$2}"; }
-# Reads the answer to a question, and says it as the result of the call unless it has a name.
+ask() { last=$1; say "{\"jsonrpc\":\"2.0\",\"id\":\"$1\",\"method\":\"elicitation/create\",\"params\":$2}"; }
+# Reads the answer to the last question, and says it as the result of the call unless it has a name.
+# The answer to an earlier one, which was not waited for, may come before it.
 heard_back() {
-    IFS= read -r back
-    [ -e heard ] && say "$back" >>heard
+    back=
+    until [[ $back == *"\"id\":\"$last\""* ]]; do
+        IFS= read -r back || exit
+        [ -e heard ] && say "$back" >>heard
+    done
     [ $# = 0 ] && text "heard ${back//\"/\'}"
 }
 x() { head -c "$1" /dev/zero | tr '\0' x; }
@@ -176,14 +180,18 @@ call() {
             heard_back
             ;;
         samples_one)
+            last=s1
             say '{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"systemPrompt":"Be brief.","messages":[{"role":"user","content":{"type":"text","text":"What is 2 and 3?"}}],"maxTokens":100000,"includeContext":"allServers"}}'
             heard_back
             ;;
         samples_all)
+            last=t1
             say '{"jsonrpc":"2.0","id":"t1","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"image","data":"AAAA","mimeType":"image/png"}}],"maxTokens":10}}'
             heard_back t1
+            last=t2
             say '{"jsonrpc":"2.0","id":"t2","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"tools":[{"name":"a","inputSchema":{"type":"object"}}],"maxTokens":10}}'
             heard_back t2
+            last=t3
             say "{\"jsonrpc\":\"2.0\",\"id\":\"t3\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"$(x 100000)\"}}],\"maxTokens\":10}}"
             heard_back t3
             text 'after all prompts'

@@ -17,7 +17,7 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: &[(&str, usize)] = &[
     ("acp", 3_600),
-    ("chat", 6_550),
+    ("chat", 6_600),
     ("contract", 6_100),
     ("gate", 17_700),
     ("gyrus", 27_190),

@@ -62,7 +62,7 @@ pub struct Matrix {
 #[derive(Default)]
 struct Rooms {
     members: BTreeMap<String, BTreeSet<String>>,
-    /// Encrypted rooms in which it was said that they cannot be read.
+    /// Encrypted rooms that are known to be.
     told: BTreeSet<String>,
 }
 
@@ -212,8 +212,7 @@ impl Matrix {
             return Ok(ChatEvent::Other);
         }
         if event.kind == "m.room.encrypted" {
-            self.say_that_it_is_encrypted(room).await;
-            return Ok(ChatEvent::Other);
+            return Ok(self.encrypted(room));
         }
         let Some(received) = Received::read(&event, self.own()) else {
             return Ok(ChatEvent::Other);
@@ -244,6 +243,20 @@ impl Matrix {
         Ok(ChatEvent::Message(Box::new(message)))
     }
 
+    /// Returns the event of a message that cannot be read: the first in its room says so.
+    fn encrypted(&self, room: &str) -> ChatEvent {
+        let mut rooms = self.rooms();
+        if rooms.told.len() >= ROOMS || !rooms.told.insert(room.to_owned()) {
+            return ChatEvent::Other;
+        }
+        ChatEvent::Unreadable {
+            chat: room.to_owned(),
+            why: "This room is encrypted, and I cannot read what is written in it. Make a room \
+                  without encryption, and invite me there."
+                .to_owned(),
+        }
+    }
+
     /// Returns the event that a message replies to, unless there is none that we may see.
     async fn replied(&self, room: &str, to: &str) -> Result<Option<RoomEvent>, MessengerError> {
         let path = ["client", "v3", "rooms", room, "event", to];
@@ -272,21 +285,6 @@ impl Matrix {
         }
         rooms.members.insert(room.to_owned(), members.clone());
         Ok(members)
-    }
-
-    async fn say_that_it_is_encrypted(&self, room: &str) {
-        {
-            let mut rooms = self.rooms();
-            if rooms.told.len() >= ROOMS || !rooms.told.insert(room.to_owned()) {
-                return;
-            }
-        }
-        let text = "This room is encrypted, and I cannot read what is written in it. Make a room \
-                    without encryption, and invite me there.";
-        let content = json!({"msgtype": "m.notice", "body": text});
-        // The same words again say nothing new.
-        let key = Digest::of_json(&(room, "encrypted")).to_string();
-        let _ = self.put_message(room, &key, &content).await;
     }
 
     /// Sends an event; the server ignores one of the same key.

@@ -55,6 +55,8 @@ struct State {
     is_limited: bool,
     /// Whether every synchronisation repeats what came before.
     repeats: bool,
+    /// The answer without a position, which the server keeps, as Synapse does.
+    first: Option<Value>,
     /// The highest position that was asked from.
     read: usize,
     violations: Vec<String>,
@@ -458,6 +460,9 @@ fn sync(shared: &Shared, query: &BTreeMap<String, String>) -> Done {
     let timeout = query["timeout"].parse().unwrap_or(0);
     let until = Instant::now() + Duration::from_millis(timeout);
     let mut state = shared.0.lock().unwrap();
+    if let (None, Some(first)) = (since, &state.first) {
+        return Ok(first.clone());
+    }
     let from = since.unwrap_or(0);
     state.read = state.read.max(from);
     while state.events.len() <= from && !state.is_over && Instant::now() < until {
@@ -506,6 +511,9 @@ fn sync(shared: &Shared, query: &BTreeMap<String, String>) -> Done {
     let next = format!("s{}", state.events.len());
     let answer = json!({"next_batch": next, "rooms": {"join": join, "invite": invite}});
     state.is_limited = false;
+    if since.is_none() {
+        state.first = Some(answer.clone());
+    }
     Ok(answer)
 }
 
