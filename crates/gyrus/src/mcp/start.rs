@@ -50,6 +50,8 @@ pub(crate) struct Wanted {
     pub(crate) section: ServerSection,
     /// The place that names it.
     pub(crate) source: ServerSource,
+    /// The folder of its plugin, which it can read and not change.
+    pub(crate) package: Option<PathBuf>,
 }
 
 /// Places that name servers, which decide about what a server may be given.
@@ -59,6 +61,9 @@ pub(crate) enum ServerSource {
     Person,
     /// The file of a project that the person allowed: it gets at the environment.
     Project,
+    /// A plugin that the person installed: it gets at the environment, and runs in the sandbox or
+    /// not at all.
+    Plugin,
     /// The settings of an editor, into which a project may have written: it gets at nothing, and
     /// runs in the sandbox or not at all.
     Editor,
@@ -112,13 +117,17 @@ pub(crate) fn setup(
     environment.extend(values(&section.env)?);
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
-    let (run, reach, pipes) = kept(around, &folder, &section.network)?;
-    if wanted.source == ServerSource::Editor && reach == Reach::Everything {
-        return Err(
-            "a server that an editor names runs in the sandbox alone, and there is none \
-                    here; describe it in config.toml as your own"
-                .to_owned(),
-        );
+    let (run, reach, pipes) = kept(around, &folder, wanted)?;
+    let names_it = match wanted.source {
+        ServerSource::Editor => Some("an editor names"),
+        ServerSource::Plugin => Some("a plugin brings"),
+        ServerSource::Person | ServerSource::Project => None,
+    };
+    if let (Some(names_it), Reach::Everything) = (names_it, reach) {
+        return Err(format!(
+            "a server that {names_it} runs in the sandbox alone, and there is none here; describe \
+             it in config.toml as your own"
+        ));
     }
     let way = Way::Process {
         program,
@@ -140,7 +149,7 @@ fn values(
 ) -> Result<BTreeMap<String, String>, String> {
     let lookup = |name: &str| match source {
         ServerSource::Person => keys.get(name),
-        ServerSource::Project => env::variable(name),
+        ServerSource::Project | ServerSource::Plugin => env::variable(name),
         ServerSource::Editor => None,
     };
     if source == ServerSource::Editor {
@@ -233,7 +242,7 @@ fn folder(home: &Home) -> Result<TempDir, String> {
 fn kept(
     around: &Around<'_>,
     folder: &TempDir,
-    hosts: &[String],
+    wanted: &Wanted,
 ) -> Result<(RunServer, Reach, PathBuf), String> {
     let confined = match around.confinement {
         Confinement::Sandboxed => sandbox::holds(around.home).is_ok(),
@@ -245,6 +254,8 @@ fn kept(
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
     gyrus_gate::protect_from_server(around.workspace, &mut containment);
+    containment.read_only.extend(wanted.package.clone());
+    let hosts = wanted.section.network.as_slice();
     let reach = if hosts.is_empty() {
         Reach::Workspace
     } else {
