@@ -54,10 +54,10 @@ impl InstalledPlugin {
         let files = SkillFiles::read(&package).map_err(gyrus_skills::PackageError::from);
         let plugin = Plugin::read(files.map_err(PluginError::from)?)?;
         let modules = package.join(FOLDER);
-        let modules = if modules.exists() {
-            Some(dependencies::digest(&modules)?)
-        } else {
-            None
+        let modules = match modules.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => Some(dependencies::digest(&modules)?),
+            Ok(_) => return Err(io::Error::other("`node_modules` is not a folder").into()),
+            Err(_) => None,
         };
         Ok(Self {
             digest: whole(&plugin, modules.as_deref()),

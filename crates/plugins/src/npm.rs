@@ -12,7 +12,6 @@ use std::{
 };
 
 use gyrus_process::{ProgramError, Programs};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Maximum time that npm has.
 const TIMEOUT: Duration = Duration::from_secs(180);
@@ -169,7 +168,6 @@ pub(crate) fn install(
 
 /// Runs npm in a folder.
 fn run(folder: &Path, arguments: &[&str]) -> Result<(), NpmError> {
-    use std::os::unix::process::CommandExt as _;
     let programs = Programs::of_this_process();
     let npm = programs.find("npm")?;
     let said = tempfile::NamedTempFile::new()?;
@@ -179,15 +177,11 @@ fn run(folder: &Path, arguments: &[&str]) -> Result<(), NpmError> {
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(said.reopen()?)
-        .process_group(0);
+        .stderr(said.reopen()?);
     let mut child = command.spawn()?;
     let ended = wait(&mut child);
-    if ended.is_err()
-        && let Ok(group) = i32::try_from(child.id())
-        && let Some(group) = Pid::from_raw(group)
-    {
-        let _ = kill_process_group(group, Signal::KILL);
+    if ended.is_err() {
+        let _ = child.kill();
         let _ = child.wait();
     }
     if ended? {

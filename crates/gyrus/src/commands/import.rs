@@ -171,11 +171,11 @@ impl Plan {
             };
             return self.say(&line);
         }
-        if let Some(taken) = server
-            .secrets
-            .keys()
-            .find(|key| config.keys.contains_key(*key))
-        {
+        let is_taken = |key: &&String| {
+            let mut planned = self.servers.iter();
+            config.keys.contains_key(*key) || planned.any(|one| one.secrets.contains_key(*key))
+        };
+        if let Some(taken) = server.secrets.keys().find(is_taken) {
             let line = format!("left out: server {name}: you have a key {taken} already");
             return self.say(&line);
         }

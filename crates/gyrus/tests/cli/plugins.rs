@@ -18,6 +18,7 @@ use crate::{
     http::Message,
     serving::results,
     support::{Said, World, said, works},
+    terminal::Terminal,
 };
 
 /// A server of tools in node, with one tool `greet` that says what its dependency says.
@@ -461,4 +462,142 @@ fn npm_fetches_by_name_and_runs_no_script() {
     install(&world, &from, &["--yes"])
         .exits(1)
         .says("only packages of a registry are fetched");
+}
+
+/// Runs Python, which makes archives that no packer makes.
+fn archive(world: &World, name: &str, script: &str) -> PathBuf {
+    let path = world.path(name);
+    let script = format!(
+        "import io, tarfile\n\
+         out = tarfile.open({path:?}, 'w:gz')\n\
+         def add(name, text=b'', **more):\n    \
+             one = tarfile.TarInfo(name)\n    \
+             one.size = len(text)\n    \
+             for key, value in more.items(): setattr(one, key, value)\n    \
+             out.addfile(one, io.BytesIO(text))\n\
+         add('package/package.json', b'{{\"name\": \"acme\"}}')\n\
+         add('package/agents/a.md', b'---\\nname: a\\n---\\nDo it.\\n')\n\
+         {script}\nout.close()\n"
+    );
+    let made = Command::new("python3")
+        .args(["-c", &script])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    path
+}
+
+#[test]
+fn hostile_archives_are_refused_and_leave_nothing() {
+    if !works("python3", &["--version"]) {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let world = World::new("");
+    let cases = [
+        ("add('package/../../../evil', b'x')", "holds `..`"),
+        ("add('/evil', b'x')", "absolute"),
+        (
+            "add('package/l', type=tarfile.SYMTYPE, linkname='/etc/passwd')",
+            "link",
+        ),
+        (
+            "add('package/l', type=tarfile.LNKTYPE, linkname='/etc/passwd')",
+            "link",
+        ),
+        ("add('package/d', type=tarfile.CHRTYPE)", "device"),
+        ("add('package/p', type=tarfile.FIFOTYPE)", "device"),
+        ("add('package/AGENTS/a.md', b'x')", "another letter case"),
+        ("add('package/big', b'0' * (3 << 20))", "is larger than"),
+        (
+            "[add(f'package/b{n}', b'0' * (2 << 20)) for n in range(9)]",
+            "larger than",
+        ),
+        (
+            "[add(f'package/{n}', b'') for n in range(1200)]",
+            "too many files",
+        ),
+        ("add('package/a\\u202eb', b'x')", "cannot be seen"),
+    ];
+    for (number, (script, why)) in cases.into_iter().enumerate() {
+        let from = archive(&world, &format!("{number}.tgz"), script);
+        let refused = install(&world, &from, &["--yes"]).exits(2);
+        assert!(refused.err.contains(why), "{why}: {refused:#?}");
+    }
+    let cut = archive(
+        &world,
+        "cut.tgz",
+        "add('package/x', bytes(range(256)) * 64)",
+    );
+    let bytes = fs::read(&cut).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    install(&world, &cut, &["--yes"])
+        .exits(2)
+        .says("cannot be read");
+    assert!(!world.path("evil").exists() && !Path::new("/evil").exists());
+    assert!(!world.path("home/plugins").exists());
+    // What is bundled is not trusted to be what its name says, and is left behind.
+    let bundled = "add('package/node_modules/x/index.js', b'x')";
+    let from = archive(&world, "bundled.tgz", bundled);
+    install(&world, &from, &["--yes"]).exits(0);
+    assert!(
+        !world
+            .path("home/plugins/acme/package/node_modules")
+            .exists()
+    );
+    let listed = world.gyrus(&["plugins", "list"]).exits(0).out;
+    assert!(listed.contains("agent acme:a"), "{listed}");
+}
+
+#[test]
+fn installed_at_once_and_killed_one_version_stands_whole() {
+    let world = with_plugin("");
+    let versions: Vec<PathBuf> = (0..4)
+        .map(|number| {
+            let folder = world.path(&format!("version{number}"));
+            make(&folder, &npm_manifest());
+            write(&folder.join("number"), &number.to_string());
+            folder
+        })
+        .collect();
+    let start =
+        |folder: &PathBuf| world.start(&["plugins", "install", folder.to_str().unwrap(), "--yes"]);
+    let all: Vec<_> = versions.iter().map(start).collect();
+    for one in all {
+        one.end().exits(0);
+    }
+    let is_whole = || {
+        let listed = world.gyrus(&["plugins", "list"]).exits(0).out;
+        listed.contains("agent acme:reviewer") && !listed.contains("is not used")
+    };
+    assert!(is_whole());
+    for (number, folder) in versions.iter().cycle().take(24).enumerate() {
+        let running = start(folder);
+        // At another moment each time.
+        std::thread::sleep(std::time::Duration::from_millis(10 * number as u64));
+        running.signal(rustix::process::Signal::KILL);
+        drop(running);
+        assert!(is_whole(), "killed after {} ms", 10 * number);
+    }
+    install(&world, &world.path("incoming"), &["--yes"]).exits(0);
+    let left = fs::read_dir(world.path("home/plugins")).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let world = with_plugin("");
+    let from = world.path("incoming");
+    let arguments = ["plugins", "install", from.to_str().unwrap()];
+    for (answer, code) in [("\n", 1), ("n\n", 1), ("y\n", 0)] {
+        let Some(mut terminal) = Terminal::start(&world, &arguments, "") else {
+            return;
+        };
+        terminal.shows("install the plugin `acme`, as shown? [y/N]");
+        assert!(!world.path("home/plugins/acme").exists());
+        terminal.types(answer);
+        assert_eq!(terminal.exit_code(), Some(code), "{answer:?}");
+    }
+    assert!(world.path("home/plugins/acme").exists());
 }

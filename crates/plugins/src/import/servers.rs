@@ -30,6 +30,9 @@ const SECRET_STARTS: [&str; 9] = [
     "AIza",
 ];
 
+/// Minimum length of a word that may be a key, in bytes.
+const MIN_RANDOM: usize = 24;
+
 /// A server of another agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundServer {
@@ -297,6 +300,21 @@ fn holds_secret(section: &ServerSection) -> bool {
         SECRET_WORDS.iter().any(|word| text.contains(word))
     };
     let is_key = |text: &str| {
+        let authority = text.split_once("://").map_or("", |(_, rest)| rest);
+        if authority
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .contains('@')
+        {
+            return true;
+        }
+        if text
+            .split(['/', '=', ':', ' ', ',', '?', '&'])
+            .any(looks_random)
+        {
+            return true;
+        }
         let mut parts = text.split(['=', ':', ' ', ',']);
         parts.any(|part| {
             SECRET_STARTS
@@ -305,7 +323,7 @@ fn holds_secret(section: &ServerSection) -> bool {
         })
     };
     let mut named = false;
-    for argument in &section.args {
+    for argument in section.args.iter().chain(&section.command) {
         let assigned = argument
             .split_once('=')
             .or_else(|| argument.split_once(':'));
@@ -317,10 +335,16 @@ fn holds_secret(section: &ServerSection) -> bool {
     }
     section.url.as_ref().is_some_and(|url| {
         let (before, query) = url.split_once('?').unwrap_or((url, ""));
-        let host = before.split_once("://").map_or(before, |(_, rest)| rest);
-        let host = host.split('/').next().unwrap_or_default();
-        host.contains('@') || names_secret(query) || query.contains("key=") || is_key(before)
+        names_secret(query) || query.contains("key=") || is_key(before)
     })
+}
+
+/// Whether a word looks like one that a machine made up: long, of letters and many digits.
+fn looks_random(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
+    word.len() >= MIN_RANDOM && digits >= 4 && letters >= 4 && word.chars().all(is_plain)
 }
 
 #[cfg(test)]
@@ -374,6 +398,15 @@ mod tests {
             (
                 Shape::Common,
                 json!({"command": "x", "args": ["Authorization: hunter2"]}),
+            ),
+            (
+                Shape::Common,
+                json!({"command": "x", "args": ["postgresql://me:hunter2@db/x"]}),
+            ),
+            (Shape::Common, json!({"command": "API_KEY=hunter2 npx"})),
+            (
+                Shape::Common,
+                json!({"url": "https://a.example/s/hunter2aB3c9Zk1Qm7Xv5Tr8/mcp"}),
             ),
             (
                 Shape::Common,
