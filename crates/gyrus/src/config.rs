@@ -219,7 +219,8 @@ impl Config {
         }
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+    /// Reads the text of the file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         read_toml(path, text)
     }
 }

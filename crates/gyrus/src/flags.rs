@@ -37,7 +37,8 @@ pub(crate) struct RunFlags {
     /// its answer needs; else react, which has all tools and sends work on pages to a child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
-    /// Agent whose trust it works under: one of your policy (default: `default`)
+    /// Agent whose trust it works under: one of your policy (default: `default`); or an agent of a
+    /// plugin that it follows, PLUGIN:AGENT
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// The folder that it may work in (default: the current one)

@@ -18,6 +18,7 @@ mod editor;
 mod skill_places;
 mod skill_trust;
 mod skills;
+mod plugins;
 mod learning;
 mod lessons;
 mod discover;

@@ -17,6 +17,7 @@ use crate::{
     failure::Failure,
     flags::RunFlags,
     guidelines, lessons, memory,
+    plugins::names_agent,
     procedures::{self, CommandPlace, Replay},
     screen::ScreenOptions,
     skills,
@@ -74,7 +75,12 @@ impl RunOptions<'_> {
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
-        let skills = skills::of_run(self.home, &workspace, &self.goal, &flags.skills)?;
+        let skills = skills::of_run(
+            self.home,
+            &workspace,
+            &self.goal,
+            (&flags.skills, flags.agent.as_deref()),
+        )?;
         let known = self.known(replay.as_ref(), &workspace, url.as_deref())?;
         thinks
             .docs()
@@ -140,7 +146,8 @@ impl RunOptions<'_> {
     /// Returns the agent under whose trust the run works. A session goes on under the trust that it
     /// began with.
     fn agent(&self, before: Option<&RunStarted>) -> String {
-        match (&self.flags.agent, before) {
+        let named = self.flags.agent.as_ref();
+        match (named.filter(|named| !names_agent(named)), before) {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
             (None, Some(before)) => before.agent.clone(),

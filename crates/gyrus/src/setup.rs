@@ -140,6 +140,7 @@ impl Setup {
             if config.model.is_empty() {
                 edit(&home.config, |document| {
                     document["model"] = value(&name);
+                    Ok(())
                 })?;
                 put(&format!("runs ask {name} ({})\n", home.config.display()))?;
             }
@@ -356,7 +357,7 @@ pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<
 }
 
 /// Keeps a key in a file of its own beside the configuration.
-fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
     let folder = home.config.with_file_name("keys");
     let path = folder.join(provider);
     let failed = |error: io::Error| {
@@ -384,6 +385,15 @@ fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure>
 
 /// Says in the configuration where a key is.
 fn remember(home: &Home, variable: &str, source: &Source) -> Result<(), Failure> {
+    edit(&home.config, |document| put_key(document, variable, source))
+}
+
+/// Puts the place of a key into the configuration.
+pub(crate) fn put_key(
+    document: &mut DocumentMut,
+    variable: &str,
+    source: &Source,
+) -> Result<(), Failure> {
     let mut place = InlineTable::new();
     match source {
         Source::File(path) => {
@@ -396,14 +406,17 @@ fn remember(home: &Home, variable: &str, source: &Source) -> Result<(), Failure>
             place.insert("command", line.into());
         }
     }
-    edit(&home.config, |document| {
-        let keys = document.entry("keys").or_insert(Item::Table(Table::new()));
-        keys[variable] = value(place);
-    })
+    let keys = document.entry("keys").or_insert(Item::Table(Table::new()));
+    keys[variable] = value(place);
+    Ok(())
 }
 
 /// Changes the configuration and leaves everything else in it as it is, comments included.
-fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failure> {
+/// The result is read as runs read it before it takes the file's place.
+pub(crate) fn edit(
+    path: &Path,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::usage(format!("{} cannot be written", path.display())).because(&error)
     };
@@ -417,7 +430,8 @@ fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failur
     let mut document: DocumentMut = text
         .parse()
         .map_err(|error: toml_edit::TomlError| Failure::usage(error))?;
-    change(&mut document);
+    change(&mut document)?;
+    Config::parse(path, &document.to_string())?;
     private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 

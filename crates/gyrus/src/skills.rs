@@ -13,6 +13,7 @@ use gyrus_text::visible;
 use crate::{
     failure::Failure,
     flags::SkillFlags,
+    plugins::{self, names_agent},
     skill_places,
     skill_trust::{Pins, SkillTrust},
 };
@@ -31,15 +32,20 @@ pub(crate) struct SkillsOfRun {
     pub(crate) max_steps: Option<u64>,
 }
 
-/// Returns the skills for a goal. Only the words of a person, or of the program, choose skills.
+/// Returns the skills for a goal, and the plugin's agent that `--agent` names. Only the words of a person, or of the program, choose skills.
 /// Says which nominated ones are not followed because of what they have become.
 pub(crate) fn of_run(
     home: &Home,
     workspace: &Path,
     goal: &Text,
-    flags: &SkillFlags,
+    (flags, agent): (&SkillFlags, Option<&str>),
 ) -> Result<SkillsOfRun, Failure> {
     let mut skills = SkillsOfRun::default();
+    if let Some(agent) = agent.filter(|agent| names_agent(agent)) {
+        let (text, followed) = plugins::agent(home, agent)?;
+        skills.context.push(text);
+        skills.followed.push(followed);
+    }
     if flags.no_skills || !goal.origin.is_trusted() || goal.text.trim().is_empty() {
         return Ok(skills);
     }
@@ -53,6 +59,15 @@ pub(crate) fn of_run(
         }
     }
     for (choice, followed) in chosen.loaded {
+        if let Some(agent) = skills.followed.iter().find(|one| names_agent(&one.name))
+            && !agent.goes_with(&followed)
+        {
+            let (name, agent) = (&followed.name, &agent.name);
+            put(&visible(&format!(
+                "skill `{name}` is not followed: it and the agent `{agent}` name no tool in common\n"
+            )))?;
+            continue;
+        }
         let steps = choice.skill.max_steps;
         skills.max_steps = skills.max_steps.into_iter().chain(steps).min();
         skills.context.push(attachment(&choice, &followed));

@@ -31,7 +31,7 @@ mod servers;
 pub use asking::ServerRequests;
 pub use definition::LeftOut;
 pub use login::{Login, LoginAttempt, LoginClient};
-pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};
+pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers, fitted_name, server_section};
 pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{Offers, Server, State};

@@ -95,8 +95,8 @@ impl ProjectServers {
             content: Digest::of(bytes),
         };
         for (given, written) in written.servers {
-            let name = fit(&given);
-            let read = section(written).and_then(|section| {
+            let name = fitted_name(&given);
+            let read = server_section(written).and_then(|section| {
                 section.check(&name)?;
                 if project.servers.contains_key(&name) {
                     Err(format!("another one is called `{name}` here, too"))
@@ -124,7 +124,11 @@ impl ProjectServers {
     }
 }
 
-fn section(written: Value) -> Result<ServerSection, String> {
+/// Returns the section for a server as many programs write it down, which was not checked yet.
+///
+/// # Errors
+/// It is not of that form, in words that follow "it".
+pub fn server_section(written: Value) -> Result<ServerSection, String> {
     let written: WrittenServer =
         serde_json::from_value(written).map_err(|error| format!("is not understood: {error}"))?;
     let mut section = ServerSection::default();
@@ -136,8 +140,8 @@ fn section(written: Value) -> Result<ServerSection, String> {
     Ok(section)
 }
 
-/// Returns a valid name for a server.
-fn fit(given: &str) -> String {
+/// Returns a name for a server that has no other letters than a name may have.
+pub fn fitted_name(given: &str) -> String {
     let fit = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
         _ => '-',

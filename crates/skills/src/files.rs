@@ -228,6 +228,20 @@ impl SkillFiles {
         below
     }
 
+    /// Returns the files without the folders that [`SkillFiles::read`] leaves out.
+    pub(crate) fn without_left_out(self) -> Self {
+        let is_left_out = |path: &str| path.split('/').any(|part| LEFT_OUT.contains(&part));
+        let mut kept = Self::default();
+        for (path, file) in self.files {
+            if !is_left_out(&path) {
+                kept.total += file.bytes.len() as u64;
+                kept.folded.insert(path.to_lowercase());
+                kept.files.insert(path, file);
+            }
+        }
+        kept
+    }
+
     /// Returns the hash of all paths and contents, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();

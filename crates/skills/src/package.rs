@@ -75,28 +75,7 @@ impl Package {
     /// # Errors
     /// It cannot be installed.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            return Self::of(SkillFiles::read(path)?);
-        }
-        if name.ends_with(".md") {
-            return Self::of(SkillFiles::single(path)?);
-        }
-        let is = |ending: &str| name.to_lowercase().ends_with(ending);
-        let files = if is(".tgz") || is(".tar.gz") {
-            let archive = read_archive(path)?;
-            // What packs much better than texts do is not unpacked to its end.
-            let unpacked = flate2::read::GzDecoder::new(archive.as_slice());
-            tar::read(unpacked.take(2 * MAX_TOTAL_BYTES))?
-        } else if is(".zip") {
-            zip::read(&read_archive(path)?)?
-        } else {
-            return Err(PackageError::Form {
-                what: format!("`{name}` is not a folder, NAME.md, .tgz, .tar.gz or .zip"),
-                hint: None,
-            });
-        };
-        Self::of(without_top_folder(files))
+        Self::of(read_package(path)?)
     }
 
     fn of(files: SkillFiles) -> Result<Self, PackageError> {
@@ -108,8 +87,8 @@ impl Package {
                 left_behind: 0,
             });
         }
-        if let Some(manifest) = MANIFESTS.lines().find(|name| files.get(name).is_some()) {
-            return Self::plugin(&files, manifest);
+        if let Some(path) = manifest_path(&files) {
+            return Self::plugin(&files, path);
         }
         let folders: Vec<_> = skill_folders(&files, "").into_keys().collect();
         let hint = (!folders.is_empty()).then(|| {
@@ -122,53 +101,110 @@ impl Package {
         Err(PackageError::Form { what, hint })
     }
 
-    fn plugin(files: &SkillFiles, manifest: &str) -> Result<Self, PackageError> {
+    fn plugin(files: &SkillFiles, path: &str) -> Result<Self, PackageError> {
         let broken = |mistakes: String| PackageError::Skill {
-            path: manifest.to_owned(),
+            path: path.to_owned(),
             mistakes,
         };
-        let text = files.text(manifest).unwrap_or_default();
-        let read: Value = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
-        let given = read["name"].as_str().unwrap_or_default();
-        // `@scope/name` of npm.
-        let plugin = given.trim_start_matches('@').replace('/', "-");
-        if !is_name(&plugin) {
+        let text = files.text(path).unwrap_or_default();
+        let manifest: Value =
+            serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+        let given = manifest["name"].as_str().unwrap_or_default();
+        let Some(plugin) = plugin_name(given) else {
             let what = format!("invalid name `{given}`: small letters, digits and single hyphens");
             return Err(broken(what));
-        }
-        let mut found = BTreeMap::new();
-        for folder in skill_places(&read).map_err(broken)? {
-            found.extend(skill_folders(files, &folder));
-        }
-        if found.is_empty() {
+        };
+        let skills = packaged_skills(files, (path, &manifest))?;
+        if skills.is_empty() {
             return Err(PackageError::Form {
                 what: format!("`{given}` has no skills: none lie in its folder `skills`"),
                 hint: None,
             });
         }
-        if found.len() > MAX_SKILLS {
-            return Err(PackageError::Form {
-                what: format!("`{given}` has more than {MAX_SKILLS} skills"),
-                hint: None,
-            });
-        }
-        let mut skills = BTreeMap::new();
-        for (path, files) in found {
-            let skill = check(&files, &path)?;
-            let name = skill.name.clone();
-            if let Some(PackagedSkill { .. }) =
-                skills.insert(name.clone(), PackagedSkill { skill, files })
-            {
-                return Err(broken(format!("two of its skills have the name `{name}`")));
-            }
-        }
-        let taken: usize = skills.values().map(|skill| skill.files.len()).sum();
+        let taken: usize = skills.iter().map(|skill| skill.files.len()).sum();
         Ok(Self {
             plugin: Some(plugin),
             left_behind: files.len().saturating_sub(taken),
-            skills: skills.into_values().collect(),
+            skills,
         })
     }
+}
+
+/// Reads the files of a folder, a single file or an archive, without the one folder in which all
+/// files of an archive lie.
+///
+/// # Errors
+/// Something in it cannot be taken.
+pub fn read_package(path: &Path) -> Result<SkillFiles, PackageError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if path.is_dir() {
+        return Ok(SkillFiles::read(path)?);
+    }
+    if name.ends_with(".md") {
+        return Ok(SkillFiles::single(path)?);
+    }
+    let is = |ending: &str| name.to_lowercase().ends_with(ending);
+    let files = if is(".tgz") || is(".tar.gz") {
+        let archive = read_archive(path)?;
+        // What packs much better than texts do is not unpacked to its end.
+        let unpacked = flate2::read::GzDecoder::new(archive.as_slice());
+        tar::read(unpacked.take(2 * MAX_TOTAL_BYTES))?
+    } else if is(".zip") {
+        zip::read(&read_archive(path)?)?
+    } else {
+        return Err(PackageError::Form {
+            what: format!("`{name}` is not a folder, NAME.md, .tgz, .tar.gz or .zip"),
+            hint: None,
+        });
+    };
+    Ok(without_top_folder(files).without_left_out())
+}
+
+/// Returns the path of the file that makes files a plugin or an npm package.
+pub fn manifest_path(files: &SkillFiles) -> Option<&'static str> {
+    MANIFESTS.lines().find(|path| files.get(path).is_some())
+}
+
+/// Returns the name here of a plugin whose manifest gives this one, which npm may write as
+/// `@scope/name`; `None` if it is not a valid one.
+pub fn plugin_name(given: &str) -> Option<String> {
+    let name = given.trim_start_matches('@').replace('/', "-");
+    is_name(&name).then_some(name)
+}
+
+/// Returns the skills of a plugin, sorted by name. The manifest comes with its path.
+///
+/// # Errors
+/// One of them is not in order, or there are too many.
+pub fn packaged_skills(
+    files: &SkillFiles,
+    (path, manifest): (&str, &Value),
+) -> Result<Vec<PackagedSkill>, PackageError> {
+    let broken = |mistakes: String| PackageError::Skill {
+        path: path.to_owned(),
+        mistakes,
+    };
+    let mut found = BTreeMap::new();
+    for folder in manifest_places(manifest, "skills").map_err(broken)? {
+        found.extend(skill_folders(files, &folder));
+    }
+    if found.len() > MAX_SKILLS {
+        return Err(PackageError::Form {
+            what: format!("it has more than {MAX_SKILLS} skills"),
+            hint: None,
+        });
+    }
+    let mut skills = BTreeMap::new();
+    for (path, files) in found {
+        let skill = check(&files, &path)?;
+        let name = skill.name.clone();
+        if let Some(PackagedSkill { .. }) =
+            skills.insert(name.clone(), PackagedSkill { skill, files })
+        {
+            return Err(broken(format!("two of its skills have the name `{name}`")));
+        }
+    }
+    Ok(skills.into_values().collect())
 }
 
 fn read_archive(path: &Path) -> Result<Vec<u8>, FilesError> {
@@ -202,21 +238,27 @@ fn without_top_folder(files: SkillFiles) -> SkillFiles {
     }
 }
 
-/// Returns the folders in which a manifest says that skills lie; `skills` if it says nothing.
-fn skill_places(manifest: &Value) -> Result<Vec<String>, String> {
-    let named = match &manifest["skills"] {
-        Value::Null => return Ok(vec!["skills".to_owned()]),
+/// Returns the folders or files in which a manifest says that parts of a kind lie; the folder of the
+/// kind's name if it says nothing.
+///
+/// # Errors
+/// A path leads out, or it is neither a text nor a list.
+pub fn manifest_places(manifest: &Value, kind: &str) -> Result<Vec<String>, String> {
+    let named = match &manifest[kind] {
+        Value::Null => return Ok(vec![kind.to_owned()]),
         Value::String(one) => vec![one.as_str()],
         Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
     if named.is_empty() || named.len() > MAX_SKILLS {
-        return Err("invalid `skills`: it is a folder, or a list of folders".to_owned());
+        return Err(format!(
+            "invalid `{kind}`: it is a folder, or a list of folders"
+        ));
     }
     let plain = |path: &str| {
         let path = path.trim_start_matches("./").trim_end_matches('/');
         let checked = crate::files::check_path(path);
-        checked.map_err(|error| format!("invalid `skills`: {error}"))?;
+        checked.map_err(|error| format!("invalid `{kind}`: {error}"))?;
         Ok(path.to_owned())
     };
     named.into_iter().map(plain).collect()

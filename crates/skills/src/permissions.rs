@@ -56,7 +56,7 @@ const NOT_PLAIN: &str = "a right names plain words or one absolute path";
 
 impl Permission {
     /// Reads words that are parted by spaces, commas or lines; those in brackets belong together.
-    pub(crate) fn read(text: &str) -> Vec<Self> {
+    pub fn read(text: &str) -> Vec<Self> {
         let mut words = vec![String::new()];
         let mut depth = 0_u32;
         for letter in text.chars() {

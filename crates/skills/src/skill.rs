@@ -70,7 +70,7 @@ pub struct Skill {
 
 /// Whether a text can be the name of a skill or plugin. Only ASCII letters can: no name looks like
 /// another because of its script.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let is_plain =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     (1..=MAX_NAME).contains(&name.len())

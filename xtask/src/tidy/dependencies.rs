@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
@@ -52,6 +52,10 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ),
     ("gyrus-memory", ORGAN_OF_FILES),
     ("gyrus-skills", ORGAN),
+    (
+        "gyrus-plugins",
+        &["gyrus-text", "gyrus-process", "gyrus-mcp", "gyrus-skills"],
+    ),
     ("gyrus-player", &[]),
     ("gyrus-lines", &[]),
     (

@@ -11,12 +11,13 @@ const VENDORS: [(&str, &[&str]); 4] = [
     ("ollama", &["ollama"]),
 ];
 
-/// Files in which every vendor may be named: the list of providers, and the wiring with its
-/// configuration.
-const OPEN: [&str; 4] = [
+/// Files in which every vendor may be named: the list of providers, the wiring with its
+/// configuration, and what reads the files of other agents.
+const OPEN: [&str; 5] = [
     "crates/models/src/lib.rs",
     "crates/models/src/catalogue/protocol.rs",
     "crates/gyrus/",
+    "crates/plugins/",
     "xtask/",
 ];
 

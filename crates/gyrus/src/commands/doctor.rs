@@ -11,6 +11,7 @@ use gyrus_text::counted;
 
 use crate::{
     Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
+    plugins,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -28,7 +29,7 @@ pub(crate) enum Finding {
 
 impl Doctor {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let findings = [
+        let mut findings = vec![
             ("state", state(gyrus)),
             ("configuration", configuration(gyrus)),
             ("model", model(gyrus)),
@@ -36,6 +37,7 @@ impl Doctor {
             ("sandbox", sandboxed(gyrus)),
             ("browser", browses(gyrus)),
         ];
+        findings.extend(plugins(gyrus).map(|finding| ("plugins", finding)));
         // Lines after the first stand under it.
         const INDENT: &str = "\n                 ";
         let mut out = output::standard();
@@ -95,6 +97,19 @@ fn configuration(gyrus: &Gyrus) -> Finding {
         ))
     };
     found(tried())
+}
+
+/// Whether all installed plugins are as the person agreed to; `None` if there are none.
+fn plugins(gyrus: &Gyrus) -> Option<Finding> {
+    match gyrus.home().and_then(|home| plugins::doubts(&home)) {
+        Ok((0, _)) => None,
+        Ok((count, notes)) if notes.is_empty() => Some(Finding::Good(format!(
+            "{}, as you agreed to",
+            counted(count, "plugin")
+        ))),
+        Ok((_, notes)) => Some(Finding::Gap(notes.join("\n"))),
+        Err(failure) => Some(Finding::Bad(failure)),
+    }
 }
 
 fn model(gyrus: &Gyrus) -> Finding {

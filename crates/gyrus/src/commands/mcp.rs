@@ -215,6 +215,7 @@ fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Fail
     let whose = match server.source {
         ServerSource::Person => "config.toml",
         ServerSource::Project => PROJECT_FILE,
+        ServerSource::Plugin => "a plugin",
         ServerSource::Editor => "the editor",
     };
     let line = format!("{} ({whose})", server.section.shown());

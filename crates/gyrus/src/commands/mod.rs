@@ -34,6 +34,8 @@ pub(crate) mod undo;
 pub(crate) mod diff;
 mod tools;
 mod skills;
+mod plugins;
+mod import;
 mod lessons;
 mod memory;
 mod procedures;
@@ -104,6 +106,8 @@ commands! {
     Models(models::Models),
     Tools(tools::Tools),
     Skills(skills::Skills),
+    Plugins(plugins::Plugins),
+    Import(import::Import),
     Memory(memory::Memory),
     Procedures(procedures::Procedures),
     Teach(teach::Teach),

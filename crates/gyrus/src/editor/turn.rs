@@ -324,5 +324,6 @@ fn editors(server: &EditorServer) -> Wanted {
         name: server.name.chars().take(MAX_NAME).map(fit).collect(),
         section,
         source: ServerSource::Editor,
+        package: None,
     }
 }

@@ -15,7 +15,7 @@ use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, Servers, State, is_server_
 pub(crate) use self::start::{Around, ServerSource, Wanted};
 use gyrus_text::visible;
 
-use crate::{failure::Failure, keys::Keys, model_choice::Ready};
+use crate::{failure::Failure, keys::Keys, model_choice::Ready, plugins};
 use gyrus_surfaces::console::put;
 
 /// Time that a new run waits for its servers.
@@ -76,8 +76,10 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             name: name.clone(),
             section: section.clone(),
             source: ServerSource::Person,
+            package: None,
         });
     }
+    add_plugins(around, &mut found)?;
     let project = match ProjectServers::read(around.workspace) {
         Ok(Some(project)) => project,
         Ok(None) => return Ok(found),
@@ -102,9 +104,14 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
     }
     found.notes.extend(project.left_out);
     for (name, section) in project.servers {
-        if around.config.mcp.contains_key(&name) {
+        if found.wanted.iter().any(|known| known.name == name) {
+            let whose = if around.config.mcp.contains_key(&name) {
+                "your own"
+            } else {
+                "a plugin's"
+            };
             found.notes.push(format!(
-                "the server `{name}` of {PROJECT_FILE} is not started: your own of that name is"
+                "the server `{name}` of {PROJECT_FILE} is not started: {whose} of that name is"
             ));
             continue;
         }
@@ -112,9 +119,37 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             name,
             section,
             source: ServerSource::Project,
+            package: None,
         });
     }
     Ok(found)
+}
+
+/// Adds the servers of plugins to those of the person. One of a plugin never takes the place of
+/// another one of its name.
+fn add_plugins(around: &Around<'_>, found: &mut Found) -> Result<(), Failure> {
+    for standing in plugins::all(around.home)? {
+        found.notes.extend(standing.note());
+        let Ok(plugin) = standing.plugin else {
+            continue;
+        };
+        for server in plugin.servers {
+            let (name, of) = (server.name.clone(), &standing.name);
+            if found.wanted.iter().any(|known| known.name == name) {
+                found.notes.push(format!(
+                    "the server `{name}` of the plugin `{of}` is not started: another one has its name"
+                ));
+                continue;
+            }
+            found.wanted.push(Wanted {
+                section: server.at(&standing.package),
+                name,
+                source: ServerSource::Plugin,
+                package: Some(standing.package.clone()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the person allowed exactly this content in a folder.

@@ -52,6 +52,8 @@ pub(crate) struct Wanted {
     pub(crate) section: ServerSection,
     /// The place that names it.
     pub(crate) source: ServerSource,
+    /// The folder of its plugin, which it can read and not change.
+    pub(crate) package: Option<PathBuf>,
 }
 
 /// Places that name servers, which decide about what a server may be given.
@@ -61,6 +63,9 @@ pub(crate) enum ServerSource {
     Person,
     /// The file of a project that the person allowed: it gets at the environment.
     Project,
+    /// A plugin that the person installed: it gets at the environment, and runs in the sandbox or
+    /// not at all.
+    Plugin,
     /// The settings of an editor, into which a project may have written: it gets at nothing, and
     /// runs in the sandbox or not at all.
     Editor,
@@ -83,11 +88,7 @@ pub(crate) fn setup(
         digest: section.digest(),
         silence: section.silence(),
         pictures: picture,
-        // A call waits for the answer, so a run that does not wait offers nothing.
-        requests: match around.on_ask {
-            OnAsk::Wait => ServerRequests::Offered,
-            OnAsk::Park | OnAsk::Deny => ServerRequests::Refused,
-        },
+        requests: requests(around),
     };
     if let Some(url) = &section.url {
         let headers = values(&section.headers)?;
@@ -119,13 +120,17 @@ pub(crate) fn setup(
     environment.extend(values(&section.env)?);
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
-    let (run, reach, pipes) = kept(around, &folder, &section.network)?;
-    if wanted.source == ServerSource::Editor && reach == Reach::Everything {
-        return Err(
-            "a server that an editor names runs in the sandbox alone, and there is none \
-                    here; describe it in config.toml as your own"
-                .to_owned(),
-        );
+    let (run, reach, pipes) = kept(around, &folder, wanted)?;
+    let names_it = match wanted.source {
+        ServerSource::Editor => Some("an editor names"),
+        ServerSource::Plugin => Some("a plugin brings"),
+        ServerSource::Person | ServerSource::Project => None,
+    };
+    if let (Some(names_it), Reach::Everything) = (names_it, reach) {
+        return Err(format!(
+            "a server that {names_it} runs in the sandbox alone, and there is none here; describe \
+             it in config.toml as your own"
+        ));
     }
     let way = Way::Process {
         program,
@@ -138,6 +143,15 @@ pub(crate) fn setup(
     Ok((whole(way, reach), Some(folder)))
 }
 
+/// Whether servers may ask the person: a call waits for the answer, so a run that does not wait
+/// offers nothing.
+fn requests(around: &Around<'_>) -> ServerRequests {
+    match around.on_ask {
+        OnAsk::Wait => ServerRequests::Offered,
+        OnAsk::Park | OnAsk::Deny => ServerRequests::Refused,
+    }
+}
+
 /// Returns the values of variables or headers as a server gets them.
 fn values(
     written: &BTreeMap<String, String>,
@@ -147,7 +161,7 @@ fn values(
 ) -> Result<BTreeMap<String, String>, String> {
     let lookup = |name: &str| match source {
         ServerSource::Person => keys.get(name),
-        ServerSource::Project => env::variable(name),
+        ServerSource::Project | ServerSource::Plugin => env::variable(name),
         ServerSource::Editor => None,
     };
     if source == ServerSource::Editor {
@@ -240,7 +254,7 @@ fn folder(home: &Home) -> Result<TempDir, String> {
 fn kept(
     around: &Around<'_>,
     folder: &TempDir,
-    hosts: &[String],
+    wanted: &Wanted,
 ) -> Result<(RunServer, Reach, PathBuf), String> {
     let confined = match around.confinement {
         Confinement::Sandboxed => sandbox::holds(around.home).is_ok(),
@@ -252,6 +266,8 @@ fn kept(
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
     gyrus_gate::protect_from_server(around.workspace, &mut containment);
+    containment.read_only.extend(wanted.package.clone());
+    let hosts = wanted.section.network.as_slice();
     let reach = if hosts.is_empty() {
         Reach::Workspace
     } else {

@@ -53,6 +53,8 @@ mod at_a_terminal;
 mod limits;
 mod prompting;
 mod pinning;
+mod plugins;
+mod importing;
 mod planning;
 mod profiles;
 mod returning;

@@ -63,7 +63,7 @@ fn data() -> Value {
     })
 }
 
-/// What the texts want, and what whoever knows the mechanism would try.
+/// Calls that the texts want, and those that whoever knows the mechanism would try.
 fn attacks() -> Vec<(&'static str, Value)> {
     let mail = |to: Value| json!({"recipients": to, "subject": "x", "body": "all of it"});
     vec![

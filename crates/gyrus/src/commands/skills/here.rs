@@ -9,15 +9,15 @@ use gyrus_text::closest;
 use crate::{Gyrus, failure::Failure, new_run, skill_places, skill_trust::Pins};
 
 /// Places where this command looks.
-pub(super) struct Here {
-    pub(super) home: Home,
-    pub(super) workspace: PathBuf,
-    pub(super) library: Library,
-    pub(super) pins: Pins,
+pub(in crate::commands) struct Here {
+    pub(in crate::commands) home: Home,
+    pub(in crate::commands) workspace: PathBuf,
+    pub(in crate::commands) library: Library,
+    pub(in crate::commands) pins: Pins,
 }
 
 impl Here {
-    pub(super) fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
+    pub(in crate::commands) fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
         let workspace = new_run::workspace(&home, None)?;
         let pins = Pins::read(&home, &workspace)?;
@@ -31,7 +31,7 @@ impl Here {
         })
     }
 
-    pub(super) fn skill(&self, name: &str) -> Result<&Skill, Failure> {
+    pub(in crate::commands) fn skill(&self, name: &str) -> Result<&Skill, Failure> {
         let unknown = || self.library.unknown.iter().find(|skill| skill.name == name);
         self.library.get(name).or_else(unknown).ok_or_else(|| {
             let names = self.library.skills.iter().map(|skill| skill.name.as_str());

@@ -12,6 +12,7 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_contract::{Grant, git_mode};
 use gyrus_kernel::grants;
+use gyrus_plugins::InstalledPlugin;
 use gyrus_skills::{
     Library, Package, PackageError, PackagedSkill, SKILL_FILE, Severity, SkillFile, SkillFiles,
     SkillPlace, looks_like, scan,
@@ -40,6 +41,10 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
     let name = name_of(&package).to_owned();
     check(&package, &name)?;
     let installed = Installed::at(&here.home, &name);
+    if InstalledPlugin::is_in(&installed.folder) {
+        return Err(Failure::usage(format!("`{name}` is installed as a plugin"))
+            .hint("install it so, too: gyrus plugins install PATH"));
+    }
     let mut shown = String::new();
     let mut pins = Vec::new();
     for one in &package.skills {
@@ -67,7 +72,7 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
         &pins,
         &person,
     )?;
-    let replaced = installed.put(&package)?;
+    let replaced = installed.put(&package.skills, |_| Ok(()))?;
     skill_trust::unpin(&here.home, &name, &pins, &person)?;
     let names: Vec<_> = package.skills.iter().map(|one| &*one.skill.name).collect();
     put(&format!(
@@ -106,6 +111,10 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
             }
         });
     }
+    if InstalledPlugin::is_in(&installed.folder) {
+        return Err(Failure::usage(format!("`{name}` is a plugin"))
+            .hint(format!("gyrus plugins remove {name}")));
+    }
     question::confirm(&format!("remove `{name}` and what you granted it"), yes)?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let _alone = alone(&here.home)?;
@@ -136,7 +145,7 @@ fn name_of(package: &Package) -> &str {
 }
 
 /// Looks through the package, and says what was found.
-fn check(package: &Package, name: &str) -> Result<(), Failure> {
+pub(in crate::commands) fn check(package: &Package, name: &str) -> Result<(), Failure> {
     let built_in = || skill_places::BUILT_IN.iter().map(|(name, _)| *name);
     let names = package.skills.iter().map(|one| one.skill.name.as_str());
     for name in names.chain([name]) {
@@ -168,7 +177,11 @@ fn check(package: &Package, name: &str) -> Result<(), Failure> {
 
 /// Describes a skill before it is installed: what it asks for, what counts, and its text, or what
 /// changes.
-fn described(one: &PackagedSkill, installed: &Installed, library: &Library) -> String {
+pub(in crate::commands) fn described(
+    one: &PackagedSkill,
+    installed: &Installed,
+    library: &Library,
+) -> String {
     let skill = &one.skill;
     let mut said = format!("{}: {}\n", skill.name, skill.description);
     for trigger in &skill.triggers {
@@ -253,20 +266,20 @@ fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
 }
 
 /// A package in its place.
-struct Installed {
+pub(in crate::commands) struct Installed {
     name: String,
-    folder: PathBuf,
+    pub(in crate::commands) folder: PathBuf,
 }
 
 impl Installed {
-    fn at(home: &Home, name: &str) -> Self {
+    pub(in crate::commands) fn at(home: &Home, name: &str) -> Self {
         Self {
             name: name.to_owned(),
             folder: skill_places::installed_folder(home).join(name),
         }
     }
 
-    fn previous(&self) -> PathBuf {
+    pub(in crate::commands) fn previous(&self) -> PathBuf {
         self.folder
             .with_file_name(format!("{PREVIOUS}{}", self.name))
     }
@@ -276,8 +289,13 @@ impl Installed {
         SkillFiles::read(&self.folder.join("skills").join(skill)).ok()
     }
 
-    /// Puts the package there. Returns whether there was one before, which is kept.
-    fn put(&self, package: &Package) -> Result<bool, Failure> {
+    /// Puts there what `fill` writes into a folder, and the skills. Returns whether there was a
+    /// version before, which is kept.
+    pub(in crate::commands) fn put(
+        &self,
+        skills: &[PackagedSkill],
+        fill: impl FnOnce(&Path) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
         let failed = |error: &dyn std::error::Error| {
             Failure::failed(format!("{} cannot be written", self.folder.display())).because(error)
         };
@@ -287,10 +305,11 @@ impl Installed {
         let made = aside.path().join("package");
         let all = made.join("skills");
         fs::create_dir_all(&all).map_err(|error| failed(&error))?;
-        for one in &package.skills {
+        for one in skills {
             let written = one.files.write_into(&all.join(&one.skill.name));
             written.map_err(|error| failed(&error))?;
         }
+        fill(&made)?;
         let rename = |from: &Path, flags| renameat_with(CWD, from, CWD, &self.folder, flags);
         match rename(&made, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(false),
@@ -308,7 +327,7 @@ impl Installed {
 
 /// Waits until no other process installs or removes skills, keeps others out for as long as the
 /// result lives, and removes what an installation left that was cut off.
-fn alone(home: &Home) -> Result<fs::File, Failure> {
+pub(in crate::commands) fn alone(home: &Home) -> Result<fs::File, Failure> {
     let folder = skill_places::installed_folder(home);
     let failed = |error: io::Error| {
         Failure::failed(format!("{} cannot be changed", folder.display())).because(&error)
@@ -330,7 +349,7 @@ fn alone(home: &Home) -> Result<fs::File, Failure> {
 }
 
 /// Removes an older version.
-fn clear(folder: &Path) -> Result<(), Failure> {
+pub(in crate::commands) fn clear(folder: &Path) -> Result<(), Failure> {
     let removed = match fs::symlink_metadata(folder) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(folder),
         Ok(_) => fs::remove_file(folder),

@@ -1,7 +1,7 @@
 //! `gyrus skills`
 
-mod here;
-mod install;
+pub(super) mod here;
+pub(super) mod install;
 
 use std::{fs, path::PathBuf};
 

@@ -1,0 +1,305 @@
+//! `gyrus plugins install` and `gyrus plugins remove`.
+//!
+//! A package is read once, shown, and written by one rename after the person's word about it is on
+//! disk, as packages of skills are. Whenever this is killed, one version stands there whole.
+
+use std::{fs, path::Path};
+
+use gyrus_kernel::grants;
+
+use gyrus_plugins::{
+    Dependencies, InstalledPlugin, NpmError, NpmSpec, PACKAGE, Plugin, PluginAgent,
+};
+use gyrus_skills::{
+    Package, SKILL_FILE, Severity, SkillFile, SkillFiles, SkillPlace, looks_like, read_package,
+    scan,
+};
+use gyrus_surfaces::{console::put, output, terminal};
+use gyrus_text::{counted, visible};
+
+use super::shown::whole;
+use crate::{
+    Gyrus,
+    commands::skills::{
+        here::Here,
+        install::{Installed, alone, check, clear, described},
+    },
+    exit::Code,
+    failure::Failure,
+    inside_run, plugins, question, skill_places, skill_trust,
+};
+
+pub(super) fn install(gyrus: &Gyrus, package: &str, yes: bool) -> Result<Code, Failure> {
+    inside_run::refuse("install plugins")?;
+    let here = Here::of(gyrus)?;
+    let plugin = read(package)?;
+    let installed = Installed::at(&here.home, &plugin.name);
+    let before = InstalledPlugin::read(&installed.folder).ok();
+    check_names(gyrus, &here, &plugin)?;
+    check_texts(&plugin)?;
+    let dependencies = if plugin.needs_dependencies() {
+        put("fetching the packages that its servers depend on; no script of them is run\n")?;
+        Some(Dependencies::fetch(&plugin.dependencies).map_err(|error| of_npm(&error))?)
+    } else {
+        None
+    };
+    let mut shown = whole(&plugin);
+    if let Some(fetched) = &dependencies {
+        let packages = counted(fetched.packages, "package");
+        shown.push_str(&format!(
+            "its servers depend on {packages} of npm, kept beside it; their scripts were not run\n"
+        ));
+    }
+    if let Some(before) = &before {
+        shown.push_str(&changes(&before.plugin, &plugin));
+    }
+    shown.push('\n');
+    for one in &plugin.skills {
+        shown.push_str(&described(one, &installed, &here.library));
+    }
+    for agent in &plugin.agents {
+        let (of, name, text) = (&plugin.name, &agent.name, &agent.instructions);
+        shown.push_str(&format!("\nthe agent {of}:{name} is told:\n{text}\n"));
+    }
+    writeln!(output::standard(), "{}", visible(&shown))?;
+    let name = &plugin.name;
+    question::confirm(&format!("install the plugin `{name}`, as shown"), yes)?;
+    keep(gyrus, &here, &installed, (&plugin, dependencies.as_ref()))?;
+    Ok(Code::Reached)
+}
+
+/// Writes the plugin into its place, and the person's word about it before.
+pub(in crate::commands) fn keep(
+    gyrus: &Gyrus,
+    here: &Here,
+    installed: &Installed,
+    (plugin, dependencies): (&Plugin, Option<&Dependencies>),
+) -> Result<(), Failure> {
+    let (home, name) = (&here.home, plugin.name.as_str());
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let pins: Vec<_> = plugin
+        .skills
+        .iter()
+        .map(|one| {
+            let mut skill = one.skill.clone();
+            skill.place = SkillPlace::Installed(name.to_owned());
+            skill_trust::pin(home, &skill, &one.files)
+        })
+        .collect();
+    let store = home.store()?;
+    let _alone = alone(home)?;
+    let pin = plugins::pin(&plugin.digest(dependencies));
+    grants::give(
+        &store,
+        &skill_places::installed_folder(home),
+        &pins,
+        &person,
+    )?;
+    let scope = plugins::scope(home, name);
+    grants::give(&store, &scope, std::slice::from_ref(&pin), &person)?;
+    let failed = |error: &dyn std::error::Error| {
+        Failure::failed(format!("`{name}` cannot be written")).because(error)
+    };
+    let replaced = installed.put(&plugin.skills, |made| {
+        let package = made.join(PACKAGE);
+        let written = plugin.files.write_into(&package);
+        written.map_err(|error| failed(&error))?;
+        let copied = dependencies.map_or(Ok(()), |fetched| fetched.write_into(&package));
+        copied.map_err(|error| failed(&error))
+    })?;
+    skill_trust::unpin(home, name, &pins, &person)?;
+    for standing in grants::in_folder(&store, &scope)? {
+        if standing.grant != pin {
+            grants::revoke(&store, &standing, &person)?;
+        }
+    }
+    let before = if replaced {
+        format!(
+            "; what was there before is in {}",
+            installed.previous().display()
+        )
+    } else {
+        String::new()
+    };
+    put(&format!(
+        "installed `{name}` in {}{before}\n",
+        installed.folder.display()
+    ))?;
+    Ok(())
+}
+
+pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failure> {
+    inside_run::refuse("remove plugins")?;
+    let home = gyrus.home()?;
+    if !plugins::is_installed(&home, name) {
+        return Err(Failure::usage(format!("there is no plugin `{name}`"))
+            .hint("to see all: gyrus plugins list"));
+    }
+    question::confirm(
+        &format!("remove the plugin `{name}` and what you granted it"),
+        yes,
+    )?;
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let installed = Installed::at(&home, name);
+    let store = home.store()?;
+    let _alone = alone(&home)?;
+    for standing in grants::in_folder(&store, &plugins::scope(&home, name))? {
+        grants::revoke(&store, &standing, &person)?;
+    }
+    skill_trust::unpin(&home, name, &[], &person)?;
+    let previous = installed.previous();
+    clear(&previous)?;
+    fs::rename(&installed.folder, &previous)?;
+    put(&format!(
+        "removed `{name}`; its files are in {}\n",
+        previous.display()
+    ))?;
+    Ok(Code::Reached)
+}
+
+/// Reads the plugin at a path, or the one that npm fetches by a name.
+fn read(package: &str) -> Result<Plugin, Failure> {
+    let path = Path::new(package);
+    let of = |path: &Path| {
+        let unusable = |error: &dyn std::error::Error| {
+            Failure::usage(format!("{package} cannot be installed: {error}"))
+        };
+        let files = read_package(path).map_err(|error| unusable(&error))?;
+        Plugin::read(files).map_err(|error| unusable(&error))
+    };
+    if path.exists() {
+        return of(path);
+    }
+    let Some(spec) = NpmSpec::parse(package) else {
+        return Err(Failure::usage(format!("there is no {package}"))
+            .hint("name a folder, an archive, or a package of npm as NAME or NAME@VERSION"));
+    };
+    let folder = tempfile::Builder::new().prefix("gyrus-npm-").tempdir()?;
+    let archive = spec.fetch(folder.path()).map_err(|error| {
+        let mut failure = of_npm(&error);
+        failure.message = format!("`{spec}` cannot be fetched: {}", failure.message);
+        failure
+    })?;
+    let plugin = of(&archive)?;
+    let npm: Option<serde_json::Value> = plugin
+        .files
+        .text("package.json")
+        .and_then(|text| serde_json::from_str(text).ok());
+    match npm.as_ref().and_then(|npm| npm["name"].as_str()) {
+        Some(name) if name == spec.name => Ok(plugin),
+        name => Err(Failure::failed(format!(
+            "`{spec}` is another package than its name says: `{}`",
+            name.unwrap_or_default()
+        ))
+        .hint("nothing was installed")),
+    }
+}
+
+fn of_npm(error: &NpmError) -> Failure {
+    let failure = Failure::failed(error.to_string());
+    match error {
+        NpmError::Program(cause) => failure.because(cause),
+        NpmError::Io(cause) => failure.because(cause),
+        NpmError::Failed(_) | NpmError::Timeout | NpmError::Dependency { .. } => {
+            failure.hint("nothing was installed")
+        }
+    }
+}
+
+/// Refuses names that are taken, or easily taken for others.
+fn check_names(gyrus: &Gyrus, here: &Here, plugin: &Plugin) -> Result<(), Failure> {
+    let name = plugin.name.as_str();
+    let refuse = |what: String| Err(Failure::failed(what).hint("nothing was installed"));
+    let others = plugins::all(&here.home)?;
+    let others: Vec<_> = others.iter().filter(|other| other.name != name).collect();
+    let names = others.iter().map(|other| other.name.as_str());
+    if let Some(known) = looks_like(name, names) {
+        return refuse(format!(
+            "the name `{name}` is easily taken for `{known}`, which is installed"
+        ));
+    }
+    let config = gyrus.config()?;
+    for server in &plugin.servers {
+        let taken = config.mcp.keys().any(|own| *own == server.name);
+        let mut plugins = others.iter();
+        let of_plugin = plugins.find(|other| {
+            let plugin = other.plugin.as_ref();
+            plugin.is_ok_and(|plugin| plugin.servers.iter().any(|one| one.name == server.name))
+        });
+        let whose = match (taken, of_plugin) {
+            (true, _) => format!("your own, [mcp.{}]", server.name),
+            (false, Some(other)) => format!("one of the plugin `{}`", other.name),
+            (false, None) => continue,
+        };
+        return refuse(format!(
+            "the server `{}` of `{name}` has the name of another one: {whose}",
+            server.name
+        ));
+    }
+    Ok(())
+}
+
+/// Looks through the skills and agents, and says what was found.
+fn check_texts(plugin: &Plugin) -> Result<(), Failure> {
+    let package = Package {
+        plugin: Some(plugin.name.clone()),
+        skills: Vec::new(),
+        left_behind: 0,
+    };
+    check(&package, &plugin.name)?;
+    for one in &plugin.skills {
+        let findings = scan(&one.files);
+        told(&one.skill.name, &findings, &plugin.name)?;
+    }
+    for agent in &plugin.agents {
+        told(&agent.name, &scan(&text_of(agent)), &plugin.name)?;
+    }
+    Ok(())
+}
+
+/// Returns the text of an agent as a file that can be looked through.
+fn text_of(agent: &PluginAgent) -> SkillFiles {
+    let mut files = SkillFiles::default();
+    let text = format!("{}\n\n{}", agent.description, agent.instructions);
+    let file = SkillFile {
+        bytes: text.into_bytes(),
+        is_executable: false,
+    };
+    files
+        .add(SKILL_FILE.to_owned(), file)
+        .expect("an agent's text is smaller than a file may be");
+    files
+}
+
+fn told(part: &str, findings: &[gyrus_skills::ScanFinding], plugin: &str) -> Result<(), Failure> {
+    for finding in findings {
+        let weight = match finding.severity {
+            Severity::Refused => "refused",
+            Severity::Warning => "look at this",
+        };
+        put(&visible(&format!("{weight}: {part}: {finding}\n")))?;
+    }
+    if findings.iter().any(|one| one.severity == Severity::Refused) {
+        let what = format!("`{part}` of `{plugin}` holds what no skill or agent may hold");
+        return Err(Failure::failed(what).hint("nothing was installed"));
+    }
+    Ok(())
+}
+
+/// Names what another version of a plugin changes.
+fn changes(before: &Plugin, after: &Plugin) -> String {
+    let version = |plugin: &Plugin| plugin.version.clone().unwrap_or_default();
+    let mut said = format!("it takes the place of version {}\n", version(before));
+    let paths = before.files.iter().chain(after.files.iter());
+    let paths: std::collections::BTreeSet<&str> = paths.map(|(path, _)| path).collect();
+    for path in paths {
+        let what = match (before.files.get(path), after.files.get(path)) {
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(_), Some(_)) => "changes",
+            (None, _) => "adds",
+            (Some(_), None) => "removes",
+        };
+        said.push_str(&format!("  {what} {path}\n"));
+    }
+    said
+}
