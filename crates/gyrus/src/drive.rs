@@ -378,7 +378,7 @@ pub(crate) fn ended(
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
-            answer(&claim.answer)?;
+            answer(&claim.answer, finished.for_terminal.as_deref())?;
         }
         ending => {
             if let Some(said) = say(ending, &finished.run.short()) {
@@ -428,12 +428,15 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
     text
 }
 
-fn answer(answer: &str) -> Result<(), Failure> {
+/// Prints the answer. What the run found and the person asked for stands whole at a terminal, and
+/// nowhere else.
+fn answer(answer: &str, for_terminal: Option<&str>) -> Result<(), Failure> {
     use std::io::Write;
     let mut out = output::standard();
     let answer = answer.trim_end();
     if out.is_terminal() {
-        writeln!(out, "{}", readable(answer))?;
+        let whole = for_terminal.unwrap_or(answer).trim_end();
+        writeln!(out, "{}", readable(whole))?;
     } else {
         out.raw().write_all(format!("{answer}\n").as_bytes())?;
     }

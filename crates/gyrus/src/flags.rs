@@ -91,10 +91,11 @@ pub(crate) struct SkillFlags {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Reviewing")]
 pub(crate) struct ReviewFlags {
-    /// Show these before they count, to approve, edit or reject them: plan, context, proposal or
-    /// none
+    /// Show these before they count, to approve, edit or reject them: plan, context, proposal,
+    /// mandate or none
     ///
-    /// plan: what is planned, before anything is done. context: the files that a changeset is
+    /// plan: what is planned, before anything is done. mandate: the calls of servers' tools that
+    /// would pass unasked. context: the files that a changeset is
     /// planned with. proposal: the changeset. Without this, --loop changeset shows context and
     /// proposal; none shows nothing.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
@@ -107,6 +108,7 @@ enum ReviewWord {
     Plan,
     Context,
     Proposal,
+    Mandate,
     None,
 }
 
@@ -133,7 +135,7 @@ impl ReviewFlags {
         self.review.iter().find_map(|word| match word {
             ReviewWord::Context => Some("--review context"),
             ReviewWord::Proposal => Some("--review proposal"),
-            ReviewWord::Plan | ReviewWord::None => None,
+            ReviewWord::Plan | ReviewWord::Mandate | ReviewWord::None => None,
         })
     }
 
@@ -146,6 +148,7 @@ impl ReviewFlags {
                 ReviewWord::Plan => Some(Review::Plan),
                 ReviewWord::Context => Some(Review::Context),
                 ReviewWord::Proposal => Some(Review::Proposal),
+                ReviewWord::Mandate => Some(Review::Mandate),
                 ReviewWord::None => None,
             })),
         }

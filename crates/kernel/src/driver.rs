@@ -37,6 +37,10 @@ pub struct Finished {
     /// The reason why the journal of the run, or of one below it, could not be sealed, if it is
     /// over. A lost end of such a journal goes unnoticed.
     pub unsealed: Option<String>,
+    /// The answer with the secrets in it that the run has found, such as a link or code that it was
+    /// asked for; `None` if there are none. For the person's own terminal, and nothing else: no
+    /// log, file or wire may hold it.
+    pub for_terminal: Option<String>,
 }
 
 impl Finished {
@@ -326,8 +330,13 @@ impl Driver {
             let sealed = self.core.log.seal().await;
             unsealed = sealed.err().map(|error| error.to_string()).or(unsealed);
         }
+        let redactor = &self.core.kernel.organs().redactor;
         Ok(Finished {
             run: self.core.started.run,
+            for_terminal: match &ending {
+                Ending::Reached { claim, .. } => redactor.show_found(&claim.answer),
+                _ => None,
+            },
             ending,
             spent,
             unsealed,

@@ -250,6 +250,27 @@ impl Redactor {
         Ok(revealed)
     }
 
+    /// Returns the text with the values that this process found in texts in the place of their
+    /// markers; `None` if there are none. Configured secrets and typed passwords stay hidden: a
+    /// page can make a model repeat their markers.
+    pub(crate) fn show_found(&self, text: &str) -> Option<String> {
+        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let typed = self.typed();
+        let value = |name: &str| {
+            let is_hidden = self.known.value(name).is_some()
+                || typed
+                    .as_deref()
+                    .is_some_and(|typed| typed.value(name).is_some());
+            found.get(name).filter(|_| !is_hidden)
+        };
+        let shown = self
+            .marker
+            .replace_all(text, |marker: &regex::Captures<'_>| {
+                value(&marker[1]).map_or_else(|| marker[0].to_owned(), String::clone)
+            });
+        (shown != text).then(|| shown.into_owned())
+    }
+
     fn look_at_all(&self, text: (Before, &str), cuts: Vec<Cut>) -> Vec<Cut> {
         let formats = &self.formats;
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));

@@ -51,6 +51,8 @@ pub enum Review {
     Context,
     /// Approving the changeset.
     Proposal,
+    /// Approving the mandate, before anything is read.
+    Mandate,
 }
 
 /// The form in which a screen is shown to a model.

@@ -33,6 +33,7 @@ mod kept_work;
 mod verification;
 mod goal;
 mod prompt;
+mod mandate;
 mod json;
 
 use std::sync::Arc;

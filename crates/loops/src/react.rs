@@ -19,18 +19,17 @@ use crate::{
     engineer::Judge,
     goal,
     kept_work::{KeptWork, Summary},
-    prompt,
+    mandate, prompt,
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
 const REFLECT_PROMPT: &str = include_str!("prompts/reflect.md");
-pub(crate) const MANDATE_PROMPT: &str = include_str!("prompts/mandate.md");
 const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
 
 /// The loop, as `--loop react` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "react",
-    prompts: &[PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, MANDATE_PROMPT],
+    prompts: &[PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, mandate::PROMPT],
     max_iterations: None,
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(React::new(config))),
@@ -408,7 +407,7 @@ impl CognitiveLoop for React {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        run.state_mandate(MANDATE_PROMPT).await?;
+        mandate::state(run, &self.config).await?;
         if let (Some(window), tokens @ 1..) = (run.window(), self.state.prompt_tokens)
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {

@@ -24,6 +24,8 @@ pub struct ServerSection {
     pub env: BTreeMap<String, String>,
     /// The hosts that its sandbox may reach; `*` is any.
     pub network: Vec<String>,
+    /// The folders beside that of the run which it may change.
+    pub folders: Vec<String>,
     /// The address of a server that is reached by HTTP.
     pub url: Option<String>,
     /// The headers of every request to it.
@@ -54,7 +56,10 @@ impl ServerSection {
                 "names `{wrong}` in network; name hosts alone, such as registry.npmjs.org"
             ));
         }
-        let of_program = !self.args.is_empty() || !self.env.is_empty() || !self.network.is_empty();
+        let of_program = !self.args.is_empty()
+            || !self.env.is_empty()
+            || !self.network.is_empty()
+            || !self.folders.is_empty();
         match (&self.command, &self.url) {
             (None, None) => Err("needs a command or a url".to_owned()),
             (Some(_), Some(_)) => Err("has a command and a url; it can only be one".to_owned()),
@@ -71,7 +76,7 @@ impl ServerSection {
                 Err("has a client_secret without a client_id".to_owned())
             }
             (None, Some(_)) if of_program => {
-                Err("has args, env or network, which only a command can have".to_owned())
+                Err("has args, env, network or folders, which only a command can have".to_owned())
             }
             _ => Ok(()),
         }
@@ -88,7 +93,12 @@ impl ServerSection {
         let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
         Digest::of_json(&(
             (&self.command, &self.args, &self.url),
-            (names(&self.env), names(&self.headers), &self.network),
+            (
+                names(&self.env),
+                names(&self.headers),
+                &self.network,
+                &self.folders,
+            ),
         ))
     }
 

@@ -106,6 +106,7 @@ async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Fa
         ending,
         spent,
         unsealed: None,
+        for_terminal: None,
     };
     Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
         Some(Ok(Entry::RunEnded(ended))) => (seq, Some(finished(ended.ending, ended.spent))),

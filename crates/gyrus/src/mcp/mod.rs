@@ -3,6 +3,7 @@
 //!
 //! `start` is how a server is kept and confined.
 
+mod folders;
 pub(crate) mod start;
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};

@@ -24,6 +24,7 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
+use super::folders;
 use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -267,6 +268,12 @@ fn kept(
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
     gyrus_gate::protect_from_server(around.workspace, &mut containment);
     containment.read_only.extend(wanted.package.clone());
+    if wanted.source == ServerSource::Person {
+        let program = folders::of_program(&wanted.section, around.workspace);
+        containment.read_only.extend(program);
+    }
+    let given = folders::given(&wanted.section, around.home)?;
+    containment.writable.extend(given);
     let hosts = wanted.section.network.as_slice();
     let reach = if hosts.is_empty() {
         Reach::Workspace

@@ -370,3 +370,37 @@ fn a_resumed_run_knows_its_mandate_and_what_it_has_used() {
     assert_eq!(office.ledger().len(), 2);
     world.replays();
 }
+
+#[test]
+fn a_person_may_read_the_mandate_first() {
+    let office = Office::open(data());
+    let mandate = json!({"calls": [
+        {"id": "mail", "tool": "office__send_mail", "times": 2, "arguments": {"recipients": "anna@x.com"}},
+    ]});
+    let mail = (
+        "send_mail",
+        json!({"recipients": ["anna@x.com"], "body": "x"}),
+    );
+    let command = [
+        "run",
+        "mail anna@x.com",
+        "--review",
+        "mandate",
+        "--on-ask",
+        "park",
+    ];
+    for (verb, sent) in [("deny", 0), ("approve", 1)] {
+        let world = world(&office, &mandate, std::slice::from_ref(&mail));
+        let said = world.gyrus(&command).exits(5);
+        for words in [
+            "The run means to make these calls without asking you again",
+            "mail = office__send_mail(recipients: anna@x.com) up to 2 times",
+        ] {
+            assert!(said.err.contains(words), "{words}: {}", said.err);
+        }
+        world.gyrus(&[verb, "last"]).exits(0);
+        let code = if sent == 0 { 5 } else { 0 };
+        world.gyrus(&["resume", "last"]).exits(code);
+        assert_eq!(office.ledger().len(), sent);
+    }
+}

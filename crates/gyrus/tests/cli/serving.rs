@@ -708,3 +708,47 @@ fn open_in_a_browser(address: &str) {
     });
     assert!(get(&back.unwrap()).contains("200 OK"));
 }
+
+#[test]
+fn a_server_has_its_program_in_tmp_and_the_folders_that_it_was_given() {
+    let own = tempfile::tempdir_in("/tmp").unwrap();
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = own.path().join("server.sh");
+    // It says whether it could write into its data, and into the folder of its program.
+    let server = fs::read_to_string(SERVER).unwrap().replace(
+        "text \"you said ${BASH_REMATCH[1]}\"",
+        &format!(
+            "touch {}/kept && touch {}/changed 2>/dev/null && text both || text kept",
+            data.path().display(),
+            own.path().display()
+        ),
+    );
+    fs::write(&program, server).unwrap();
+    let section = |folders: &str| {
+        format!(
+            "[mcp.srv]\ncommand = \"bash\"\nargs = [\"{}\", \"good\"]\nfolders = [\"{folders}\"]\n",
+            program.display()
+        )
+    };
+    let given = data.path().display().to_string();
+    let world = world("srv__echo", "message = \"hi\"", &section(&given));
+    world.run(&[]).exits(0);
+    assert_eq!(result(&world), "kept");
+    assert!(data.path().join("kept").exists());
+    assert!(!own.path().join("changed").exists());
+    for (folders, words) in [
+        ("/", "holds your whole home or gyrus's own state"),
+        ("~/..", "holds your whole home or gyrus's own state"),
+        ("../home", "not an absolute path"),
+        ("/nowhere/at/all", "No such file or directory"),
+    ] {
+        fs::write(world.path("home/config.toml"), section(folders)).unwrap();
+        world
+            .gyrus(&["mcp", "test", "srv"])
+            .exits(1)
+            .out
+            .contains(words)
+            .then_some(())
+            .expect(words);
+    }
+}

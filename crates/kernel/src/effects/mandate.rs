@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::request::{Ask, Tools};
 use crate::{
-    EffectError, Entry, Mandate, MandateSet, Run, Stop,
+    ApprovalCard, EffectError, Entry, Mandate, MandateSet, Run, Stop,
     core::Core,
     mandate::{self, MeantTools},
     recorded::diverges,
@@ -24,6 +24,15 @@ const OUTPUT: u64 = 4_000;
 /// Maximum size in bytes of the tools that are shown; with more, there is no mandate.
 const MAX_SHOWN: usize = 60_000;
 
+/// Whether a person is to approve the mandate before it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MandateReview {
+    /// A card shows it, and without a yes there is none.
+    Wanted,
+    /// It counts at once.
+    Unwanted,
+}
+
 impl Run {
     /// Has a model state the mandate of the goal, if the run began with tools of servers whose
     /// meaning a person confirmed, and if none was stated for the goal as it is now. `instructions`
@@ -31,7 +40,11 @@ impl Run {
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on.
-    pub async fn state_mandate(&mut self, instructions: &str) -> Result<(), Stop> {
+    pub async fn state_mandate(
+        &mut self,
+        instructions: &str,
+        review: MandateReview,
+    ) -> Result<(), Stop> {
         let Some(meanings) = &self.core.started.meanings else {
             return Ok(());
         };
@@ -42,7 +55,16 @@ impl Run {
         }
         let meanings = meanings.load(&self.core.log)?;
         let tools = meant_tools(&self.core, meanings);
-        let mandate = self.ask_for_mandate(instructions, &trusted, &tools).await?;
+        let stating = self.ask_for_mandate(instructions, &trusted, &tools);
+        let mut mandate = stating.await?;
+        if review == MandateReview::Wanted && !mandate.calls.is_empty() {
+            let answer = self.approve(card(&mandate)).await?;
+            if !answer.approved {
+                let words = answer.reason.unwrap_or_default();
+                self.refused(&[format!("no person approved it {words}").trim().to_owned()])?;
+                mandate = Mandate::default();
+            }
+        }
         let begun = self.begin(|| "setting the mandate".to_owned())?;
         let done = set(&self.core, begun, mandate);
         self.core.shared().mandate_for = count;
@@ -102,6 +124,21 @@ impl Run {
     fn refused(&mut self, wrong: &[String]) -> Result<(), Stop> {
         let fact = json!({"text": wrong.join("; "), "wrong": wrong});
         self.note("mandate.refused", 1, &fact)
+    }
+}
+
+/// Returns the card that shows a mandate.
+fn card(mandate: &Mandate) -> ApprovalCard {
+    let calls = mandate.calls.iter();
+    let lines = calls.map(|call| Text::new(mandate::describe_call(call), Origin::Model));
+    ApprovalCard {
+        sentence: "The run means to make these calls without asking you again".to_owned(),
+        reasons: vec![
+            "a place is a word that you typed, or a field of what an earlier call returns"
+                .to_owned(),
+        ],
+        details: lines.collect(),
+        ..ApprovalCard::default()
     }
 }
 

@@ -14,7 +14,7 @@ mod server_requests;
 pub(crate) mod execute;
 pub(crate) mod foresee;
 mod judge;
-mod mandate;
+pub(crate) mod mandate;
 pub(crate) mod layers;
 pub(crate) mod look;
 pub(crate) mod used;

@@ -105,30 +105,33 @@ pub(crate) fn read(
 
 /// Describes a mandate on one line, for a person.
 pub(crate) fn describe(mandate: &Mandate) -> String {
-    if mandate.calls.is_empty() {
-        return "none".to_owned();
+    let calls: Vec<_> = mandate.calls.iter().map(describe_call).collect();
+    if calls.is_empty() {
+        "none".to_owned()
+    } else {
+        calls.join(" · ")
     }
-    let call = |call: &MandatedCall| {
-        let arguments: Vec<_> = call
-            .arguments
-            .iter()
-            .filter(|(_, values)| values.as_slice() != [ANY])
-            .map(|(name, values)| format!("{name}: {}", values.join(" or ")))
-            .collect();
-        let times = match call.times {
-            Times::AtMost(1) => String::new(),
-            Times::AtMost(times) => format!(" up to {times} times"),
-            Times::Each => " for each".to_owned(),
-        };
-        format!(
-            "{} = {}({}){times}",
-            call.id,
-            call.tool,
-            arguments.join(", ")
-        )
+}
+
+/// Describes one call of a mandate.
+pub(crate) fn describe_call(call: &MandatedCall) -> String {
+    let arguments: Vec<_> = call
+        .arguments
+        .iter()
+        .filter(|(_, values)| values.as_slice() != [ANY])
+        .map(|(name, values)| format!("{name}: {}", values.join(" or ")))
+        .collect();
+    let times = match call.times {
+        Times::AtMost(1) => String::new(),
+        Times::AtMost(times) => format!(" up to {times} times"),
+        Times::Each => " for each".to_owned(),
     };
-    let calls: Vec<_> = mandate.calls.iter().map(call).collect();
-    calls.join(" · ")
+    format!(
+        "{} = {}({}){times}",
+        call.id,
+        call.tool,
+        arguments.join(", ")
+    )
 }
 
 struct Check<'a> {

@@ -19,7 +19,7 @@ use gyrus_contract::{
 };
 use gyrus_text::{folded_name, is_named, is_number_named};
 
-pub(crate) use self::check::{MeantTools, describe, read, schema};
+pub(crate) use self::check::{MeantTools, describe, describe_call, read, schema};
 use self::pattern::{ANY, Hole, Pattern};
 use crate::{
     Entry, GateVerdict, Inline, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,

@@ -24,9 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
-use crate::{
-    CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, react::MANDATE_PROMPT,
-};
+use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, mandate};
 
 const PROMPT: &str = include_str!("plan.md");
 const SUMMARY_PROMPT: &str = include_str!("summary.md");
@@ -240,7 +238,7 @@ impl CognitiveLoop for Planner {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         self.turn = match self.state.stage {
             Stage::Planning => {
-                run.state_mandate(MANDATE_PROMPT).await?;
+                mandate::state(run, &self.config).await?;
                 self.propose(run).await?
             }
             Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),

@@ -1,0 +1,18 @@
+//! The mandate of a run, which loops have stated before they read anything.
+
+use gyrus_kernel::{MandateReview, Run, Stop};
+
+use crate::{CognitiveConfig, Review};
+
+/// The instructions.
+pub(crate) const PROMPT: &str = include_str!("prompts/mandate.md");
+
+/// Has the mandate stated, if the run is to have one and has none for the goal as it is now.
+pub(crate) async fn state(run: &mut Run, config: &CognitiveConfig) -> Result<(), Stop> {
+    let review = if config.reviews(Review::Mandate) {
+        MandateReview::Wanted
+    } else {
+        MandateReview::Unwanted
+    };
+    run.state_mandate(PROMPT, review).await
+}
