@@ -614,7 +614,10 @@ fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
     if risk == Risk::Safe {
         return Vec::new();
     }
-    let high = || weights.iter().filter(|weight| weight.risk == risk);
+    // What is moderate asks only where nothing contains it; what was allowed is contained.
+    let asks =
+        |weight: &&Weight| weight.risk == risk && (risk > Risk::Moderate || !weight.contained);
+    let high = || weights.iter().filter(asks);
     if risk == Risk::Moderate && high().any(|weight| weight.grant.is_none()) {
         return Vec::new();
     }

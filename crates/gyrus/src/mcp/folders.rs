@@ -101,10 +101,11 @@ mod tests {
         fs::write(root.join("server/package.json"), "{}").unwrap();
         fs::write(root.join("server/dist/index.js"), "").unwrap();
         fs::write(root.join("alone.js"), "").unwrap();
-        let section = |args: &[&Path]| ServerSection {
-            command: Some("node".to_owned()),
-            args: args.iter().map(|path| path.display().to_string()).collect(),
-            ..ServerSection::default()
+        let section = |args: &[&Path]| {
+            let mut section = ServerSection::default();
+            section.command = Some("node".to_owned());
+            section.args = args.iter().map(|path| path.display().to_string()).collect();
+            section
         };
         let work = root.join("work");
         let seen = |path: &Path| of_program(&section(&[path]), &work);

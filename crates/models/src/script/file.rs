@@ -379,7 +379,7 @@ mod tests {
         insta::assert_snapshot!(error_of(""), @"demo.toml, line 1: a script needs at least one [[reply]]");
         insta::assert_snapshot!(error_of("\n[[reply]]\ntext = \"a\"\ntxet = 1\n"), @"demo.toml, line 4: unknown key `txet`, expected one of `purpose`, `when`, `find`, `thinking`, `text`, `calls`, `usage`, `fault`, `raw`, `stop`, `repeat`; did you mean `text`?");
         insta::assert_snapshot!(error_of("[[replies]]\ntext = \"a\"\n"), @"demo.toml, line 1: unknown key `replies`, expected `model` or `reply`; did you mean `reply`?");
-        insta::assert_snapshot!(error_of("[[reply]]\npurpose = \"agnet\"\n"), @"demo.toml, line 2: unknown word `agnet`, expected one of `agent`, `plan`, `reflect`, `verify`, `safety`, `summarise`, `sampling`; did you mean `agent`?");
+        insta::assert_snapshot!(error_of("[[reply]]\npurpose = \"agnet\"\n"), @"demo.toml, line 2: unknown word `agnet`, expected one of `agent`, `plan`, `reflect`, `verify`, `safety`, `summarise`, `mandate`, `sampling`; did you mean `agent`?");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nfault = \"timeout\"\n"), @"demo.toml, line 3: unknown word `timeout`, expected one of `overloaded`, `rate-limited`, `cut`, `error-event`, `garbage`, `slow-bytes`");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nstop = \"max-tokens\"\n"), @"demo.toml, line 3: unknown word `max-tokens`, expected one of `end_of_turn`, `tool_calls`, `max_tokens`; did you mean `max_tokens`?");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\n\nwhen = \"(a\"\n"), @"demo.toml, line 4: invalid regular expression `(a`: unclosed group");

@@ -221,6 +221,16 @@ fn everything(world: &World) -> RunId {
         }),
     )
     .add(
+        "mandate.set",
+        json!({
+            "effect": "1.6", "text": "a = srv__send(to: anna@example.com)",
+            "mandate": {"calls": [{
+                "id": "a", "tool": "srv__send", "times": {"at_most": 1},
+                "arguments": {"to": ["anna@example.com"]},
+            }]},
+        }),
+    )
+    .add(
         "takeover.started",
         json!({"by": {"surface": "command line", "id": "ada"}}),
     )
