@@ -435,8 +435,14 @@ fn answer(answer: &str, for_terminal: Option<&str>) -> Result<(), Failure> {
     let mut out = output::standard();
     let answer = answer.trim_end();
     if out.is_terminal() {
-        let whole = for_terminal.unwrap_or(answer).trim_end();
-        writeln!(out, "{}", readable(whole))?;
+        match for_terminal {
+            // Not wrapped: a link that is broken over lines cannot be followed.
+            Some(whole) => {
+                let whole = format!("{}\n", readable(whole.trim_end()));
+                out.raw().write_all(whole.as_bytes())?;
+            }
+            None => writeln!(out, "{}", readable(answer))?,
+        }
     } else {
         out.raw().write_all(format!("{answer}\n").as_bytes())?;
     }

@@ -334,16 +334,19 @@ impl Connection {
         silence: Duration,
         caller: Option<&Caller<'_>>,
     ) -> Result<Value, NoAnswer> {
+        // Before it is sent: a server may ask at once.
+        let mut said = self.subscriber.listen(caller.is_some());
+        let mut open = Open {
+            connection: self,
+            call: None,
+            number: said.number,
+        };
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_cancellable_request(request, options).await;
         let handle = sent.map_err(|error| self.no_answer(&error))?;
-        let mut open = Open {
-            connection: self,
-            call: Some(handle.id.clone()),
-            token: handle.progress_token.clone(),
-        };
-        let call = (handle.id.clone(), open.token.clone());
-        let mut said = self.subscriber.listen(call, caller.is_some());
+        open.call = Some(handle.id.clone());
+        let sent = (handle.id.clone(), handle.progress_token.clone());
+        self.subscriber.sent(open.number, sent);
         let mut answer = handle.rx;
         let total = sleep(CALL_LIMIT);
         let pause = sleep(Duration::ZERO);
@@ -439,14 +442,15 @@ async fn answered(asking: &mut Option<Asking<'_>>) -> Instant {
 /// A call that waits for its answer; dropping it cancels the call.
 struct Open<'a> {
     connection: &'a Connection,
-    /// The request; `None` once it is answered.
+    /// The request; `None` before it is sent, and once it is answered.
     call: Option<RequestId>,
-    token: rmcp::model::ProgressToken,
+    /// Its number for the subscriber.
+    number: u64,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.connection.subscriber.forget(&self.token);
+        self.connection.subscriber.forget(self.number);
         let Some(call) = self.call.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;

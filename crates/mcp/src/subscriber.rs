@@ -9,7 +9,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use rmcp::{
@@ -44,12 +44,15 @@ struct Notifications {
     changed: AtomicBool,
     /// The calls in progress, oldest first.
     calls: Mutex<Vec<OpenCall>>,
+    /// The number of the next call.
+    next: AtomicU64,
 }
 
 /// A call in progress.
 struct OpenCall {
-    id: RequestId,
-    token: ProgressToken,
+    number: u64,
+    /// The request and the token of its progress; `None` until it is sent.
+    sent: Option<(RequestId, ProgressToken)>,
     /// Its last progress message.
     words: watch::Sender<String>,
     /// The requests during it, if somebody can be asked.
@@ -58,6 +61,8 @@ struct OpenCall {
 
 /// The progress messages and requests of a server during a call.
 pub(crate) struct Said {
+    /// The number of the call.
+    pub(crate) number: u64,
     /// The last progress message.
     pub(crate) words: watch::Receiver<String>,
     /// Its requests.
@@ -82,25 +87,36 @@ impl Subscriber {
         self.notifications.changed.store(true, Ordering::Release);
     }
 
-    /// Returns what is said and asked during a call, until [`Self::forget`].
-    pub(crate) fn listen(&self, (id, token): (RequestId, ProgressToken), has_caller: bool) -> Said {
+    /// Returns what is said and asked during a call that is about to be sent, until
+    /// [`Self::forget`].
+    pub(crate) fn listen(&self, has_caller: bool) -> Said {
         let (words, heard) = watch::channel(String::new());
         let (requests, asked) = mpsc::channel(MAX_WAITING);
         let may_ask = has_caller && self.requests == ServerRequests::Offered;
+        let number = self.notifications.next.fetch_add(1, Ordering::Relaxed);
         self.calls().push(OpenCall {
-            id,
-            token,
+            number,
+            sent: None,
             words,
             requests: may_ask.then_some(requests),
         });
         Said {
+            number,
             words: heard,
             requests: asked,
         }
     }
 
-    pub(crate) fn forget(&self, call: &ProgressToken) {
-        self.calls().retain(|open| open.token != *call);
+    /// Notes by which request and token a call was sent.
+    pub(crate) fn sent(&self, number: u64, sent: (RequestId, ProgressToken)) {
+        let mut calls = self.calls();
+        if let Some(call) = calls.iter_mut().find(|open| open.number == number) {
+            call.sent = Some(sent);
+        }
+    }
+
+    pub(crate) fn forget(&self, number: u64) {
+        self.calls().retain(|open| open.number != number);
     }
 
     /// Puts a request to the call during which it came: over HTTP the one on whose stream it was,
@@ -112,7 +128,10 @@ impl Subscriber {
         };
         let calls = self.calls();
         let mut open = calls.iter().filter(|open| open.requests.is_some());
-        let open = open.find(|open| call.is_none_or(|call| open.id == *call));
+        let open = open.find(|open| match (call, &open.sent) {
+            (Some(call), Some((id, _))) => id == call,
+            (None, _) | (_, None) => true,
+        });
         let requests = open.and_then(|open| open.requests.as_ref());
         requests.is_some_and(|requests| requests.try_send(request).is_ok())
     }
@@ -181,7 +200,11 @@ impl ClientHandler for Subscriber {
         _context: NotificationContext<RoleClient>,
     ) {
         let calls = self.calls();
-        if let Some(call) = calls.iter().find(|open| open.token == said.progress_token) {
+        let is_about = |open: &&OpenCall| {
+            let sent = open.sent.as_ref();
+            sent.is_some_and(|(_, token)| *token == said.progress_token)
+        };
+        if let Some(call) = calls.iter().find(is_about) {
             call.words.send_replace(in_words(&said));
         }
     }

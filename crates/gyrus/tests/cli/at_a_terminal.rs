@@ -164,6 +164,8 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "The link: {{
     let Some(mut terminal) = Terminal::start(&world, &["run", "find the reset link"], "") else {
         return;
     };
+    let before = terminal.shows("■ reached");
+    assert!(!before.contains("9f8e7d6c"), "{before}");
     let shown = terminal.shows("secret:MAIL_API_KEY");
     assert!(shown.contains(&format!("The link: {LINK} and")), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");

@@ -291,7 +291,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
-            let _ = child.wait();
+            let output = child.wait_with_output();
+            // A test that waits in vain should say what for.
+            if let (true, Ok(output)) = (std::thread::panicking(), output) {
+                eprintln!("it said: {}", String::from_utf8_lossy(&output.stderr));
+            }
         }
     }
 }
