@@ -20,7 +20,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("chat", 6_600),
     ("contract", 6_100),
     ("gate", 17_700),
-    ("gyrus", 28_450),
+    ("gyrus", 28_460),
     ("journal", 7_530),
     ("kernel", 21_245),
     ("lab", 5_050),
