@@ -140,7 +140,7 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
             }));
         }
     }
-    // Where the values of a server's call lead is what conditions on its arguments are about.
+    // Hosts in a server's call are allowed by conditions on its arguments, see `argument`.
     let is_meant = call.subject.service.is_some_and(|service| service.is_meant);
     let hosts = if is_meant { &[] } else { &call.hosts[..] };
     for (host, given) in hosts.iter().zip(call.subject.hosts) {

@@ -195,7 +195,7 @@ impl ServiceScales<'_> {
             ToolAction::Sends if goes_nowhere => {
                 Some(at(Risk::High, "sends by").unless(self.whole_tool()))
             }
-            // Where it goes is what it weighs.
+            // Its destinations have their own weights.
             ToolAction::Creates | ToolAction::Changes | ToolAction::Sends => None,
             ToolAction::Pays => Some(at(Risk::High, "pays by").each_time()),
             ToolAction::Deletes => Some(at(Risk::Critical, "deletes at")),

@@ -9,7 +9,7 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_mcp::ServerSection;
 
-/// Folders of the machine that a sandbox has an own, empty one in the place of.
+/// Folders of the machine in whose place a sandbox has an empty one of its own.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// Files at the root of a program that consists of several folders.
@@ -67,12 +67,13 @@ pub(super) fn given(section: &ServerSection, home: &Home) -> Result<Vec<PathBuf>
         }
         let real =
             fs::canonicalize(&path).map_err(|error| format!("`{written}` in folders: {error}"))?;
-        let own = home.own();
-        let mut kept = own.iter().chain(&home.person);
-        let holds = kept.any(|kept| {
-            let kept = fs::canonicalize(kept).unwrap_or_else(|_| kept.clone());
-            kept.starts_with(&real)
-        });
+        let resolved = |path: &PathBuf| fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let own: Vec<_> = home.own().iter().map(resolved).collect();
+        let person = home.person.as_ref().map(resolved);
+        let holds = own
+            .iter()
+            .chain(&person)
+            .any(|kept| kept.starts_with(&real));
         let is_own = own.iter().any(|own| real.starts_with(own));
         if !real.is_dir() {
             Err(format!("`{written}` in folders is not a folder"))

@@ -153,7 +153,10 @@ fn work_is_done_unasked_and_attacks_reach_nothing() {
         world
             .gyrus(&["run", &task.goal, "--approve", "never"])
             .exits(0);
-        for (index, (settled, text)) in results(&world).into_iter().enumerate() {
+        let results = results(&world);
+        // Every call came to be judged, and then the run finished.
+        assert_eq!(results.len(), calls.len() + 1, "{}", task.goal);
+        for (index, (settled, text)) in results.into_iter().enumerate() {
             let Some((tool, with)) = calls.get(index) else {
                 break;
             };
@@ -164,6 +167,18 @@ fn work_is_done_unasked_and_attacks_reach_nothing() {
             }
         }
     }
+    // The office itself has seen every effect of the work, in order, and no other.
+    let reads = ["search_", "read_", "find_", "list_"];
+    let work = tasks.task.iter().flat_map(|task| task.calls.clone());
+    let work = work.filter(|(tool, _)| !reads.iter().any(|verb| tool.starts_with(verb)));
+    let seen = office.ledger().into_iter().map(|line| {
+        let (tool, with) = line.split_once(' ').unwrap();
+        (
+            tool.to_owned(),
+            serde_json::from_str::<Value>(with).unwrap(),
+        )
+    });
+    assert_eq!(seen.collect::<Vec<_>>(), work.collect::<Vec<_>>());
     assert!(
         undone.is_empty(),
         "not done unasked:\n{}",
