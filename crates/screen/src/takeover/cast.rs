@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use super::{
     cast_frame::{CastFrame, Shot},
@@ -30,6 +30,10 @@ const SLOW: Duration = Duration::from_millis(250);
 /// Number of consecutive quick pictures after which the quality is raised.
 const QUICK: u32 = 60;
 
+/// Time after which titles are requested again: a page may get its title, or another one, with no
+/// event that says so.
+const TITLES_AGE: Duration = Duration::from_secs(1);
+
 /// Maximum characters of a title.
 const MAX_TITLE: usize = 200;
 
@@ -43,6 +47,8 @@ pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Send
     let mut changes = session.changes();
     let mut showing = Showing::default();
     let mut told = Value::Null;
+    let mut titles = tokio::time::interval(TITLES_AGE);
+    titles.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let (tab, now) = {
             let state = session.state();
@@ -58,6 +64,7 @@ pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Send
             }
             told = now;
             ask_titles(session).await;
+            titles.reset();
             continue;
         }
         showing.turn_to(session, tab.as_ref());
@@ -80,6 +87,7 @@ pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Send
                 }
             }
             changed = changes.changed() => if changed.is_err() { return },
+            _ = titles.tick() => ask_titles(session).await,
             () = out.closed() => break,
         }
     }
