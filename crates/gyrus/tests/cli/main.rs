@@ -89,6 +89,7 @@ mod mandates;
 mod memory;
 mod office;
 mod office_work;
+mod page_mandates;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;

@@ -98,7 +98,6 @@ impl FieldSource {
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Planned<'a> {
-    pub(crate) call: &'a ToolCall,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
     pub(crate) trusted: &'a [&'a str],
@@ -230,7 +229,7 @@ impl Provenance {
         let places = places(planned.meant);
         let calls = self.mandate.calls.clone();
         for call in &calls {
-            if call.tool == planned.call.tool
+            if call.tool == planned.meant.name
                 && self.may_be_made(call, planned, &places, effect)
                 && self.fits(call, planned, log)?
             {
