@@ -15,7 +15,8 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    ArgumentRole, ArgumentValue, Decision, EffectId, MeantCall, ToolAction, ToolCall, ToolMeaning,
+    ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
+    ToolMeaning,
 };
 use gyrus_text::{folded_name, is_named, number_in};
 use serde_json::Value;
@@ -23,8 +24,8 @@ use serde_json::Value;
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
 use crate::{
-    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
-    log::Log, runs::entries,
+    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
+    runs::entries,
 };
 
 /// Maximum number of calls of a kind that goes to each of several places.
@@ -98,6 +99,7 @@ impl FieldSource {
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Planned<'a> {
+    pub(crate) arguments: &'a Value,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
     pub(crate) trusted: &'a [&'a str],
@@ -116,6 +118,9 @@ impl Provenance {
                     self.reading = meanings;
                     self.reading
                         .retain(|_, meaning| meaning.action == ToolAction::Reads);
+                }
+                Entry::MandateSet(set) if set.extends => {
+                    self.mandate.calls.extend(set.mandate.calls);
                 }
                 Entry::MandateSet(set) => {
                     self.mandate = set.mandate;
@@ -273,6 +278,9 @@ impl Provenance {
 
     /// Whether every value of the call is one that the mandate's call lets it have.
     fn fits(&self, call: &MandatedCall, planned: Planned<'_>, log: &Log) -> Result<bool, Stop> {
+        if let Some(exact) = call.exact {
+            return Ok(exact == Digest::of_json(planned.arguments));
+        }
         for value in &planned.meant.values {
             if !self.may_have(call, value, planned, log)? {
                 return Ok(false);
