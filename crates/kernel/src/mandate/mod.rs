@@ -24,7 +24,7 @@ use serde_json::Value;
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
 use crate::{
-    Entry, GateVerdict, Inline, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
+    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
     log::Log, runs::entries,
 };
 
@@ -54,8 +54,8 @@ pub(crate) struct Provenance {
     numbers: Vec<(f64, FieldSource)>,
     /// The tools that only read, with what their arguments stand for.
     reading: BTreeMap<String, ToolMeaning>,
-    /// The results of calls, with the tool that returned them.
-    texts: Vec<(EffectId, String, Inline<String>)>,
+    /// The tools that returned something, with what it was.
+    returned: Vec<(String, ToolResulted)>,
 }
 
 #[derive(Debug, Clone)]
@@ -191,7 +191,10 @@ impl Provenance {
                 self.fields.entry(part).or_default().push(source.clone());
             }
         }
-        self.texts.push((resulted.effect, call.tool, resulted.text));
+        // Pictures hold no words.
+        let images = Vec::new();
+        let resulted = ToolResulted { images, ..resulted };
+        self.returned.push((call.tool, resulted));
         Ok(())
     }
 
@@ -394,9 +397,11 @@ impl Provenance {
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
     fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
-        for (effect, _, result) in &self.texts {
-            let is_in = |said: &str| is_named(text, &[said]);
-            if self.is_of(effect, id) && results::has_word(&result.load(log)?, is_in) {
+        let is_in = |said: &str| is_named(text, &[said]);
+        let of = self.returned.iter().map(|(_, resulted)| resulted);
+        for resulted in of.filter(|resulted| self.is_of(&resulted.effect, id)) {
+            let value = resulted.load_value(log)?;
+            if results::has_word(value.as_ref(), &resulted.text.load(log)?, is_in) {
                 return Ok(true);
             }
         }
@@ -411,9 +416,10 @@ impl Provenance {
             let call = calls.find(|call| call.id == id)?;
             Some((&call.tool, &call.arguments))
         };
-        self.made
-            .get(effect)
-            .is_some_and(|made| made.id == id || stated(&made.id) == stated(id))
+        let made = self.made.get(effect).map(|made| made.id.as_str());
+        made.is_some_and(|made| {
+            made == id || stated(made).is_some_and(|made| Some(made) == stated(id))
+        })
     }
 
     /// Says where a value was read, for the person who is asked about it.
@@ -435,14 +441,12 @@ impl Provenance {
             told.dedup();
             return Ok(told);
         }
-        for (effect, tool, result) in self.texts.iter().rev() {
-            if result
-                .load(log)?
-                .to_lowercase()
-                .contains(&value.to_lowercase())
-            {
+        let value = value.to_lowercase();
+        for (tool, resulted) in self.returned.iter().rev() {
+            if resulted.text.load(log)?.to_lowercase().contains(&value) {
                 told.push(format!(
-                    "only in the text of what `{tool}` returned ({effect})"
+                    "only in the text of what `{tool}` returned ({})",
+                    resulted.effect
                 ));
                 break;
             }
