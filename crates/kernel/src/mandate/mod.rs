@@ -24,8 +24,8 @@ use serde_json::Value;
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
 use crate::{
-    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
-    log::Log, runs::entries,
+    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
+    runs::entries,
 };
 
 /// Maximum number of calls of a kind that goes to each of several places.
