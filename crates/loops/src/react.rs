@@ -8,7 +8,7 @@ use gyrus_contract::{
     Observation, Origin, Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep,
     ToolCall, ToolSpec, schema_of,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -417,7 +417,7 @@ impl CognitiveLoop for React {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        mandate::state(run, &self.config).await?;
+        mandate::state(run, &self.config, MandateSubject::Tools).await?;
         if let (Some(window), tokens @ 1..) = (run.window(), self.state.prompt_tokens)
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {

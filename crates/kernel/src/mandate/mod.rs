@@ -15,7 +15,7 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
+    Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
     ToolMeaning,
 };
 use gyrus_text::{folded_name, is_named, number_in};
@@ -143,11 +143,12 @@ impl Provenance {
                 // The places of one that is being judged are known already.
                 let places = match self.made.remove(&judged.effect) {
                     Some(made) => made.places,
-                    None => self
-                        .open
-                        .get(&judged.effect)
-                        .map(values)
-                        .unwrap_or_default(),
+                    None => {
+                        let called = self.open.get(&judged.effect).map(values);
+                        let mut all = called.unwrap_or_default();
+                        all.extend(judged.aim.iter().flat_map(sent_values));
+                        all
+                    }
                 };
                 self.made.insert(judged.effect, Made { id, places });
             }
@@ -476,6 +477,14 @@ fn wanted<'a>(call: &'a MandatedCall, path: &str) -> Option<&'a [String]> {
 fn places(meant: &MeantCall) -> BTreeSet<String> {
     let destinations = meant.values.iter().filter(|value| value.is_destination());
     destinations.map(|value| folded_name(&value.text)).collect()
+}
+
+/// All values that the form of an input sends, in one form.
+fn sent_values(aim: &Aim) -> BTreeSet<String> {
+    let sends = aim.form.iter().filter_map(|form| form.sends.as_ref());
+    let controls = sends.flat_map(|sends| &sends.controls);
+    let values = controls.filter_map(|control| control.read());
+    values.map(folded_name).collect()
 }
 
 /// All texts in the arguments of a call, in one form.
