@@ -86,6 +86,7 @@ mod holding;
 mod keeping;
 mod undoing;
 mod mandates;
+mod mandates_beyond;
 mod memory;
 mod office;
 mod office_work;

@@ -217,6 +217,7 @@ fn set(core: &Core, begun: Begun, mandate: Mandate) -> Result<(), Stop> {
         effect: begun.effect.clone(),
         text: mandate::describe(&mandate),
         mandate,
+        extends: false,
     });
     match begun.past.first() {
         None => core.log.append(set).map(|_| ()),

@@ -15,7 +15,7 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    Aim, ArgumentRole, ArgumentValue, Decision, EffectId, MeantCall, ToolAction, ToolCall,
+    Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
     ToolMeaning,
 };
 use gyrus_text::{folded_name, is_named, number_in};
@@ -99,6 +99,7 @@ impl FieldSource {
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Planned<'a> {
+    pub(crate) arguments: &'a Value,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
     pub(crate) trusted: &'a [&'a str],
@@ -117,6 +118,9 @@ impl Provenance {
                     self.reading = meanings;
                     self.reading
                         .retain(|_, meaning| meaning.action == ToolAction::Reads);
+                }
+                Entry::MandateSet(set) if set.extends => {
+                    self.mandate.calls.extend(set.mandate.calls);
                 }
                 Entry::MandateSet(set) => {
                     self.mandate = set.mandate;
@@ -275,6 +279,9 @@ impl Provenance {
 
     /// Whether every value of the call is one that the mandate's call lets it have.
     fn fits(&self, call: &MandatedCall, planned: Planned<'_>, log: &Log) -> Result<bool, Stop> {
+        if let Some(exact) = call.exact {
+            return Ok(exact == Digest::of_json(planned.arguments));
+        }
         for value in &planned.meant.values {
             if !self.may_have(call, value, planned, log)? {
                 return Ok(false);
