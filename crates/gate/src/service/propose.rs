@@ -150,12 +150,17 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
         found => found,
     };
     let kind = schema["type"].as_str().unwrap_or_default();
+    let is_number = matches!(kind, "integer" | "number");
     match (found, action) {
+        // `guests`, as a number, says how many there are.
+        (Some(ArgumentRole::To), _) if is_number && last.ends_with('s') => {
+            Some(ArgumentRole::Option)
+        }
         // What is read of somebody goes to nobody.
         (Some(ArgumentRole::To), ToolAction::Reads) => Some(ArgumentRole::Name),
         (Some(ArgumentRole::Text), ToolAction::Reads) => Some(ArgumentRole::Option),
         (Some(role), _) => Some(role),
-        (None, _) if matches!(kind, "boolean" | "integer" | "number") => Some(ArgumentRole::Option),
+        (None, _) if is_number || kind == "boolean" => Some(ArgumentRole::Option),
         (None, ToolAction::Reads) => Some(ArgumentRole::Option),
         (None, _) => None,
     }
@@ -229,6 +234,11 @@ mod tests {
             proposed("read_webpage", &of(&["url"])),
             proposed("update_password", &of(&["password"])),
             proposed("frobnicate", &of(&["x"])),
+            proposed("create_public_link", &of(&["file_id"])),
+            proposed(
+                "reserve_hotel",
+                &json!({"properties": {"guests": {"type": "integer"}, "user_id": {"type": "integer"}}}),
+            ),
         ];
         insta::assert_snapshot!(all.join("\n"), @r"
         send_email sends: attachments=name body=text cc=to recipients=to subject=text
@@ -238,7 +248,9 @@ mod tests {
         delete_file deletes: file_id=name
         read_webpage reads: url=page
         update_password changes: password=password
-        frobnicate sends:
+        frobnicate sends: 
+        create_public_link sends: file_id=name
+        reserve_hotel pays: guests=option user_id=to
         ");
     }
 }

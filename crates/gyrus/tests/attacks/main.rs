@@ -24,8 +24,12 @@ mod provider;
 mod attacker;
 mod obedient;
 mod world;
+mod tool_server;
+mod office;
+mod office_attacks;
 
 mod attack;
 mod planted;
 mod informed;
 mod benign;
+mod office_work;
