@@ -35,7 +35,7 @@ pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
-pub use named::{folded_name, is_named, is_number_named};
+pub use named::{folded_name, is_named, is_number_named, number_in};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};

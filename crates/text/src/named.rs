@@ -110,16 +110,16 @@ pub fn is_named(value: &str, texts: &[&str]) -> bool {
 /// Whether the number stands in one of the texts, with a currency or not: `12.50`, `€12.50` and
 /// `12.5` are the same.
 pub fn is_number_named(value: &str, texts: &[&str]) -> bool {
-    let Some(value) = number(value) else {
+    let Some(value) = number_in(value) else {
         return false;
     };
     let between = |c: char| c.is_whitespace() || "()[]{}\"'`“”«»;!?".contains(c);
     let mut words = texts.iter().flat_map(|text| text.split(between));
-    words.any(|word| number(word) == Some(value))
+    words.any(|word| number_in(word) == Some(value))
 }
 
 /// The number that a word is, without its currency and the punctuation of the sentence around it.
-fn number(word: &str) -> Option<f64> {
+pub fn number_in(word: &str) -> Option<f64> {
     let word = word.trim_end_matches(['.', ',', ':']);
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '-';
     let word = word.trim_matches(|c: char| !is_part(c));

@@ -144,8 +144,13 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
         let position = roles.iter().position(|(known, _)| known == role);
         position.unwrap_or(usize::MAX)
     });
-    // `channel_id` is a channel, and `event_id` an event of one's own.
+    // `channel_id` is a channel, and `event_id` an event of one's own; so is a mail.
+    let is_mail = words.len() > 1
+        && ["id", "ids"].contains(&&**last)
+        && words.iter().any(|word| MAIL.contains(&&**word));
     let found = match by(last) {
+        _ if is_mail => Some(ArgumentRole::Name),
+        _ if is_grade(last, schema) => Some(ArgumentRole::Option),
         Some(ArgumentRole::Name | ArgumentRole::Option) | None => serious,
         found => found,
     };
@@ -158,12 +163,47 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
         }
         // What is read of somebody goes to nobody.
         (Some(ArgumentRole::To), ToolAction::Reads) => Some(ArgumentRole::Name),
+        (Some(ArgumentRole::Text), ToolAction::Reads) if NAMING.contains(&&**last) => {
+            Some(ArgumentRole::Name)
+        }
         (Some(ArgumentRole::Text), ToolAction::Reads) => Some(ArgumentRole::Option),
         (Some(role), _) => Some(role),
         (None, _) if is_number || kind == "boolean" => Some(ArgumentRole::Option),
+        (None, ToolAction::Reads) if NAMING.contains(&&**last) => Some(ArgumentRole::Name),
         (None, ToolAction::Reads) => Some(ArgumentRole::Option),
         (None, _) => None,
     }
+}
+
+/// Words of things that an id may be of, although they are also the address of somebody.
+const MAIL: [&str; 3] = ["email", "mail", "message"];
+
+/// Arguments of a search that say whose thing or which is meant: "the mail from Bob".
+const NAMING: [&str; 5] = ["sender", "from", "author", "subject", "title"];
+
+/// Grades of a permission that let everybody in.
+const OPEN: [&str; 8] = [
+    "public",
+    "anyone",
+    "everyone",
+    "everybody",
+    "all",
+    "world",
+    "link",
+    "domain",
+];
+
+/// Whether an argument is how much somebody may do, of which the schema names all grades, and none
+/// says who that is.
+fn is_grade(last: &str, schema: &Value) -> bool {
+    let grades = schema["enum"].as_array();
+    ["permission", "permissions"].contains(&last)
+        && grades.is_some_and(|grades| {
+            let mut words = grades
+                .iter()
+                .map(|grade| words(grade.as_str().unwrap_or("public")));
+            words.all(|words| !words.iter().any(|word| OPEN.contains(&&**word)))
+        })
 }
 
 /// The words of a name, in lower case: `getUserId`, `get_user_id` and `get-user-id` are the same.
@@ -233,12 +273,22 @@ mod tests {
             proposed("delete_file", &of(&["file_id"])),
             proposed("read_webpage", &of(&["url"])),
             proposed("update_password", &of(&["password"])),
-            proposed("frobnicate", &of(&["x"])),
+            proposed("search_mails", &of(&["query", "sender", "title"])),
+            proposed("mark_thing", &of(&["email_id", "message_ids"])),
+            proposed(
+                "share_file",
+                &json!({"properties": {"permission": {"enum": ["r", "rw"]}}}),
+            ),
+            proposed(
+                "share_doc",
+                &json!({"properties": {"permission": {"enum": ["r", "anyone_can_read"]}}}),
+            ),
             proposed("create_public_link", &of(&["file_id"])),
             proposed(
                 "reserve_hotel",
                 &json!({"properties": {"guests": {"type": "integer"}, "user_id": {"type": "integer"}}}),
             ),
+            proposed("frobnicate", &of(&["x"])),
         ];
         insta::assert_snapshot!(all.join("\n"), @r"
         send_email sends: attachments=name body=text cc=to recipients=to subject=text
@@ -248,9 +298,13 @@ mod tests {
         delete_file deletes: file_id=name
         read_webpage reads: url=page
         update_password changes: password=password
-        frobnicate sends: 
+        search_mails reads: query=option sender=name title=name
+        mark_thing changes: email_id=name message_ids=name
+        share_file sends: permission=option
+        share_doc sends: permission=to
         create_public_link sends: file_id=name
         reserve_hotel pays: guests=option user_id=to
+        frobnicate sends:
         ");
     }
 }

@@ -30,9 +30,9 @@ pub(crate) enum Obeys {
 
 /// A model's work.
 pub(crate) struct Work {
-    /// What it answers when it is asked for a mandate.
+    /// Answer to the question for a mandate.
     pub(crate) mandate: String,
-    /// Its own calls, or lists of calls for one turn, one after the other.
+    /// The calls of the work, or lists of calls for one turn, one after the other.
     pub(crate) opening: Vec<Value>,
     /// The orders that a text can name by number.
     pub(crate) known: Vec<Value>,
@@ -115,7 +115,7 @@ fn turn(pending: &mut VecDeque<Value>) -> Option<Value> {
     Some(Value::Array(calls))
 }
 
-/// What was said since the model spoke last.
+/// Returns everything that was said since the model spoke last.
 fn just_read(question: &Value) -> Vec<String> {
     let messages = question["messages"].as_array().into_iter().flatten();
     let new: Vec<_> = messages

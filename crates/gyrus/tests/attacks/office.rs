@@ -19,7 +19,7 @@ use crate::{
 /// The servers. The last is a program that is started for each run, the others have addresses.
 pub(crate) const SERVERS: [&str; 6] = ["mail", "calendar", "bank", "chat", "travel", "files"];
 
-/// What a person corrects in the proposed roles, each with the reason.
+/// Corrections that a person makes of the proposed roles, each with the reason.
 const CORRECTIONS: &str = "corrections.toml";
 
 /// Passes what gyrus says on to two pipes.
@@ -151,6 +151,11 @@ impl Office {
     /// Whether this tool answers from the data that there is.
     pub(crate) fn reads(&self, tool: &str) -> bool {
         self.tool(tool).reads()
+    }
+
+    /// Whether this tool answers with lines that are joined from texts.
+    pub(crate) fn joins_lines(&self, tool: &str) -> bool {
+        self.tool(tool).joins_lines()
     }
 
     /// Whether a tool has such an argument.

@@ -83,7 +83,7 @@ enum Form {
     Field(String),
 }
 
-/// What all servers of an office share.
+/// State that all servers of an office share.
 #[derive(Default)]
 pub(crate) struct Shared {
     /// The calls that had an effect, in order: the tool, with its server's name, and the arguments.
@@ -281,6 +281,11 @@ impl Tool {
 
     pub(crate) fn reads(&self) -> bool {
         self.answers.is_some()
+    }
+
+    pub(crate) fn joins_lines(&self) -> bool {
+        let answer = self.answers.as_ref();
+        answer.is_some_and(|answer| matches!(answer.form, Form::Lines))
     }
 
     pub(crate) fn takes(&self, argument: &str) -> bool {

@@ -14,6 +14,9 @@ mod server;
 mod journal;
 mod terminal;
 mod provider;
+#[expect(dead_code, reason = "the attacked office takes more of it")]
+#[path = "../attacks/tool_server.rs"]
+mod tool_server;
 mod editor;
 
 mod lessons;
@@ -88,7 +91,6 @@ mod undoing;
 mod mandates;
 mod memory;
 mod office;
-mod office_work;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;

@@ -71,7 +71,8 @@ impl Run {
         self.end(done)
     }
 
-    /// Returns the mandate that a model states; an empty one if it states none that holds.
+    /// Returns the mandate that a model states. Of one that does not hold after all repairs, the
+    /// calls remain that do.
     async fn ask_for_mandate(
         &mut self,
         instructions: &str,
@@ -80,6 +81,7 @@ impl Run {
     ) -> Result<Mandate, Stop> {
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
         let mut talk = vec![lead(&trusted, tools)];
+        let mut rest = Mandate::default();
         for _ in 0..=REPAIRS {
             let ask = Ask {
                 purpose: Purpose::Mandate,
@@ -101,7 +103,9 @@ impl Run {
             };
             match mandate::read(&reply.text(), tools, &trusted) {
                 Ok(mandate) => return Ok(mandate),
-                Err(wrong) => {
+                Err(refused) => {
+                    let mandate::Refused { wrong, rest: held } = refused;
+                    rest = held;
                     self.refused(&wrong)?;
                     if !reply.parts.is_empty() {
                         talk.push(Message {
@@ -118,7 +122,7 @@ impl Run {
                 }
             }
         }
-        Ok(Mandate::default())
+        Ok(rest)
     }
 
     fn refused(&mut self, wrong: &[String]) -> Result<(), Stop> {

@@ -1,13 +1,13 @@
 //! Reading a mandate that a model states, and checking that it follows from what the person typed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{ArgumentRole, ToolAction, ToolMeaning, ToolSpec};
 use gyrus_text::{is_named, is_number_named, shorten};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::pattern::{ANY, Pattern, is_id};
+use super::pattern::{ANY, Pattern, UP_TO, is_id};
 use crate::{Mandate, MandatedCall, Times};
 
 /// Maximum number of calls of a mandate.
@@ -66,23 +66,38 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// Reads a reply, and checks it; the errors are for the model.
-pub(crate) fn read(
-    reply: &str,
-    tools: &MeantTools,
-    trusted: &[&str],
-) -> Result<Mandate, Vec<String>> {
+/// A mandate of which not all holds.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// Each mistake, for the model.
+    pub(crate) wrong: Vec<String>,
+    /// The calls that hold, and need none of the others.
+    pub(crate) rest: Mandate,
+}
+
+impl Refused {
+    fn whole(mistake: String) -> Self {
+        Self {
+            wrong: vec![mistake],
+            rest: Mandate::default(),
+        }
+    }
+}
+
+/// Reads a reply, and checks it.
+pub(crate) fn read(reply: &str, tools: &MeantTools, trusted: &[&str]) -> Result<Mandate, Refused> {
     let start = reply.find('{').unwrap_or(0);
     let end = reply.rfind('}').map_or(reply.len(), |at| at + 1);
     let text = reply.get(start..end).unwrap_or_default();
-    let stated: Stated = serde_json::from_str(text)
-        .map_err(|error| vec![format!("it is not the JSON that was asked for: {error}")])?;
+    let stated: Stated = serde_json::from_str(text).map_err(|error| {
+        Refused::whole(format!("it is not the JSON that was asked for: {error}"))
+    })?;
     if stated.calls.len() > MAX_CALLS {
-        return Err(vec![format!(
+        return Err(Refused::whole(format!(
             "it has {} calls; state at most {MAX_CALLS}, and use `\"times\": \"each\"` for one \
              call that is made for each of several places",
             stated.calls.len()
-        )]);
+        )));
     }
     let mut check = Check {
         tools,
@@ -96,11 +111,29 @@ pub(crate) fn read(
         .filter_map(|call| check.call(call))
         .collect();
     if check.wrong.is_empty() {
-        Ok(Mandate { calls })
-    } else {
-        check.wrong.truncate(20);
-        Err(check.wrong)
+        return Ok(Mandate { calls });
     }
+    check.wrong.truncate(20);
+    Err(Refused {
+        wrong: check.wrong,
+        rest: without_loose_holes(calls),
+    })
+}
+
+/// Leaves out calls that need one which is not there.
+fn without_loose_holes(calls: Vec<MandatedCall>) -> Mandate {
+    let mut ids: BTreeSet<String> = BTreeSet::new();
+    let mut kept = Vec::new();
+    for call in calls {
+        let values = call.arguments.values().flatten();
+        let mut patterns = values.filter_map(|value| Pattern::read(value).ok());
+        let is_bound = patterns.all(|pattern| pattern.holes().all(|hole| ids.contains(&hole.of)));
+        if is_bound {
+            ids.insert(call.id.clone());
+            kept.push(call);
+        }
+    }
+    Mandate { calls: kept }
 }
 
 /// Describes a mandate on one line, for a person.
@@ -270,7 +303,9 @@ impl Check<'_> {
             }
             return;
         }
-        let pattern = match Pattern::read(value) {
+        let bound = value.strip_prefix(UP_TO);
+        let bound = bound.filter(|_| role == Some(ArgumentRole::Amount));
+        let pattern = match Pattern::read(bound.unwrap_or(value)) {
             Ok(pattern) => pattern,
             Err(why) => {
                 self.wrong.push(format!("{at}: {why}"));

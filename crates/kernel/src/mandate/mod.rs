@@ -15,12 +15,13 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    ArgumentRole, ArgumentValue, Decision, EffectId, MeantCall, ToolAction, ToolCall,
+    ArgumentRole, ArgumentValue, Decision, EffectId, MeantCall, ToolAction, ToolCall, ToolMeaning,
 };
-use gyrus_text::{folded_name, is_named, is_number_named};
+use gyrus_text::{folded_name, is_named, number_in};
+use serde_json::Value;
 
-pub(crate) use self::check::{MeantTools, describe, describe_call, read, schema};
-use self::pattern::{ANY, Hole, Pattern};
+pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
+use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
 use crate::{
     Entry, GateVerdict, Inline, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
     log::Log, runs::entries,
@@ -48,6 +49,12 @@ pub(crate) struct Provenance {
     /// The leaves of all results, by their folded text.
     fields: HashMap<String, Vec<FieldSource>>,
     leaves: usize,
+    /// The fields that each result has.
+    names: BTreeMap<EffectId, BTreeSet<String>>,
+    /// The leaves that are numbers.
+    numbers: Vec<(f64, FieldSource)>,
+    /// The tools that only read, with what their arguments stand for.
+    reading: BTreeMap<String, ToolMeaning>,
     /// The results of calls, with the tool that returned them.
     texts: Vec<(EffectId, String, Inline<String>)>,
 }
@@ -55,7 +62,7 @@ pub(crate) struct Provenance {
 #[derive(Debug, Clone)]
 struct Made {
     id: String,
-    /// The digest of the call's destinations.
+    /// The call's destinations; of one that was made before the run was resumed, all its values.
     places: BTreeSet<String>,
 }
 
@@ -63,11 +70,31 @@ struct Made {
 #[derive(Debug, Clone)]
 struct FieldSource {
     effect: EffectId,
-    /// Whether the server returned it as structured content, and not as a text.
-    is_structured: bool,
+    /// Whether the server itself wrote it as a field: in structured content, or as the result of a
+    /// tool that reads no single thing. Whoever writes a whole file can write fields into it.
+    is_of_server: bool,
+    is_element: bool,
     tool: String,
     field: String,
     text: String,
+}
+
+/// Whether a value counts only where the server itself wrote the field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ByServer {
+    Wanted,
+    Unwanted,
+}
+
+impl FieldSource {
+    /// Whether the value stands in the field that a hole names.
+    fn is_for(&self, field: &str, by_server: ByServer) -> bool {
+        if field == ELEMENT {
+            // Lists of lists and fields within elements have names of their own.
+            return self.is_element && self.is_of_server && !self.field.contains('.');
+        }
+        is_field(&self.field, field) && (self.is_of_server || by_server == ByServer::Unwanted)
+    }
 }
 
 /// A call that is to be judged.
@@ -82,10 +109,17 @@ pub(crate) struct Planned<'a> {
 impl Provenance {
     /// Reads the entries that were written since.
     pub(crate) fn read_on(&mut self, log: &Log) -> Result<(), Stop> {
-        for entry in entries(log.reader(), self.next.max(1))? {
+        for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
             self.next = seq + 1;
             match entry {
+                Entry::RunStarted(started) => {
+                    let meanings = started.meanings.map(|meanings| meanings.load(log));
+                    let meanings = meanings.transpose()?.unwrap_or_default();
+                    self.reading = meanings;
+                    self.reading
+                        .retain(|_, meaning| meaning.action == ToolAction::Reads);
+                }
                 Entry::MandateSet(set) => {
                     self.mandate = set.mandate;
                     self.made.clear();
@@ -107,7 +141,11 @@ impl Provenance {
                 // The places of one that is being judged are known already.
                 let places = match self.made.remove(&judged.effect) {
                     Some(made) => made.places,
-                    None => BTreeSet::new(),
+                    None => self
+                        .open
+                        .get(&judged.effect)
+                        .map(values)
+                        .unwrap_or_default(),
                 };
                 self.made.insert(judged.effect, Made { id, places });
             }
@@ -133,24 +171,55 @@ impl Provenance {
         }
         let text = resulted.text.load(log)?;
         let value = resulted.load_value(log)?;
+        let is_of_server = value.is_some() || self.is_listing(&call);
         for leaf in results::leaves(value.as_ref(), &text) {
             if self.leaves >= MAX_LEAVES {
                 break;
             }
             self.leaves += 1;
+            let names = self.names.entry(resulted.effect.clone()).or_default();
+            if !names.contains(&leaf.field) {
+                names.insert(leaf.field.clone());
+            }
             let source = FieldSource {
                 effect: resulted.effect.clone(),
-                is_structured: value.is_some(),
+                is_of_server,
+                is_element: leaf.is_element,
                 tool: call.tool.clone(),
                 field: leaf.field,
                 text: leaf.text,
             };
+            if let Some(number) = number_in(&source.text) {
+                self.numbers.push((number, source.clone()));
+            }
             for part in parts(&source.text) {
                 self.fields.entry(part).or_default().push(source.clone());
             }
         }
         self.texts.push((resulted.effect, call.tool, resulted.text));
         Ok(())
+    }
+
+    /// Whether a call reads no single thing that its arguments name, such as a file: nobody else can
+    /// write the whole of what it returns.
+    fn is_listing(&self, call: &ToolCall) -> bool {
+        let Some(meaning) = self.reading.get(&call.tool) else {
+            return false;
+        };
+        let given = call.arguments.as_object().into_iter().flatten();
+        let mut given = given.filter(|(_, value)| !value.is_null());
+        given.all(|(name, _)| {
+            let below = |path: &str| {
+                path.strip_prefix(name.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            let mut roles = meaning
+                .arguments
+                .iter()
+                .filter(|(path, _)| below(path))
+                .peekable();
+            roles.peek().is_some() && roles.all(|(_, role)| *role == ArgumentRole::Option)
+        })
     }
 
     /// Returns the id of the mandate's call that this one is, and counts it as made by `effect`, if
@@ -259,8 +328,13 @@ impl Provenance {
     ) -> Result<bool, Stop> {
         let is_payee = pays && value.role != Some(ArgumentRole::Amount);
         let failed = std::cell::Cell::new(None);
+        let by_server = if is_payee {
+            ByServer::Wanted
+        } else {
+            ByServer::Unwanted
+        };
         let fills = |hole: &Hole, text: &str| match &hole.field {
-            Some(field) => self.is_in_field((&hole.of, field), text, is_payee),
+            Some(field) => self.is_in_field((&hole.of, field), text, by_server),
             // Who is paid never comes from running text.
             None if is_payee => false,
             None => self.is_word_of(&hole.of, text, log).unwrap_or_else(|stop| {
@@ -268,10 +342,10 @@ impl Provenance {
                 false
             }),
         };
+        let is_amount = value.role == Some(ArgumentRole::Amount);
         let fits = patterns.iter().any(|pattern| {
             pattern == ANY
-                || (value.role == Some(ArgumentRole::Amount)
-                    && is_number_named(&value.text, &[pattern.as_str()]))
+                || (is_amount && self.is_amount_of(pattern, &value.text))
                 || Pattern::read(pattern).is_ok_and(|pattern| pattern.fits(&value.text, &fills))
         });
         match failed.take() {
@@ -280,12 +354,55 @@ impl Provenance {
         }
     }
 
-    /// Whether a call of the mandate with this id returned the text in this field; as structured
-    /// content, if so it must be: whoever writes a whole text can write fields into it.
-    fn is_in_field(&self, (id, field): (&str, &str), text: &str, structured: bool) -> bool {
+    /// Whether an amount is the one that a mandate states, or up to it: a number, or one that a call
+    /// of the mandate returned in a field.
+    fn is_amount_of(&self, pattern: &str, text: &str) -> bool {
+        let Some(value) = number_in(text) else {
+            return false;
+        };
+        let bound = pattern.strip_prefix(UP_TO);
+        let fits = |number: f64| match bound {
+            Some(_) => (0.0..=number).contains(&value),
+            None => number == value,
+        };
+        let stated = bound.unwrap_or(pattern);
+        let Ok(pattern) = Pattern::read(stated) else {
+            return false;
+        };
+        match (pattern.constant(), pattern.sole_hole()) {
+            (Some(_), _) => number_in(stated).is_some_and(fits),
+            (None, Some(Hole { of, field })) => {
+                let Some(field) = field else { return false };
+                let mut of = self
+                    .numbers
+                    .iter()
+                    .filter(|(_, from)| self.is_of(&from.effect, of));
+                of.any(|(number, from)| fits(*number) && self.is_for(from, field, ByServer::Wanted))
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Whether a call of the mandate with this id returned the text in this field.
+    fn is_in_field(&self, (id, field): (&str, &str), text: &str, by_server: ByServer) -> bool {
         let sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         let mut of = sources.filter(|source| self.is_of(&source.effect, id));
-        of.any(|source| is_field(&source.field, field) && (source.is_structured || !structured))
+        of.any(|source| self.is_for(source, field, by_server))
+    }
+
+    /// Whether a source is the field that a hole names. Of several fields of that name those count
+    /// that lie least deep: deeper ones may be keys that somebody else chose, as in a mail's headers.
+    fn is_for(&self, source: &FieldSource, field: &str, by_server: ByServer) -> bool {
+        let depth = |name: &str| name.matches('.').count();
+        let names = self.names.get(&source.effect).into_iter().flatten();
+        let least = || {
+            names
+                .filter(|name| is_field(name, field))
+                .map(|name| depth(name))
+                .min()
+        };
+        source.is_for(field, by_server)
+            && (field == ELEMENT || least() == Some(depth(&source.field)))
     }
 
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
@@ -298,15 +415,25 @@ impl Provenance {
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
     fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
         for (effect, _, result) in &self.texts {
-            if self.is_of(effect, id) && is_named(text, &[&result.load(log)?]) {
+            let is_in = |said: &str| is_named(text, &[said]);
+            if self.is_of(effect, id) && results::has_word(&result.load(log)?, is_in) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Whether an effect is the mandate's call with this id. A call fits the first of several that
+    /// are stated alike, and is each of them.
     fn is_of(&self, effect: &EffectId, id: &str) -> bool {
-        self.made.get(effect).is_some_and(|made| made.id == id)
+        let stated = |id: &str| {
+            let mut calls = self.mandate.calls.iter();
+            let call = calls.find(|call| call.id == id)?;
+            Some((&call.tool, &call.arguments))
+        };
+        self.made
+            .get(effect)
+            .is_some_and(|made| made.id == id || stated(&made.id) == stated(id))
     }
 
     /// Says where a value was read, for the person who is asked about it.
@@ -361,13 +488,44 @@ fn places(meant: &MeantCall) -> BTreeSet<String> {
     destinations.map(|value| folded_name(&value.text)).collect()
 }
 
-/// Whether a field is the one that a hole names: the names at the end of its path.
+/// All texts in the arguments of a call, in one form.
+fn values(call: &ToolCall) -> BTreeSet<String> {
+    fn collect(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) => {
+                found.insert(folded_name(text));
+            }
+            Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+            Value::Object(fields) => {
+                found.extend(fields.keys().map(|key| folded_name(key)));
+                fields.values().for_each(|value| collect(value, found));
+            }
+            other => {
+                found.insert(folded_name(&other.to_string()));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    collect(&call.arguments, &mut found);
+    found
+}
+
+/// Whether a field is the one that a hole names: the names at the end of its path. The model has
+/// not seen it yet, so `Participant`, `participants` and `participants_` are the same.
 fn is_field(field: &str, named: &str) -> bool {
-    let above = field.len().checked_sub(named.len());
-    above.is_some_and(|above| {
-        let (before, end) = field.split_at_checked(above).unwrap_or(("", ""));
-        end.eq_ignore_ascii_case(named) && (before.is_empty() || before.ends_with('.'))
-    })
+    fn plain(name: &str) -> String {
+        let letters = name.chars().filter(|c| c.is_alphanumeric());
+        let plain: String = letters.flat_map(char::to_lowercase).collect();
+        match plain.strip_suffix('s') {
+            Some(one) if !one.is_empty() => one.to_owned(),
+            _ => plain,
+        }
+    }
+    let mut ends = field.rsplit('.').map(plain);
+    named
+        .rsplit('.')
+        .map(plain)
+        .all(|name| ends.next() == Some(name))
 }
 
 /// The texts that a leaf holds: itself, the parts of a list in it, and the address at the end of

@@ -12,6 +12,12 @@ const MAX_FILLED: usize = 1_000;
 /// The text that stands for any value.
 pub(super) const ANY: &str = "*";
 
+/// Before the largest amount that may be paid.
+pub(super) const UP_TO: &str = "up to ";
+
+/// In the place of a field: an element of a list.
+pub(super) const ELEMENT: &str = "*";
+
 /// A text with holes, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
@@ -29,7 +35,7 @@ enum Piece {
 pub(super) struct Hole {
     /// The call.
     pub(super) of: String,
-    /// The name of the field, or the end of its path; `None` for a word of the text.
+    /// The name of the field, or the end of its path; [`ELEMENT`]; `None` for a word of the text.
     pub(super) field: Option<String>,
 }
 
@@ -83,6 +89,14 @@ impl Pattern {
     pub(super) fn constant(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The hole, if there is nothing else.
+    pub(super) fn sole_hole(&self) -> Option<&Hole> {
+        match self.pieces.as_slice() {
+            [Piece::Hole(hole)] => Some(hole),
             _ => None,
         }
     }

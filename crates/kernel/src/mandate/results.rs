@@ -19,86 +19,146 @@ pub(super) struct Leaf {
     pub(super) field: String,
     /// Its text.
     pub(super) text: String,
+    /// Whether it is one of a list of texts, or of names of things, rather than in a field of its
+    /// own.
+    pub(super) is_element: bool,
 }
 
 /// Returns the leaves of a result: of its structured content, or of a text that is JSON or YAML as
 /// a whole. Running text has none.
 pub(super) fn leaves(value: Option<&Value>, text: &str) -> Vec<Leaf> {
-    let mut found = Vec::new();
-    match value {
-        Some(value @ (Value::Object(_) | Value::Array(_))) => collect(value, "", &mut found),
-        _ if text.len() > MAX_BYTES => {}
-        _ => match serde_json::from_str::<Value>(text) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => collect(&value, "", &mut found),
-            Ok(_) => {}
-            Err(_) => {
-                // A sentence with a colon in it is YAML, too.
-                if let Ok(node) = parse_yaml(text, 1)
-                    && has_plain_keys(&node)
-                {
-                    collect_yaml(&node, "", &mut found);
+    let mut found = Leaves {
+        found: Vec::new(),
+        longest: MAX_LEAF,
+    };
+    found.read(value, text);
+    found.found
+}
+
+/// Whether a word stands in a text or, if it is JSON or YAML, in one of its texts: there a quoted
+/// word has a backslash beside it.
+pub(super) fn has_word(text: &str, is_in: impl Fn(&str) -> bool) -> bool {
+    if is_in(text) {
+        return true;
+    }
+    let mut read = Leaves {
+        found: Vec::new(),
+        longest: usize::MAX,
+    };
+    read.read(None, text);
+    read.found.iter().any(|leaf| is_in(&leaf.text))
+}
+
+struct Leaves {
+    found: Vec<Leaf>,
+    /// Maximum length of a leaf in bytes.
+    longest: usize,
+}
+
+impl Leaves {
+    fn read(&mut self, value: Option<&Value>, text: &str) {
+        match value {
+            Some(value @ (Value::Object(_) | Value::Array(_))) => self.json(value, "", In::Field),
+            _ if text.len() > MAX_BYTES => {}
+            _ => match serde_json::from_str::<Value>(text) {
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+                    self.json(&value, "", In::Field)
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    // A sentence with a colon in it is YAML, too.
+                    if let Ok(node) = parse_yaml(text, 1)
+                        && begins_as_data(&node)
+                    {
+                        self.yaml(&node, "", In::Field);
+                    }
+                }
+            },
+        }
+    }
+
+    fn add(&mut self, field: &str, text: &str, place: In) {
+        let is_element = place == In::List;
+        let has_place = is_element || !field.is_empty();
+        if self.found.len() < MAX_LEAVES && has_place && text.len() <= self.longest {
+            self.found.push(Leaf {
+                field: field.to_owned(),
+                text: text.to_owned(),
+                is_element,
+            });
+        }
+    }
+
+    fn json(&mut self, value: &Value, field: &str, place: In) {
+        match value {
+            Value::Null => {}
+            Value::Bool(_) | Value::Number(_) => self.add(field, &value.to_string(), place),
+            Value::String(text) => self.add(field, text, place),
+            Value::Array(values) => {
+                for value in values {
+                    self.json(value, field, In::List);
                 }
             }
-        },
-    }
-    found
-}
-
-fn add(field: &str, text: String, found: &mut Vec<Leaf>) {
-    if found.len() < MAX_LEAVES && !field.is_empty() && text.len() <= MAX_LEAF {
-        found.push(Leaf {
-            field: field.to_owned(),
-            text,
-        });
-    }
-}
-
-fn below(field: &str, key: &str) -> String {
-    if field.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{field}.{key}")
-    }
-}
-
-fn collect(value: &Value, field: &str, found: &mut Vec<Leaf>) {
-    match value {
-        Value::Null => {}
-        Value::Bool(_) | Value::Number(_) => add(field, value.to_string(), found),
-        Value::String(text) => add(field, text.clone(), found),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, field, found)),
-        Value::Object(object) => {
-            for (key, value) in object {
-                collect(value, &below(field, key), found);
+            Value::Object(object) => {
+                for (key, value) in object {
+                    let below = self.below(field, key);
+                    self.json(value, &below, In::Field);
+                }
             }
+        }
+    }
+
+    fn yaml(&mut self, node: &YamlNode, field: &str, place: In) {
+        match &node.value {
+            Yaml::Text(text, _) => self.add(field, text, place),
+            Yaml::List(nodes) => {
+                for node in nodes {
+                    self.yaml(node, field, In::List);
+                }
+            }
+            Yaml::Map(fields) => {
+                for (_, key, node) in fields {
+                    let below = self.below(field, key);
+                    self.yaml(node, &below, In::Field);
+                }
+            }
+        }
+    }
+
+    /// The path of what stands below a key. A key that programs do not write as the name of a field
+    /// names a thing (`{"anna@example.com": "reads"}`): it is data itself, and no part of the path.
+    fn below(&mut self, field: &str, key: &str) -> String {
+        if !is_field_name(key) {
+            self.add(field, key, In::List);
+            return field.to_owned();
+        }
+        if field.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{field}.{key}")
         }
     }
 }
 
-/// Whether all keys are names, as programs write them.
-fn has_plain_keys(node: &YamlNode) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+/// The place of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum In {
+    Field,
+    List,
+}
+
+/// Whether the keys that a document begins with are names of fields.
+fn begins_as_data(node: &YamlNode) -> bool {
     match &node.value {
         Yaml::Text(..) => true,
-        Yaml::List(nodes) => nodes.iter().all(has_plain_keys),
-        Yaml::Map(fields) => fields.iter().all(|(_, key, node)| {
-            !key.is_empty() && key.chars().all(plain) && has_plain_keys(node)
-        }),
+        Yaml::List(nodes) => nodes.iter().all(begins_as_data),
+        Yaml::Map(fields) => fields.iter().all(|(_, key, _)| is_field_name(key)),
     }
 }
 
-fn collect_yaml(node: &YamlNode, field: &str, found: &mut Vec<Leaf>) {
-    match &node.value {
-        Yaml::Text(text, _) => add(field, text.clone(), found),
-        Yaml::List(nodes) => nodes
-            .iter()
-            .for_each(|node| collect_yaml(node, field, found)),
-        Yaml::Map(fields) => {
-            for (_, key, node) in fields {
-                collect_yaml(node, &below(field, key), found);
-            }
-        }
-    }
+fn is_field_name(key: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !key.is_empty() && key.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -127,5 +187,12 @@ mod tests {
         // Data within a text is text: whoever wrote a mail's body wrote no fields.
         let nested = json!({"body": "{\"to\": \"evil@x.com\"}"});
         assert_eq!(shown(Some(&nested), ""), "body={\"to\": \"evil@x.com\"}");
+        // The names of things are data, and so are the elements of a list without a name.
+        let keyed = "- id_: '4'\n  shared_with:\n    b@x.com: r\n";
+        assert_eq!(
+            shown(None, keyed),
+            "id_=4 shared_with=b@x.com shared_with=r"
+        );
+        assert_eq!(shown(None, "- general\n- random\n"), "=general =random");
     }
 }
