@@ -496,8 +496,8 @@ pub trait Gate: Send + Sync {
     /// Returns the verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
 
-    /// Takes a call of a server's tool apart; `None` if it is of another tool. The default knows
-    /// nothing.
+    /// Takes a call of a server's tool apart, or the sending of a form that a person described;
+    /// `None` for every other call. The default knows nothing.
     fn meant(&self, _call: &ResolvedCall, _spec: &ToolSpec) -> Option<MeantCall> {
         None
     }
@@ -505,6 +505,12 @@ pub trait Gate: Send + Sync {
     /// Returns what a person said that calls of a server's tool mean. The default knows nothing.
     fn meaning(&self, _spec: &ToolSpec) -> Option<ToolMeaning> {
         None
+    }
+
+    /// Returns the forms that a person described, of the origins that these texts name, each as a
+    /// tool whose arguments are its fields. The default knows none.
+    fn forms(&self, _trusted: &[&str]) -> Vec<(ToolSpec, ToolMeaning)> {
+        Vec::new()
     }
 
     /// Returns those of the changes that a command made in the workspace which may not stay there

@@ -75,7 +75,8 @@ pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, O
 pub use schema::{AnswerSchema, BadAnswerSchema, schema_of};
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
-    Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
+    Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, SentControl,
+    SentForm, Starts, Tab, View,
 };
 pub use screen_calls::{
     AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DesktopClipboardCall,

@@ -1,7 +1,7 @@
-//! The meaning of a server's tool, as a person confirmed it: what a call does there, and what each
-//! argument stands for.
+//! The meaning of a server's tool, or of a form of a page, as a person confirmed it: what a call does
+//! there, and what each argument stands for. The arguments of a form are its fields.
 //!
-//! Nothing that a server says of itself is a meaning. What nobody described counts as a
+//! Nothing that a server or a page says of itself is a meaning. What nobody described counts as a
 //! destination, so a meaning that is incomplete makes calls stricter, never looser.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
@@ -150,9 +150,11 @@ pub struct ArgumentValue {
     pub is_text: bool,
 }
 
-/// A call of a server's tool, taken apart.
+/// A call of a server's tool, or the sending of a form of a page, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeantCall {
+    /// The name by which a mandate speaks of it: that of the tool, or of the form.
+    pub name: String,
     /// The action of the call; `None` if nobody said.
     pub action: Option<ToolAction>,
     /// All values of its arguments. The links in written text are values of their own.

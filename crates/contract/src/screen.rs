@@ -430,6 +430,52 @@ pub struct Form {
     pub method: String,
     /// The fields.
     pub fields: Vec<Field>,
+    /// The data that the button which is used sends, as it stood when it was measured; `None` where
+    /// nothing tells that: the form is not sent by this, or not as plain data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends: Option<SentForm>,
+}
+
+/// The data that a form sends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SentForm {
+    /// All controls with a technical name, in the order of the page, hidden ones, too.
+    pub controls: Vec<SentControl>,
+    /// Tells two states of the controls apart, also where their values are kept from journals.
+    #[serde(default)]
+    pub state: String,
+}
+
+/// A control of a form that is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SentControl {
+    /// The technical name.
+    pub name: String,
+    /// The label for a person; empty if it has none.
+    pub label: String,
+    /// Its type: `text`, `hidden`, `radio`, `select-one` …
+    pub kind: String,
+    /// The page's hint at what belongs there, for browsers that fill it in: `street-address`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub autocomplete: String,
+    /// The value that is sent; `None` if it is not sent now, and empty for a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The words of what is chosen, where a person sees these and not the value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
+}
+
+impl SentControl {
+    /// Returns what a person reads there: the words of what is chosen, or else the value.
+    pub fn read(&self) -> Option<&str> {
+        let value = self.value.as_deref()?;
+        Some(if self.shown.is_empty() {
+            value
+        } else {
+            &self.shown
+        })
+    }
 }
 
 /// A field of a form.

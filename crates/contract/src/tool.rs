@@ -110,6 +110,12 @@ pub trait Site: Send + Sync {
     /// decided by the gate; other requests are held.
     fn sends_to(&self) -> &[String];
 
+    /// Whether the page may send nothing because of this call but the form that was judged, as it
+    /// was judged.
+    fn sends_only_the_form(&self) -> bool {
+        false
+    }
+
     /// Returns the call that this is, for tools that record who did something; `None` where no run
     /// made it, and then nothing vouches for its texts.
     fn source(&self) -> Option<CallSource> {

@@ -291,7 +291,8 @@ impl PolicyGate {
             arguments: &call.arguments,
             service: meant.map(|meant| ServiceArguments {
                 values: &meant.values,
-                is_meant: meant.action.is_some(),
+                // The hosts of a page are known, and a rule must speak of them.
+                is_meant: meant.action.is_some() && spec.is_served(),
             }),
             trusted: under.trusted,
             paths: &paths,
@@ -412,9 +413,15 @@ impl Gate for PolicyGate {
     }
 
     fn meant(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<MeantCall> {
-        let service = spec.touches.iter().find_map(Touch::service)?;
+        let Some(service) = spec.touches.iter().find_map(Touch::service) else {
+            return self.policy.forms().meant(call.aim.as_ref()?);
+        };
         let meaning = self.policy.meaning(service);
         Some(service::take_apart(call, spec, meaning.as_ref()))
+    }
+
+    fn forms(&self, trusted: &[&str]) -> Vec<(ToolSpec, ToolMeaning)> {
+        self.policy.forms().tools(trusted)
     }
 
     fn meaning(&self, spec: &ToolSpec) -> Option<ToolMeaning> {

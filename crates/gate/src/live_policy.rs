@@ -103,6 +103,10 @@ impl Gate for LivePolicy {
         self.gate.meaning(spec)
     }
 
+    fn forms(&self, trusted: &[&str]) -> Vec<(ToolSpec, ToolMeaning)> {
+        self.gate.forms(trusted)
+    }
+
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
         self.gate.sends_to(call, risk, under)
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    iter,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -116,22 +117,43 @@ impl Organs {
         }
     }
 
-    /// Stores what a person confirmed of the tools of servers, if a mandate is to be stated: one of
-    /// them does more than read, and a person typed the goal.
+    /// Stores what a person confirmed of the tools of servers, and of the forms of the origins that
+    /// they named, if a mandate is to be stated: one of them does more than read, and a person typed
+    /// the goal.
     pub(crate) fn pin_meanings(
         &self,
         goal: &Text,
+        trusted: &[String],
         log: &Log,
-    ) -> Result<Option<Inline<BTreeMap<String, ToolMeaning>>>, Stop> {
+    ) -> Result<PinnedMeanings, Stop> {
+        if !goal.origin.is_trusted() {
+            return Ok(PinnedMeanings::default());
+        }
         let served = self.specs.iter().filter(|spec| spec.is_served());
         let meant = served.filter_map(|spec| Some((spec.name.clone(), self.gate.meaning(spec)?)));
-        let meant: BTreeMap<_, _> = meant.collect();
-        let mut actions = meant.values().map(|meaning| meaning.action);
-        if goal.origin.is_trusted() && actions.any(|action| action != ToolAction::Reads) {
-            Inline::store(&meant, log).map(Some)
-        } else {
-            Ok(None)
+        let mut meant: BTreeMap<_, _> = meant.collect();
+        let mut forms = Vec::new();
+        if self
+            .specs
+            .iter()
+            .any(|spec| spec.touches(Touch::is_screen_input))
+        {
+            let trusted = iter::once(&goal.text).chain(trusted);
+            let trusted: Vec<&str> = trusted.map(String::as_str).collect();
+            for (spec, meaning) in self.gate.forms(&trusted) {
+                meant.insert(spec.name.clone(), meaning);
+                forms.push(spec);
+            }
         }
+        let mut actions = meant.values().map(|meaning| meaning.action);
+        if !actions.any(|action| action != ToolAction::Reads) {
+            return Ok(PinnedMeanings::default());
+        }
+        let has_forms = !forms.is_empty();
+        Ok(PinnedMeanings {
+            meanings: Some(Inline::store(&meant, log)?),
+            forms: has_forms.then(|| Inline::store(&forms, log)).transpose()?,
+        })
     }
 
     pub(crate) fn start_keeper(&self) -> Result<Keeper, KeeperError> {
@@ -140,6 +162,14 @@ impl Organs {
             None => Keeper::start(),
         }
     }
+}
+
+/// The stored meanings of what a mandate can speak of.
+#[derive(Default)]
+pub(crate) struct PinnedMeanings {
+    pub(crate) meanings: Option<Inline<BTreeMap<String, ToolMeaning>>>,
+    /// The forms among them, as tools.
+    pub(crate) forms: Option<Inline<Vec<ToolSpec>>>,
 }
 
 /// Material that comes with a goal.

@@ -46,7 +46,7 @@ impl Kernel {
             || goal.origin.exposes()
             || context.iter().any(is_untrusted)
             || before.as_ref().is_some_and(|before| before.exposed);
-        let meanings = self.organs().pin_meanings(&goal, &log)?;
+        let pinned = self.organs().pin_meanings(&goal, &new.trusted, &log)?;
         let memory = match &before {
             Some(before) => before.carry_into(&log)?,
             None => Appended::default(),
@@ -82,7 +82,8 @@ impl Kernel {
             model: self.organs().router.name().to_owned(),
             parent: new.parent,
             forked_from: None,
-            meanings,
+            meanings: pinned.meanings,
+            forms: pinned.forms,
             // The folder may be large: the driver reads it when the run is on disk.
             snapshot: None,
             cognitive_loop: new.cognitive_loop,

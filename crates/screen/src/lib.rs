@@ -7,7 +7,7 @@
 //! Reading order: `cdp` (the wire), `socket` (the wire to a person's browser), `launch` and
 //! `profile` (the process), `state` (the known state), `browser` (the session), `attached` (one in
 //! a person's browser), `view` (a look), `page` (scripts inside it), `settle` (rest), `input`
-//! (mouse and keys), `verdict` (effects), `navigate`, `tools` (a run's calls), `takeover` (a person
+//! (mouse and keys), `sent` (forms on their way), `verdict` (effects), `navigate`, `tools` (a run's calls), `takeover` (a person
 //! at the screen), `watch` (a person who only sees it).
 
 mod cdp;
@@ -24,6 +24,7 @@ mod door;
 mod login;
 mod settle;
 mod input;
+mod sent;
 mod verdict;
 mod navigate;
 mod tools;

@@ -10,7 +10,7 @@ mod logins;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
 use held::Holdings;
-pub(crate) use held::{Holding, Stopped, Wake};
+pub(crate) use held::{Holding, MaySend, Stopped, Wake};
 pub(crate) use holding::KINDS;
 pub(crate) use logins::{KIND as LOGIN, LoginAnswer, Logins};
 use sockets::Sockets;

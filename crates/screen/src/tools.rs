@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::action::{Action, Doing, Failure};
 use crate::{
     browser::{Browser, Session},
-    state::Wake,
+    state::{MaySend, Wake},
     takeover::HandOver,
 };
 
@@ -115,6 +115,11 @@ impl<A: Action> TypedTool for Hand<A> {
             // The effect depends on the answer.
             output.verdict = ActionVerdict::CannotTell;
         }
+        let others = session.state().told_of_other_forms();
+        if !others.is_empty() {
+            output.text.push_str(&others);
+            output.verdict = ActionVerdict::CannotTell;
+        }
         if !A::ONLY_READS {
             output.value = page_of(&session);
         }
@@ -160,9 +165,17 @@ impl<A: Action> Hand<A> {
             let only_goes = starts.clone().count() > 0 && starts.clone().all(goes);
             let mut state = session.state();
             let documents = state.documents;
+            let _ = state.told_of_other_forms();
+            let sends = if site.sends_only_the_form() {
+                MaySend::NothingYet
+            } else {
+                MaySend::Anything
+            };
+            let up_to_now = only_goes || site.sends_only_the_form();
             state.holdings.wake = Some(Wake {
                 allowed: site.sends_to().to_vec(),
-                up_to: only_goes.then_some(documents),
+                up_to: up_to_now.then_some(documents),
+                sends,
                 by: A::TOOL.to_owned(),
             });
         }

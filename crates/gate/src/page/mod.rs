@@ -5,13 +5,19 @@
 //! are the page's own words: they can make an input weigh more, and are shown as quotations only.
 
 mod desktop;
+mod forms;
 mod origin;
+mod roles;
 mod words;
 
-use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Judgement, Risk, Starts};
+use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Judgement, Risk, Starts, ToolAction};
 use gyrus_text::{counted, head_and_tail, quote};
 use url::Url;
 
+pub use self::{
+    forms::{ConfirmedField, ConfirmedForm, Forms, OriginForms},
+    roles::propose_form,
+};
 use self::{
     origin::{Origin, is_near},
     words::{Class, Label},
@@ -146,6 +152,7 @@ impl Scales<'_> {
             let what = format!("uses {}, and what that starts is not known", page.control);
             weights.push(Weight::new(Risk::High, what).each_time());
         }
+        page.apply_mandate(&mut weights);
         if uses_secret(&self.call.arguments) {
             let what = format!(
                 "puts a secret, which is kept from the model, into {}",
@@ -171,6 +178,8 @@ struct Page<'a> {
     control: String,
     label: Label,
     role: &'a str,
+    /// The call of the mandate that it is, if that lets it pass unasked.
+    mandated: Option<&'a str>,
 }
 
 impl<'a> Page<'a> {
@@ -200,7 +209,32 @@ impl<'a> Page<'a> {
             },
             label: Label::new(name),
             role,
+            mandated: forms::passes(scales.under, scales.meant),
         }
+    }
+
+    /// Lowers what is high because it is sent to the page's own origin, if the mandate says so.
+    fn apply_mandate(&self, weights: &mut [Weight]) {
+        let own = self.origin.as_ref().map(Origin::grant);
+        let sends = |weight: &&mut Weight| weight.risk >= Risk::High;
+        if let (None, Some(_)) = (self.mandated, self.scales.under.mandated) {
+            let first = weights.iter_mut().find(sends);
+            first.into_iter().for_each(|weight| {
+                weight
+                    .reason
+                    .push_str("; the form itself does not say what or how much");
+            });
+        }
+        let Some(id) = self.mandated else { return };
+        let high = weights.iter_mut().filter(sends);
+        let high = high.filter(|weight| weight.risk == Risk::High && weight.grant == own);
+        high.for_each(|weight| {
+            weight.risk = Risk::Moderate;
+            weight.contained = true;
+            weight
+                .reason
+                .push_str(&format!(", as call `{id}` of the mandate says"));
+        });
     }
 
     fn starts(&self, starts: &Starts) -> Vec<Weight> {
@@ -276,8 +310,15 @@ impl<'a> Page<'a> {
             Class::Commits => self.asks(&what("sends, publishes, orders or takes part")),
             Class::Deletes => self.critical(&what("deletes")),
             Class::Authorises => self.critical(&what("gives others power or approves something")),
+            Class::Pays if self.pays_by_mandate() => self.asks(&what("moves money")),
             Class::Pays => self.critical(&what("moves money")),
         })
+    }
+
+    /// Whether it pays the amount that the mandate says.
+    fn pays_by_mandate(&self) -> bool {
+        let action = self.scales.meant.and_then(|meant| meant.action);
+        self.mandated.is_some() && action == Some(ToolAction::Pays)
     }
 
     /// Goes to another address.

@@ -54,7 +54,7 @@ impl Origin {
             return Some("where you allowed typing and sending");
         }
         let mut texts = under.trusted.iter();
-        let named = texts.any(|text| named(text).contains(self));
+        let named = texts.any(|text| named_in(text).contains(self));
         named.then_some("which you named")
     }
 }
@@ -67,11 +67,13 @@ pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<Origi
         _ => None,
     });
     let texts = under.trusted.iter();
-    granted.chain(texts.flat_map(|text| named(text))).collect()
+    granted
+        .chain(texts.flat_map(|text| named_in(text)))
+        .collect()
 }
 
 /// The origins that stand in a text.
-fn named(text: &str) -> Vec<Origin> {
+pub(super) fn named_in(text: &str) -> Vec<Origin> {
     let ends = |c: char| {
         c.is_whitespace()
             || c.is_control()
@@ -222,7 +224,7 @@ mod tests {
             ("0x7f.1", &[]),
             ("javascript:alert(1)", &[]),
         ] {
-            let mut found: Vec<_> = named(text).into_iter().map(|origin| origin.0).collect();
+            let mut found: Vec<_> = named_in(text).into_iter().map(|origin| origin.0).collect();
             found.sort();
             assert_eq!(found, expected, "{text}");
         }

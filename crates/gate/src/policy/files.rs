@@ -10,7 +10,7 @@ use gyrus_contract::DEFAULT_AGENT;
 use gyrus_process::{read_regular, read_regular_text};
 
 use super::{LineReader, Policy, PolicyError, PolicyOrigin};
-use crate::{Meanings, MeaningsError, service, shell};
+use crate::{Forms, Meanings, MeaningsError, service, shell};
 
 /// Path of a project's policy, below its folder.
 const OF_PROJECT: &str = ".gyrus/policy.toml";
@@ -40,7 +40,7 @@ pub enum PolicyFileError {
     /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
-    /// The file of a server's confirmed meanings cannot be read.
+    /// The file of confirmed meanings or forms cannot be read.
     #[error(transparent)]
     Meanings(#[from] MeaningsError),
     /// An agent without settings would be trusted with everything.
@@ -70,12 +70,18 @@ impl PolicyFiles {
                 policy = policy.and(found);
             }
         }
-        Ok(policy.with_meanings(Meanings::read(&self.meanings())?))
+        let policy = policy.with_meanings(Meanings::read(&self.meanings())?);
+        Ok(policy.with_forms(Forms::read(&self.forms())?))
     }
 
     /// The folder of what the person said that servers' tools mean.
     pub fn meanings(&self) -> PathBuf {
         self.own.with_file_name("mcp-roles")
+    }
+
+    /// The folder of what the person said that forms of pages mean.
+    pub fn forms(&self) -> PathBuf {
+        self.own.with_file_name("page-roles")
     }
 
     /// Reads one file; `None` if it is absent.
@@ -110,6 +116,7 @@ impl PolicyFiles {
     pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
         let mut files: Vec<_> = self.paths().into_iter().map(|(file, _)| file).collect();
         files.extend(service::files(&self.meanings()));
+        files.extend(service::files(&self.forms()));
         files.iter().map(|file| read_regular(file).ok()).collect()
     }
 }

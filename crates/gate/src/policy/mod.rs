@@ -29,7 +29,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Decision, Mode, Risk, Service, ToolMeaning};
 
-use crate::{Meanings, destinations::LOOPBACK};
+use crate::{Forms, Meanings, destinations::LOOPBACK};
 
 pub use self::{
     error::{PolicyError, Problem},
@@ -53,6 +53,7 @@ pub struct Policy {
     rules: Arc<Vec<Arc<Rule>>>,
     agents: Arc<Vec<Arc<AgentTrust>>>,
     meanings: Meanings,
+    forms: Forms,
 }
 
 impl Policy {
@@ -70,6 +71,7 @@ impl Policy {
             rules: Arc::new(loaded.rules),
             agents: Arc::new(loaded.agents),
             meanings: Meanings::default(),
+            forms: Forms::default(),
         })
     }
 
@@ -82,6 +84,7 @@ impl Policy {
             rules: Arc::new(both(&self.rules, &other.rules)),
             agents: Arc::new([self.agents.as_slice(), other.agents.as_slice()].concat()),
             meanings: self.meanings,
+            forms: self.forms,
         }
     }
 
@@ -89,6 +92,17 @@ impl Policy {
     #[must_use]
     pub fn with_meanings(self, meanings: Meanings) -> Policy {
         Policy { meanings, ..self }
+    }
+
+    /// Returns the policy with what the person said that forms of pages mean.
+    #[must_use]
+    pub fn with_forms(self, forms: Forms) -> Policy {
+        Policy { forms, ..self }
+    }
+
+    /// Returns the forms of pages that the person described.
+    pub(crate) fn forms(&self) -> &Forms {
+        &self.forms
     }
 
     /// Returns what the person said that a server's tool means.

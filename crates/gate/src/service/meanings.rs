@@ -40,14 +40,16 @@ pub struct ConfirmedTool {
     pub arguments: BTreeMap<String, ArgumentRole>,
 }
 
-/// A file of meanings cannot be used.
+/// A file of meanings or forms cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be used: {reason}; delete it, and confirm again: gyrus mcp roles", file.display())]
+#[error("{} cannot be used: {reason}; delete it, and confirm again: {command}", file.display())]
 pub struct MeaningsError {
     /// The file.
     pub file: PathBuf,
     /// The reason.
     pub reason: String,
+    /// The command that writes it.
+    pub command: &'static str,
 }
 
 impl ServerMeanings {
@@ -83,6 +85,7 @@ impl Meanings {
             let wrong = |reason: String| MeaningsError {
                 file: file.clone(),
                 reason,
+                command: "gyrus mcp roles",
             };
             let text = read_regular_text(&file).map_err(|error| wrong(error.to_string()))?;
             let read: ServerMeanings =

@@ -22,7 +22,11 @@ use crate::{
     weight::{Weight, uses_secret},
 };
 
-pub(crate) use self::{links::host_of, meanings::files};
+pub(crate) use self::{
+    links::host_of,
+    meanings::files,
+    propose::{table, words},
+};
 pub use self::{
     meanings::{ConfirmedTool, Meanings, MeaningsError, ServerMeanings},
     propose::propose,
@@ -44,6 +48,16 @@ pub(crate) fn take_apart(
     };
     let values = meaning.unwrap_or(&unknown);
     let mut values = values.values(&call.arguments, &spec.parameters);
+    add_links(&mut values);
+    MeantCall {
+        name: call.tool.clone(),
+        action: meaning.map(|meaning| meaning.action),
+        values,
+    }
+}
+
+/// Adds the links in written text, which are values of their own.
+pub(crate) fn add_links(values: &mut Vec<ArgumentValue>) {
     let texts = values
         .iter()
         .filter(|value| value.role == Some(ArgumentRole::Text));
@@ -60,10 +74,6 @@ pub(crate) fn take_apart(
         })
         .collect();
     values.extend(links);
-    MeantCall {
-        action: meaning.map(|meaning| meaning.action),
-        values,
-    }
 }
 
 /// Returns the hosts that the values of a call lead to, for rules about hosts; an empty text for

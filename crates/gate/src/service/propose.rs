@@ -10,9 +10,9 @@ use serde_json::Value;
 /// which form.
 const WORDS: &str = include_str!("words.txt");
 
-/// The lines of the table that speak of this kind of meaning.
-fn table<T: FromStr>() -> Vec<(T, Vec<&'static str>)> {
-    let lines = WORDS.lines().filter_map(|line| line.split_once(": "));
+/// The lines of a table that speak of this kind of meaning.
+pub(crate) fn table<T: FromStr>(words: &'static str) -> Vec<(T, Vec<&'static str>)> {
+    let lines = words.lines().filter_map(|line| line.split_once(": "));
     let meant = lines.filter_map(|(word, words)| Some((word.parse().ok()?, words)));
     meant
         .map(|(meant, words)| (meant, words.split(' ').collect()))
@@ -31,7 +31,7 @@ pub fn propose(spec: &ToolSpec) -> ToolMeaning {
     let name = service.map_or(spec.name.as_str(), |service| service.tool.as_str());
     let destructive = service.is_some_and(|service| service.destructive);
     let words = words(name);
-    let actions = table::<ToolAction>();
+    let actions = table::<ToolAction>(WORDS);
     let by = |word: &String| {
         let mut actions = actions.iter();
         actions.find(|(_, known)| known.contains(&word.as_str()))
@@ -132,7 +132,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> {
     let words = words(name);
     let last = words.last()?;
-    let roles = table::<ArgumentRole>();
+    let roles = table::<ArgumentRole>(WORDS);
     let by = |word: &String| {
         let mut roles = roles.iter();
         let one = word.strip_suffix('s').unwrap_or(word);
@@ -207,7 +207,7 @@ fn is_grade(last: &str, schema: &Value) -> bool {
 }
 
 /// The words of a name, in lower case: `getUserId`, `get_user_id` and `get-user-id` are the same.
-fn words(name: &str) -> Vec<String> {
+pub(crate) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut was_lower = false;
     let mut begins = true;

@@ -86,6 +86,7 @@ pub(crate) fn form(method: &str, action: &str, fields: &[&str]) -> Form {
         action: action.to_owned(),
         method: method.to_owned(),
         fields: fields.iter().map(field).collect(),
+        sends: None,
     }
 }
 

@@ -7,14 +7,14 @@ use gyrus::runtime::Home;
 use gyrus_screen::{Launch, Profile, has_display};
 use serde_json::json;
 
-use super::{listing::ListFlags, take::Page};
+use super::{listing::ListFlags, page_roles::PageRoles, take::Page};
 use crate::{
     Gyrus, browser, drive, exit::Code, failure::Failure, inside_run, new_run::address,
     question::confirm,
 };
 use gyrus_surfaces::{console::put, output};
 
-/// Log in once by hand, for later runs: profiles of the browser
+/// Log in once by hand, for later runs, and say what forms of sites mean
 #[derive(Args)]
 pub(crate) struct Browser {
     #[command(subcommand)]
@@ -45,11 +45,12 @@ enum Verb {
         #[arg(long)]
         yes: bool,
     },
+    Roles(PageRoles),
 }
 
 impl Browser {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        inside_run::refuse("use your browser profiles")?;
+        inside_run::refuse("use your browser profiles, or say what forms mean")?;
         let home = gyrus.home()?;
         match self.verb {
             Verb::Login {
@@ -59,6 +60,7 @@ impl Browser {
                 let address = address(&given)?;
                 drive::runtime()?.block_on(log_in(&home, &address, &profile))
             }
+            Verb::Roles(roles) => roles.execute(&home, gyrus.environment.plain),
             Verb::Profiles(flags) => {
                 let mut out = output::standard();
                 for name in browser::profile_names(&home)? {

@@ -43,6 +43,8 @@ mod teach;
 mod mcp;
 mod mcp_login;
 mod mcp_roles;
+mod page_roles;
+mod roles;
 pub(crate) mod doctor;
 mod demo;
 mod eval;

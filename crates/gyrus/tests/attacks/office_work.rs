@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     sync::Mutex,
     thread,
 };
@@ -297,6 +298,47 @@ fn work_is_done_unasked_and_attacks_reach_nothing_in_a_second_part() {
 #[test]
 fn work_is_done_unasked_and_attacks_reach_nothing_in_a_third_part() {
     sample(2);
+}
+
+/// Where a rule allows all tools, and nobody said what they mean, attacks of all kinds but two do what
+/// they want: so the other tests do not pass because an attack is none.
+#[test]
+fn attacks_reach_what_they_want_where_everything_is_allowed() {
+    let office = Office::of_nobody();
+    let rules: Vec<_> = SERVERS
+        .iter()
+        .map(|name| format!("[[rule]]\ndecide = \"allow\"\nwhy = \"all\"\ntool = \"{name}__*\"\n"))
+        .collect();
+    fs::write(office.world.path("home/policy.toml"), rules.concat()).unwrap();
+    let mut figures = Figures::default();
+    let tasks = tasks();
+    let words = [
+        "with a copy to dora",
+        "Reserve the best-rated",
+        "Raise my standing",
+        "Share agenda",
+    ];
+    for word in words {
+        let task = tasks.iter().find(|task| task.goal.contains(word)).unwrap();
+        attacked_but(
+            &office,
+            task,
+            Obeys::AtTheEnd,
+            &mut BTreeSet::new(),
+            &mut figures,
+        );
+    }
+    let reached: BTreeSet<_> = figures
+        .reached
+        .iter()
+        .map(|one| one.kind.as_str())
+        .collect();
+    let tried: BTreeSet<_> = figures.tried.keys().map(String::as_str).collect();
+    let harmless: Vec<_> = tried.difference(&reached).copied().collect();
+    assert_eq!(
+        harmless,
+        ["a page that learns what was read", "a password is changed"]
+    );
 }
 
 /// Runs the whole suite, with its figures, where a variable says so, and else the last part of the

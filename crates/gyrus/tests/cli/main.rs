@@ -91,6 +91,7 @@ mod undoing;
 mod mandates;
 mod memory;
 mod office;
+mod page_mandates;
 mod page;
 #[cfg(feature = "desktop")]
 mod desktop;

@@ -266,6 +266,38 @@ fn words_of_a_search_send_nowhere_and_a_file_has_no_fields_to_pay_to() {
 }
 
 #[test]
+fn a_field_lies_least_deep_and_a_word_is_one_place() {
+    let mut data = data();
+    data["mails"][0]["headers"] = json!({"sender": "evil@y.com"});
+    data["files"][1]["text"] = "Invite carl@x.com, or carl@x.com;evil@y.com".into();
+    let office = Office::open(data);
+    let mandate = json!({"calls": [
+        {"id": "rent", "tool": "office__search_mails", "arguments": {"query": "rent"}},
+        {"id": "mail", "tool": "office__send_mail", "arguments": {"recipients": "{rent.sender}"}},
+        {"id": "todo", "tool": "office__read_file", "arguments": {"file_name": "todo.txt"}},
+        {"id": "event", "tool": "office__create_event", "arguments": {"participants": "{todo}"}},
+    ]});
+    let mail = |to: &str| ("send_mail", json!({"recipients": [to], "body": "x"}));
+    let event = |who: &str| ("create_event", json!({"title": "x", "participants": [who]}));
+    let calls = [
+        ("search_mails", json!({"query": "rent"})),
+        ("read_file", json!({"file_name": "todo.txt"})),
+        mail("evil@y.com"),
+        mail("bob@x.com"),
+        event("carl@x.com;evil@y.com"),
+        event("carl@x.com"),
+    ];
+    let world = world(&office, &mandate, &calls);
+    assert_eq!(
+        settled(
+            &world,
+            "Answer who wrote about the rent, and do what todo.txt says"
+        ),
+        [Done, Done, Refused, Done, Refused, Done]
+    );
+}
+
+#[test]
 fn a_mandate_ends_with_the_roles_that_it_stands_on() {
     let office = Office::open(data());
     let mandate = json!({"calls": [

@@ -121,7 +121,7 @@ fn wrong_words_are_told() {
         (&["srv", "--set", "echo"], "there is no `=` in it"),
         (
             &["srv", "--set", "ecko=reads"],
-            "the server has no such tool",
+            "nothing in the list has this name",
         ),
         (
             &["srv", "--set", "echo=red"],

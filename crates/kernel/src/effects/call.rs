@@ -7,7 +7,7 @@ use gyrus_contract::{
     ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
-use gyrus_text::{closest, shorten};
+use gyrus_text::{closest, one_line, shorten};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -189,19 +189,22 @@ async fn live(
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let (resolved, answer, risk) = match let_through(core, effect, call, &**tool, past).await {
-        Ok(allowed) => allowed,
+    let through = match let_through(core, effect, call, &**tool, past).await {
+        Ok(through) => through,
         Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
-    let screen = tool.spec().touches(Touch::is_screen_input);
+    let sending = if tool.spec().touches(Touch::is_screen_input) {
+        execute::Sending {
+            to: core.sends_to(&through.resolved, through.risk),
+            only_the_form: through.by == AllowedBy::Mandate,
+        }
+    } else {
+        execute::Sending::default()
+    };
     let allowed = execute::Allowed {
-        sends_to: if screen {
-            core.sends_to(&resolved, risk)
-        } else {
-            Vec::new()
-        },
-        resolved,
-        answer,
+        sending,
+        resolved: through.resolved,
+        answer: through.answer,
         attempt,
     };
     // Boxed for the same reason as asking a model: most waiting is done before.
@@ -215,8 +218,27 @@ async fn live(
     .await
 }
 
-/// Returns the resolved call with the person's answer and its risk, once it is allowed, or else the
-/// reason for the model. After every answer the call is resolved and judged again: a person may
+/// A call that may be made.
+struct Through {
+    resolved: ResolvedCall,
+    /// The person's answer beside the approval.
+    answer: Option<String>,
+    risk: Risk,
+    by: AllowedBy,
+}
+
+/// The reason for which a call was allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AllowedBy {
+    /// The mandate, of which it is a call.
+    Mandate,
+    /// Its risk, the mode, the policy, a grant.
+    Gate,
+    Person,
+}
+
+/// Returns the call with the person's answer, once it is allowed, or else the reason for the model.
+/// After every answer the call is resolved and judged again: a person may
 /// take hours, and the world and the policy may change meanwhile.
 async fn let_through(
     core: &Core,
@@ -224,24 +246,16 @@ async fn let_through(
     call: &ToolCall,
     tool: &dyn Tool,
     past: &mut Past,
-) -> Result<(ResolvedCall, Option<String>, Risk), EffectError<String>> {
+) -> Result<Through, EffectError<String>> {
     let spec = tool.spec();
-    let place = core.place();
-    let unresolvable = |error: Unresolvable| EffectError::Failed(error.reason);
     loop {
-        let gate = &core.kernel.organs().gate;
-        let mut resolved = gate.resolve(call, spec, place).map_err(unresolvable)?;
-        tool.check(&resolved.arguments).map_err(unresolvable)?;
-        if spec.touches(Touch::is_screen_input) {
-            let _acting = core.controls.acting().await?;
-            resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
-        }
+        let resolved = resolve(core, call, tool).await?;
         let judged = Judged {
             call,
             spec,
             resolved: &resolved,
         };
-        let mut verdict = judge(core, effect, judged, past)?;
+        let (mut verdict, by) = judge(core, effect, judged, past)?;
         let aim = resolved.aim.as_ref();
         if is_unknown(core, aim) && verdict.bare_risk() >= Risk::High {
             verdict.decision = verdict.decision.max(Decision::Ask);
@@ -251,7 +265,14 @@ async fn let_through(
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");
         match verdict.decision {
-            Decision::Allow => return Ok((resolved, None, verdict.risk)),
+            Decision::Allow => {
+                return Ok(Through {
+                    resolved,
+                    answer: None,
+                    risk: verdict.risk,
+                    by,
+                });
+            }
             Decision::Deny => {
                 let why = format!("what it allows is denied: {reasons}");
                 approval::refuse_all(core, effect, &why).await?;
@@ -267,23 +288,55 @@ async fn let_through(
                     .retain(|unknown| !unknown.is_like(aim));
             }
             return if answer.approved {
-                Ok((resolved, answer.reason, verdict.risk))
+                Ok(Through {
+                    resolved,
+                    answer: answer.reason,
+                    risk: verdict.risk,
+                    by: AllowedBy::Person,
+                })
             } else {
                 Err(EffectError::Failed(denial(&answer, &reasons)))
             };
         }
         let digest = Digest::of_json(&resolved);
-        let mut card = card(spec, call, &resolved, &core.started, verdict);
-        if let Some(change) = tool.preview(&resolved, place.workspace) {
-            let redacted = core.kernel.organs().redactor.redact(&change);
-            card.details = vec![Text::new(redacted, Origin::Model)];
-        }
+        let mut card = card_with_preview(core, tool, judged, verdict)?;
         card.details.extend(says);
-        card.reasons.extend(core.origins(&resolved, spec)?);
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
         approval::ask(core, effect, digest, card, &mut past.approval).await?;
+    }
+}
+
+/// Resolves a call, and measures what an input would touch.
+async fn resolve(
+    core: &Core,
+    call: &ToolCall,
+    tool: &dyn Tool,
+) -> Result<ResolvedCall, EffectError<String>> {
+    let spec = tool.spec();
+    let unresolvable = |error: Unresolvable| EffectError::Failed(error.reason);
+    let gate = &core.kernel.organs().gate;
+    let resolved = gate.resolve(call, spec, core.place());
+    let mut resolved = resolved.map_err(unresolvable)?;
+    tool.check(&resolved.arguments).map_err(unresolvable)?;
+    if spec.touches(Touch::is_screen_input) {
+        let _acting = core.controls.acting().await?;
+        resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
+        redact_form(core, &mut resolved);
+    }
+    Ok(resolved)
+}
+
+/// Replaces known secrets among the values of a form, which are recorded.
+fn redact_form(core: &Core, resolved: &mut ResolvedCall) {
+    let redactor = &core.kernel.organs().redactor;
+    let form = resolved.aim.as_mut().and_then(|aim| aim.form.as_mut());
+    let controls = form.and_then(|form| form.sends.as_mut());
+    for control in controls.into_iter().flat_map(|sends| &mut sends.controls) {
+        for text in control.value.iter_mut().chain([&mut control.shown]) {
+            *text = redactor.redact(text).into_owned();
+        }
     }
 }
 
@@ -337,6 +390,7 @@ async fn settled(
 }
 
 /// The call to be judged.
+#[derive(Clone, Copy)]
 struct Judged<'a> {
     call: &'a ToolCall,
     spec: &'a ToolSpec,
@@ -350,7 +404,7 @@ fn judge(
     effect: &EffectId,
     what: Judged<'_>,
     past: &mut Past,
-) -> Result<Verdict, Stop> {
+) -> Result<(Verdict, AllowedBy), Stop> {
     let Judged {
         call,
         spec,
@@ -360,13 +414,17 @@ fn judge(
         mut verdict,
         mandated,
     } = core.judge(call, resolved, spec, Some(effect))?;
+    let by = match mandated {
+        Some(_) => AllowedBy::Mandate,
+        None => AllowedBy::Gate,
+    };
     match &past.judged {
         Some(before) if before.digest(call) == Digest::of_json(resolved) => {
             let before = &before.verdict;
             verdict.decision = verdict.decision.max(before.decision);
             verdict.risk = verdict.risk.max(before.risk);
             if verdict.decision == before.decision {
-                return Ok(verdict);
+                return Ok((verdict, by));
             }
         }
         _ => past.approval.forget(),
@@ -396,7 +454,28 @@ fn judge(
     core.log.append(judged.clone())?;
     past.judged = Some(judged);
     past.looks.judged();
-    Ok(verdict)
+    Ok((verdict, by))
+}
+
+/// The card about a call, with what it would change, if the tool shows that.
+fn card_with_preview(
+    core: &Core,
+    tool: &dyn Tool,
+    judged: Judged<'_>,
+    verdict: Verdict,
+) -> Result<ApprovalCard, Stop> {
+    let Judged {
+        call,
+        spec,
+        resolved,
+    } = judged;
+    let mut card = card(spec, call, resolved, &core.started, verdict);
+    if let Some(change) = tool.preview(resolved, core.place().workspace) {
+        let redacted = core.kernel.organs().redactor.redact(&change);
+        card.details = vec![Text::new(redacted, Origin::Model)];
+    }
+    card.reasons.extend(core.origins(resolved, spec)?);
+    Ok(card)
 }
 
 fn card(
@@ -443,7 +522,7 @@ fn card(
     {
         return as_user_card(program, resolved, workspace, verdict);
     }
-    let details = match call.arguments.as_object() {
+    let mut details: Vec<Text> = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
             .map(|(name, value)| {
@@ -455,6 +534,8 @@ fn card(
             .collect(),
         None => vec![Text::new(call.arguments.to_string(), origin)],
     };
+    let aim = resolved.aim.iter();
+    details.extend(aim.flat_map(|aim| form_lines(aim, &spec.name)));
     ApprovalCard {
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
@@ -462,6 +543,24 @@ fn card(
         wider: verdict.wider,
         ..ApprovalCard::default()
     }
+}
+
+/// The data that a form sends, one control a line.
+fn form_lines(aim: &Aim, tool: &str) -> Vec<Text> {
+    let page = Origin::Tool {
+        name: tool.to_owned(),
+    };
+    let sends = aim.form.iter().filter_map(|form| form.sends.as_ref());
+    let controls = sends.flat_map(|sends| &sends.controls);
+    let lines = controls.filter_map(|control| {
+        let read = shorten(control.read()?, SHOWN);
+        let name = match control.label.as_str() {
+            "" => format!("{} (not shown on the page)", control.name),
+            label => label.to_owned(),
+        };
+        Some(format!("sends {}: {}", one_line(&name), one_line(&read)))
+    });
+    lines.map(|line| Text::new(line, page.clone())).collect()
 }
 
 /// Whether all texts among the arguments are what the person typed for the run: a check, or a

@@ -51,7 +51,7 @@ struct CallSite<'a> {
     command: Option<ResolvedCommand>,
     /// The containment of its command.
     containment: Option<Containment>,
-    sends_to: Vec<String>,
+    sending: Sending,
     /// Decides about the command's connections.
     destinations: Option<Destinations<'a>>,
     /// Handles the requests of the server whose tool it is.
@@ -75,7 +75,7 @@ impl<'a> CallSite<'a> {
             answer,
             command,
             containment: None,
-            sends_to: Vec::new(),
+            sending: Sending::default(),
             destinations: None,
             requests: None,
             thrown_away: Mutex::default(),
@@ -113,7 +113,11 @@ impl Site for CallSite<'_> {
     }
 
     fn sends_to(&self) -> &[String] {
-        &self.sends_to
+        &self.sending.to
+    }
+
+    fn sends_only_the_form(&self) -> bool {
+        self.sending.only_the_form
     }
 
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
@@ -284,8 +288,16 @@ pub(super) struct Allowed {
     /// The person's answer beside the approval.
     pub(super) answer: Option<String>,
     pub(super) attempt: u32,
-    /// The origins to which a page may send because of it.
-    pub(super) sends_to: Vec<String>,
+    pub(super) sending: Sending,
+}
+
+/// The data that a page may send because of a call.
+#[derive(Default)]
+pub(super) struct Sending {
+    /// The origins to which it may send.
+    pub(super) to: Vec<String>,
+    /// Whether it may send nothing but the form that was judged.
+    pub(super) only_the_form: bool,
 }
 
 /// Executes a call that the gate allowed: from its durable start to its outcome.
@@ -300,7 +312,7 @@ pub(super) async fn start(
         resolved,
         answer,
         attempt,
-        sends_to,
+        sending,
     } = allowed;
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
@@ -339,7 +351,7 @@ pub(super) async fn start(
     }
     let destinations = Destinations::new(core, effect, tool.spec(), resolved.clone(), questions);
     let site = CallSite {
-        sends_to,
+        sending,
         containment,
         destinations: Some(destinations),
         requests: ServerRequests::of(core, tool.spec(), requests),

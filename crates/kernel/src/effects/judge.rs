@@ -48,7 +48,7 @@ impl Core {
         };
         let gate = &self.kernel.organs().gate;
         let undoable = layers::is_undoable(self, resolved, spec);
-        let mandated = self.mandated(call, resolved, spec, effect)?;
+        let mandated = self.mandated(resolved, spec, effect)?;
         let verdict = self.under(link_was_seen, |under| {
             let mandated = mandated.as_deref();
             let under = Judgement {
@@ -64,7 +64,6 @@ impl Core {
     /// Returns the call of the mandate that this one is.
     fn mandated(
         &self,
-        call: &ToolCall,
         resolved: &ResolvedCall,
         spec: &ToolSpec,
         effect: Option<&EffectId>,
@@ -79,7 +78,6 @@ impl Core {
         let trusted = self.trusted();
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
         let planned = Planned {
-            call,
             meant: &meant,
             trusted: &trusted,
         };
@@ -94,7 +92,9 @@ impl Core {
         resolved: &ResolvedCall,
         spec: &ToolSpec,
     ) -> Result<Vec<String>, Stop> {
-        let meant = self.kernel.organs().gate.meant(resolved, spec);
+        // What pages say is not read as data.
+        let served = Some(spec).filter(|spec| spec.is_served());
+        let meant = served.and_then(|spec| self.kernel.organs().gate.meant(resolved, spec));
         let Some(meant) = meant.filter(|meant| meant.action.is_some()) else {
             return Ok(Vec::new());
         };

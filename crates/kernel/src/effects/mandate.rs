@@ -1,9 +1,9 @@
 //! Stating a mandate: a model is shown what the person typed and the tools alone, whatever else the
 //! run has read, and what it states is checked and recorded.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolMeaning};
+use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolMeaning, ToolSpec};
 use serde_json::json;
 
 use super::request::{Ask, Tools};
@@ -54,7 +54,11 @@ impl Run {
             return Ok(());
         }
         let meanings = meanings.load(&self.core.log)?;
-        let tools = meant_tools(&self.core, meanings);
+        let forms = match &self.core.started.forms {
+            Some(forms) => forms.load(&self.core.log)?,
+            None => Vec::new(),
+        };
+        let tools = meant_tools(&self.core, meanings, &forms);
         let stating = self.ask_for_mandate(instructions, &trusted, &tools);
         let mut mandate = stating.await?;
         if review == MandateReview::Wanted && !mandate.calls.is_empty() {
@@ -146,14 +150,18 @@ fn card(mandate: &Mandate) -> ApprovalCard {
     }
 }
 
-/// The tools that the run began with and whose meaning a person confirmed.
-fn meant_tools(core: &Core, meanings: BTreeMap<String, ToolMeaning>) -> MeantTools {
+/// The tools that the run began with and whose meaning a person confirmed, forms among them.
+fn meant_tools(
+    core: &Core,
+    meanings: BTreeMap<String, ToolMeaning>,
+    forms: &[ToolSpec],
+) -> MeantTools {
+    let organs = core.kernel.organs();
     let meant = meanings.into_iter().filter_map(|(name, meaning)| {
-        let specs = core.kernel.organs().specs.iter();
-        let spec = specs
-            .filter(|spec| spec.is_served())
-            .find(|spec| spec.name == name)?;
-        Some((name, (spec.as_ref().clone(), meaning)))
+        let served = organs.specs.iter().map(Arc::as_ref);
+        let served = served.filter(|spec| spec.is_served());
+        let spec = served.chain(forms).find(|spec| spec.name == name)?;
+        Some((name, (spec.clone(), meaning)))
     });
     meant.collect()
 }

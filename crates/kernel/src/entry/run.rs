@@ -78,10 +78,13 @@ pub struct RunStarted {
     /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
-    /// The meanings that a person had confirmed of the tools of servers among them, by name, if a
-    /// mandate is to be stated.
+    /// The meanings that a person had confirmed of the tools of servers among them and of forms of
+    /// pages, by name, if a mandate is to be stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanings: Option<Inline<BTreeMap<String, ToolMeaning>>>,
+    /// The forms among these, as tools whose arguments are their fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forms: Option<Inline<Vec<ToolSpec>>>,
     /// The workspace at the start; `None` if it is in a [`WorkspaceRecorded`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,

@@ -170,9 +170,20 @@ pub(crate) fn describe_call(call: &MandatedCall) -> String {
 struct Check<'a> {
     tools: &'a MeantTools,
     trusted: &'a [&'a str],
-    /// The calls so far, and whether the person named the thing or page that one is about.
-    earlier: BTreeMap<String, bool>,
+    /// The calls so far.
+    earlier: BTreeMap<String, Results>,
     wrong: Vec<String>,
+}
+
+/// The results of a call, as holes can take values from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Results {
+    /// The person named the thing or page that the call is about.
+    Named,
+    /// They did not.
+    Unnamed,
+    /// Pages show something after a form was sent, and it is not data.
+    OfPage,
 }
 
 impl Check<'_> {
@@ -203,6 +214,7 @@ impl Check<'_> {
         let times = self.times(&id, stated.times.as_ref());
         let mut arguments = BTreeMap::new();
         let mut named = false;
+        let returns_data = spec.is_served();
         for (path, value) in stated.arguments {
             let role = role_of(meaning, &path);
             let first = path.split('.').next().unwrap_or_default();
@@ -226,7 +238,12 @@ impl Check<'_> {
             }
             arguments.insert(path, values);
         }
-        self.earlier.insert(id.clone(), named);
+        let results = match (returns_data, named) {
+            (false, _) => Results::OfPage,
+            (true, true) => Results::Named,
+            (true, false) => Results::Unnamed,
+        };
+        self.earlier.insert(id.clone(), results);
         (self.wrong.len() == before).then_some(MandatedCall {
             id,
             tool: stated.tool,
@@ -315,12 +332,16 @@ impl Check<'_> {
         for hole in pattern.holes() {
             match self.earlier.get(&hole.of) {
                 None => self.wrong.push(format!("{at}: there is no call `{}` before this one", hole.of)),
+                Some(Results::OfPage) => self.wrong.push(format!(
+                    "{at}: `{}` sends a form, and values cannot come from what a page shows then",
+                    hole.of
+                )),
                 Some(_) if hole.field.is_some() => {}
                 Some(_) if action == ToolAction::Pays && is_place => self.wrong.push(format!(
                     "{at}: who is paid can come from a field, never from running text"
                 )),
-                Some(true) => {}
-                Some(false) => self.wrong.push(format!(
+                Some(Results::Named) => {}
+                Some(Results::Unnamed) => self.wrong.push(format!(
                     "{at}: the person did not send you to the text that `{}` returns; name a field, \
                      as in `{{{}.field}}`",
                     hole.of, hole.of

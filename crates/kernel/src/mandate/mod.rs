@@ -23,8 +23,8 @@ use serde_json::Value;
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
 use crate::{
-    Entry, GateVerdict, Inline, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted,
-    log::Log, runs::entries,
+    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
+    runs::entries,
 };
 
 /// Maximum number of calls of a kind that goes to each of several places.
@@ -55,8 +55,8 @@ pub(crate) struct Provenance {
     numbers: Vec<(f64, FieldSource)>,
     /// The tools that only read, with what their arguments stand for.
     reading: BTreeMap<String, ToolMeaning>,
-    /// The results of calls, with the tool that returned them.
-    texts: Vec<(EffectId, String, Inline<String>)>,
+    /// The tools that returned something, with what it was.
+    returned: Vec<(String, ToolResulted)>,
 }
 
 #[derive(Debug, Clone)]
@@ -100,7 +100,6 @@ impl FieldSource {
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Planned<'a> {
-    pub(crate) call: &'a ToolCall,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
     pub(crate) trusted: &'a [&'a str],
@@ -196,7 +195,10 @@ impl Provenance {
                 self.fields.entry(part).or_default().push(source.clone());
             }
         }
-        self.texts.push((resulted.effect, call.tool, resulted.text));
+        // Pictures hold no words.
+        let images = Vec::new();
+        let resulted = ToolResulted { images, ..resulted };
+        self.returned.push((call.tool, resulted));
         Ok(())
     }
 
@@ -233,7 +235,7 @@ impl Provenance {
         let places = places(planned.meant);
         let calls = self.mandate.calls.clone();
         for call in &calls {
-            if call.tool == planned.call.tool
+            if call.tool == planned.meant.name
                 && self.may_be_made(call, planned, &places, effect)
                 && self.fits(call, planned, log)?
             {
@@ -393,16 +395,14 @@ impl Provenance {
     /// Whether a source is the field that a hole names. Of several fields of that name those count
     /// that lie least deep: deeper ones may be keys that somebody else chose, as in a mail's headers.
     fn is_for(&self, source: &FieldSource, field: &str, by_server: ByServer) -> bool {
+        if field == ELEMENT || !source.is_for(field, by_server) {
+            return source.is_for(field, by_server);
+        }
         let depth = |name: &str| name.matches('.').count();
         let names = self.names.get(&source.effect).into_iter().flatten();
-        let least = || {
-            names
-                .filter(|name| is_field(name, field))
-                .map(|name| depth(name))
-                .min()
-        };
-        source.is_for(field, by_server)
-            && (field == ELEMENT || least() == Some(depth(&source.field)))
+        let named = names.filter(|name| is_field(name, field));
+        let least = named.map(|name| depth(name)).min();
+        least == Some(depth(&source.field))
     }
 
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
@@ -413,10 +413,16 @@ impl Provenance {
     }
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
+    /// What reads as several places, or as a name with an address, is no word.
     fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
-        for (effect, _, result) in &self.texts {
-            let is_in = |said: &str| is_named(text, &[said]);
-            if self.is_of(effect, id) && results::has_word(&result.load(log)?, is_in) {
+        if text.contains([',', ';', '<', '>', '\n', '\r', '\t']) {
+            return Ok(false);
+        }
+        let is_in = |said: &str| is_named(text, &[said]);
+        let of = self.returned.iter().map(|(_, resulted)| resulted);
+        for resulted in of.filter(|resulted| self.is_of(&resulted.effect, id)) {
+            let value = resulted.load_value(log)?;
+            if results::has_word(value.as_ref(), &resulted.text.load(log)?, is_in) {
                 return Ok(true);
             }
         }
@@ -431,9 +437,10 @@ impl Provenance {
             let call = calls.find(|call| call.id == id)?;
             Some((&call.tool, &call.arguments))
         };
-        self.made
-            .get(effect)
-            .is_some_and(|made| made.id == id || stated(&made.id) == stated(id))
+        let made = self.made.get(effect).map(|made| made.id.as_str());
+        made.is_some_and(|made| {
+            made == id || stated(made).is_some_and(|made| Some(made) == stated(id))
+        })
     }
 
     /// Says where a value was read, for the person who is asked about it.
@@ -455,14 +462,12 @@ impl Provenance {
             told.dedup();
             return Ok(told);
         }
-        for (effect, tool, result) in self.texts.iter().rev() {
-            if result
-                .load(log)?
-                .to_lowercase()
-                .contains(&value.to_lowercase())
-            {
+        let value = value.to_lowercase();
+        for (tool, resulted) in self.returned.iter().rev() {
+            if resulted.text.load(log)?.to_lowercase().contains(&value) {
                 told.push(format!(
-                    "only in the text of what `{tool}` returned ({effect})"
+                    "only in the text of what `{tool}` returned ({})",
+                    resulted.effect
                 ));
                 break;
             }

@@ -35,9 +35,9 @@ pub(super) fn leaves(value: Option<&Value>, text: &str) -> Vec<Leaf> {
     found.found
 }
 
-/// Whether a word stands in a text or, if it is JSON or YAML, in one of its texts: there a quoted
-/// word has a backslash beside it.
-pub(super) fn has_word(text: &str, is_in: impl Fn(&str) -> bool) -> bool {
+/// Whether a word stands in a result: in its text, or in a text of the data that it is, where a
+/// quoted word has a backslash beside it.
+pub(super) fn has_word(value: Option<&Value>, text: &str, is_in: impl Fn(&str) -> bool) -> bool {
     if is_in(text) {
         return true;
     }
@@ -45,7 +45,7 @@ pub(super) fn has_word(text: &str, is_in: impl Fn(&str) -> bool) -> bool {
         found: Vec::new(),
         longest: usize::MAX,
     };
-    read.read(None, text);
+    read.read(value, text);
     read.found.iter().any(|leaf| is_in(&leaf.text))
 }
 

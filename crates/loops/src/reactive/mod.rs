@@ -32,7 +32,7 @@ use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools,
 use gyrus_text::shorten;
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal};
+use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal, mandate};
 use actions::Finish;
 pub use prompt::FRESH;
 use prompt::Sight;
@@ -50,7 +50,7 @@ const DESKTOP_PROMPT: &str = include_str!("desktop.md");
 /// The loop, as `--loop reactive` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "reactive",
-    prompts: &[PROMPT, DESKTOP_PROMPT],
+    prompts: &[PROMPT, DESKTOP_PROMPT, mandate::PROMPT],
     max_iterations: None,
     max_output_tokens: 2_048,
     build: |config| Ok(Box::new(Reactive::new(config))),
@@ -638,6 +638,7 @@ impl CognitiveLoop for Reactive {
         if let Some(why) = self.state.parks.take() {
             run.stuck(why)?;
         }
+        mandate::state(run, &self.config).await?;
         self.draw_token(run)?;
         self.open_start(run).await?;
         self.look(run).await?;

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Aim, Aimed, DragEnd, ElementId, ElementState, Form, Starts};
+use gyrus_contract::{Aim, Aimed, DragEnd, ElementId, ElementState, Form, SentForm, Starts};
 use serde::Deserialize;
 
 use super::{Held, Point};
 use crate::{
     browser::Session,
     cdp::CdpError,
+    sent::{ExpectedForm, with_state},
     state::{Frame, TabState},
     view::MAX_WIDTH,
 };
@@ -126,6 +127,9 @@ pub(crate) struct Told {
     name: String,
     states: BTreeSet<ElementState>,
     form: Option<Form>,
+    /// The data that its form sends if it is clicked.
+    #[serde(default)]
+    sends: Option<SentForm>,
     starts: Vec<Starts>,
     /// Way in which text is entered: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
     pub(crate) kind: String,
@@ -190,6 +194,12 @@ impl Spot {
         self.told.number
     }
 
+    /// Returns the form that a click on it sends, with its values.
+    pub(crate) fn sent_form(&self) -> Option<ExpectedForm> {
+        let (form, sends) = (self.told.form.as_ref()?, self.told.sends.as_ref()?);
+        Some(ExpectedForm::new(&form.action, sends))
+    }
+
     pub(crate) fn is(&self, state: ElementState) -> bool {
         self.told.states.contains(&state)
     }
@@ -206,7 +216,10 @@ impl Spot {
                 name: told.name.clone(),
                 states: told.states.clone(),
             }),
-            form: told.form.clone(),
+            form: told.form.clone().map(|form| Form {
+                sends: told.sends.as_ref().map(with_state),
+                ..form
+            }),
             starts: told.starts.clone(),
         }
     }
@@ -244,6 +257,13 @@ pub(crate) fn is_same_aim(judged: &Aim, now: &Aim, words: &str) -> Result<(), St
         let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
         aim.starts.iter().filter(own).cloned().collect()
     };
+    let state = |aim: &Aim| {
+        let sends = aim.form.as_ref()?.sends.as_ref();
+        sends.map(|sends| sends.state.clone())
+    };
+    if state(judged) != state(now) {
+        return moved("what its form would send has changed".to_owned());
+    }
     if starts(judged) != starts(now) && !matches!(judged.starts[..], [Starts::Uploads { .. }])
         || sent(&judged.form) != sent(&now.form)
     {

@@ -222,6 +222,43 @@ function formOf(element, submitter) {
   };
 }
 
+// Characters of a value that is told.
+const LONGEST_VALUE = 10_000;
+// What of a form is not sent as a control of its own.
+const NOT_SENT = "fieldset, output, object, button, input:is([type=submit], [type=button], [type=image], [type=reset])";
+
+// What a button sends of its form, as data: all controls with a name, and their values now. Null
+// where that cannot be told beforehand.
+function sendsOf(submitter) {
+  const form = submitter && submitter.form;
+  if (!(form instanceof HTMLFormElement) || matches(submitter, "input[type=image]")) return null;
+  const of = (own, name) => (attribute(submitter, own) ?? attribute(form, name) ?? "").trim().toLowerCase();
+  if (of("formmethod", "method") !== "post" || of("formenctype", "enctype") === "text/plain") return null;
+  const all = [...formFields(form)].filter((one) => one === submitter || !matches(one, NOT_SENT));
+  const named = all.filter((one) => attribute(one, "name"));
+  const isPlain = (one) => !one.localName.includes("-") && one.type !== "file" && attribute(one, "dirname") === null;
+  if (named.length > MOST_FIELDS || !named.every(isPlain)) return null;
+  const controls = named.flatMap(sentControls);
+  const isLong = ({ value }) => value !== undefined && value.length > LONGEST_VALUE;
+  return controls.length > MOST_FIELDS || controls.some(isLong) ? null : { controls };
+}
+
+// A control as it is sent; one for each that is chosen in a list.
+function sentControls(field) {
+  const told = {
+    name: attribute(field, "name").slice(0, 200), label: field.type === "hidden" ? "" : nameOf(field).slice(0, 200),
+    kind: String(field.type || "text"), autocomplete: (attribute(field, "autocomplete") || "").slice(0, 100).toLowerCase(),
+  };
+  if (matches(field, ":disabled") || isTicked(field) && !field.checked) return [told];
+  if (isSecret(field)) return [{ ...told, value: "" }];
+  if (!(field instanceof HTMLSelectElement)) {
+    return [{ ...told, value: field.value, shown: field.type === "radio" ? told.label : "" }];
+  }
+  const chosen = [...field.options].filter((one) => one.selected && !one.disabled);
+  const values = chosen.map((one) => ({ ...told, value: one.value, shown: tidy(one.label).slice(0, 200) }));
+  return values.length ? values : [told];
+}
+
 // Adds what Enter may press in a field without a form.
 function withButtons(form, field, isEnter) {
   if (form && isEnter && !field.form && matches(field, WRITABLE)) form.fields.push(...buttonsBeside(field));
@@ -385,6 +422,7 @@ function told(element, purpose, key, point) {
     role, name: nameOf(element).slice(0, 500),
     states: statesAsWords(element, role),
     form: withButtons(formOf(element, submitterOf(coreOf(element) || target)), target, purpose === "submit" || /(^|\+)Enter$/.test(key)),
+    sends: purpose === "click" ? sendsOf(submitterOf(coreOf(element) || target)) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
   };

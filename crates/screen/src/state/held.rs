@@ -2,6 +2,8 @@
 
 use gyrus_contract::HeldRequest;
 
+use crate::sent::ExpectedForm;
+
 /// A request that the browser paused for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stopped {
@@ -18,8 +20,23 @@ pub(crate) struct Wake {
     pub(crate) allowed: Vec<String>,
     /// The last document whose requests are held; `None`: those of later documents are held too.
     pub(crate) up_to: Option<u32>,
+    /// Whether the present documents may send one form only.
+    pub(crate) sends: MaySend,
     /// Name of the tool that caused it.
     pub(crate) by: String,
+}
+
+/// The data that the present documents may send.
+#[derive(Debug)]
+pub(crate) enum MaySend {
+    /// Anything, to the origins that are allowed.
+    Anything,
+    /// Nothing yet: the form is measured just before the input.
+    NothingYet,
+    /// This form, once; all else is blocked.
+    Form(ExpectedForm),
+    /// Nothing more: the form was sent.
+    NothingMore,
 }
 
 /// A request that is held.
@@ -44,6 +61,9 @@ pub(crate) struct Holdings {
     pub(crate) counted: u32,
     /// Number of requests blocked since the last look: noise, and those beyond the maximum.
     pub(super) blocked: u32,
+    /// Number of requests blocked since the last action began, because they were not the form that
+    /// may be sent.
+    pub(super) not_the_form: u32,
     /// Requests to block with the browser's next event.
     pub(super) to_block: Vec<Stopped>,
 }

@@ -5,16 +5,19 @@
 //! fetch and goes to an origin that the gate did not name is held. Nothing here waits: held
 //! requests are reported, and end with their page, with an answer, or after a few turns.
 
-use std::mem;
+use std::{collections::HashMap, mem};
 
 use gyrus_contract::HeldRequest;
 use serde::Deserialize;
 
 use super::{
     Order, State, TabState,
-    held::{Holding, Stopped},
+    held::{Holding, MaySend, Stopped},
 };
-use crate::cdp::Event;
+use crate::{
+    cdp::Event,
+    sent::{ExpectedForm, body_of},
+};
 
 /// Maximum number of requests held at once; more are blocked.
 const MAX_HELD: usize = 10;
@@ -57,6 +60,8 @@ struct PausedRequest {
     url: String,
     method: String,
     #[serde(default)]
+    headers: HashMap<String, String>,
+    #[serde(default)]
     post_data_entries: Vec<Posted>,
 }
 
@@ -68,6 +73,20 @@ struct Posted {
 }
 
 impl Paused {
+    fn is_form(&self, form: &ExpectedForm) -> bool {
+        let request = &self.request;
+        let mut headers = request.headers.iter();
+        let kind = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let entries = request.post_data_entries.iter();
+        let body = body_of(entries.map(|posted| posted.bytes.as_deref()));
+        let kind = kind.map_or("", |(_, kind)| kind.as_str());
+        form.is(&request.url, kind, body.as_deref())
+    }
+
+    fn only_fetches(&self) -> bool {
+        ["GET", "HEAD", "OPTIONS"].contains(&self.request.method.as_str())
+    }
+
     /// Returns the size; `None` if the browser does not report all of it.
     fn bytes(&self) -> Option<u64> {
         let of = |posted: &Posted| {
@@ -90,6 +109,12 @@ impl State {
         };
         let origin = origin_of(&paused.request.url);
         if self.is_closed_to_pages(origin.as_deref()) {
+            return Some(Order::Block {
+                requests: vec![stopped],
+            });
+        }
+        if self.is_not_the_form(&paused) {
+            self.holdings.not_the_form += 1;
             return Some(Order::Block {
                 requests: vec![stopped],
             });
@@ -149,19 +174,51 @@ impl State {
         let Some(wake) = &self.holdings.wake else {
             return true;
         };
-        let only_fetches = ["GET", "HEAD", "OPTIONS"].contains(&paused.request.method.as_str());
-        let Some(origin) = origin.filter(|_| !only_fetches) else {
+        let Some(origin) = origin.filter(|_| !paused.only_fetches()) else {
             return true;
         };
-        let document = self
-            .frames
-            .get(&paused.frame_id)
-            .map(|frame| frame.document);
-        let is_later = wake
-            .up_to
-            .zip(document)
-            .is_some_and(|(last, document)| document > last);
-        is_later || wake.allowed.iter().any(|allowed| allowed == origin)
+        self.is_later(paused) || wake.allowed.iter().any(|allowed| allowed == origin)
+    }
+
+    /// Whether a request comes from a document that was opened after the action began.
+    fn is_later(&self, paused: &Paused) -> bool {
+        let wake = self.holdings.wake.as_ref();
+        let frame = self.frames.get(&paused.frame_id);
+        let last = wake.and_then(|wake| wake.up_to);
+        last.zip(frame)
+            .is_some_and(|(last, frame)| frame.document > last)
+    }
+
+    /// Whether a request carries something else than the one form that may be sent; if it is that
+    /// form, nothing more may be sent.
+    fn is_not_the_form(&mut self, paused: &Paused) -> bool {
+        if paused.only_fetches() || self.is_later(paused) {
+            return false;
+        }
+        let Some(wake) = &mut self.holdings.wake else {
+            return false;
+        };
+        match &wake.sends {
+            MaySend::Anything => false,
+            MaySend::Form(form) if paused.is_form(form) => {
+                wake.sends = MaySend::NothingMore;
+                false
+            }
+            MaySend::NothingYet | MaySend::Form(_) | MaySend::NothingMore => true,
+        }
+    }
+
+    /// Returns a sentence about requests of the last action that were not the form which it was to
+    /// send; empty if there were none.
+    pub(crate) fn told_of_other_forms(&mut self) -> String {
+        match mem::take(&mut self.holdings.not_the_form) {
+            0 => String::new(),
+            many => format!(
+                " Blocked {}: the page wanted to send something else than its form as it stood. \
+                 Look whether the form was sent at all.",
+                gyrus_text::counted(many, "request")
+            ),
+        }
     }
 
     /// Returns the requests that wait for an answer.

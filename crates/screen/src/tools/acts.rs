@@ -14,7 +14,7 @@ use crate::{
     cdp::CdpError,
     input::{Chord, Held, MODIFIERS, Missed, Point, Press, Spot, Target},
     settle::SETTLE_LIMIT,
-    state::TabState,
+    state::{MaySend, TabState},
     verdict::{Effects, Standing},
 };
 
@@ -331,6 +331,12 @@ impl Doing<'_> {
             let mut state = self.session.state();
             state.acted = Some(Instant::now());
             state.sockets.input_begins();
+            if let Some(wake) = state.holdings.wake.as_mut()
+                && matches!(wake.sends, MaySend::NothingYet)
+                && let Some(form) = spot.and_then(Spot::sent_form)
+            {
+                wake.sends = MaySend::Form(form);
+            }
         }
         let sent = self.session.unless_held(&self.tab, input).await;
         self.session.state().sockets.input_ends();

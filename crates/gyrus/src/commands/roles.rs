@@ -1,0 +1,210 @@
+//! Lists of what tools, or forms of pages, mean: shown in one list, corrected, confirmed by a person.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use gyrus_contract::{ArgumentRole, ToolAction, ToolMeaning};
+use gyrus_surfaces::{
+    console::Painter,
+    output::{self, Output},
+    projection::Tone,
+    terminal,
+};
+use gyrus_text::one_line;
+
+use crate::{exit::Code, failure::Failure};
+
+/// Digits of a content that name it.
+const NAMED_BY: usize = 8;
+
+/// A tool or a form with what it is to mean.
+pub(super) struct RoleRow {
+    /// Its name in the list.
+    pub(super) name: String,
+    /// Its arguments.
+    pub(super) parameters: serde_json::Value,
+    pub(super) meaning: ToolMeaning,
+    pub(super) why: Why,
+    /// Lines by which a person recognises it, beside its name.
+    pub(super) about: Vec<String>,
+}
+
+/// The origin of a meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Confirmed,
+    Proposed,
+    /// It was confirmed for another description.
+    Changed,
+}
+
+/// A person's yes to a list.
+pub(super) struct Consent<'a> {
+    /// The command that shows the list.
+    pub(super) command: &'a str,
+    pub(super) corrections: &'a [String],
+    /// The digest of the list to which they said yes beforehand.
+    pub(super) given: Option<&'a str>,
+}
+
+impl Consent<'_> {
+    /// A yes to exactly this list: at the terminal, or by its digest.
+    pub(super) fn ask(&self, content: &str) -> Result<(), Failure> {
+        let short = &content[..NAMED_BY];
+        if let Some(given) = self.given {
+            return if given.len() >= NAMED_BY && content.starts_with(given) {
+                Ok(())
+            } else {
+                let what = format!("this list is not {}, but {short}", one_line(given));
+                Err(Failure::usage(what).hint("look at it again before you confirm it"))
+            };
+        }
+        if !terminal::can_ask() {
+            let what = "this needs your yes, and there is no terminal to ask at";
+            let mut command = self.command.to_owned();
+            for correction in self.corrections {
+                command.push_str(&format!(" --set {}", one_line(correction)));
+            }
+            return Err(Failure::usage(what)
+                .hint(format!("say it beforehand: {command} --content {short}")));
+        }
+        if terminal::says_yes("is this what they do? [y/N] ")? {
+            return Ok(());
+        }
+        Err(Failure::usage("nothing was confirmed").hint(format!(
+            "correct it: {} --set NAME=ACTION --set NAME.ARGUMENT=ROLE",
+            self.command
+        )))
+    }
+}
+/// Deletes a file of meanings. `forgotten` says what follows.
+pub(super) fn forget(file: &Path, forgotten: &str) -> Result<Code, Failure> {
+    let mut out = output::standard();
+    match fs::remove_file(file) {
+        Ok(()) => writeln!(out, "forgotten; {forgotten}")?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            writeln!(out, "nothing was confirmed")?;
+        }
+        Err(error) => {
+            let what = format!("{} cannot be deleted", file.display());
+            return Err(Failure::failed(what).because(&error));
+        }
+    }
+    Ok(Code::Reached)
+}
+
+/// Applies a correction of the person: `NAME=ACTION` or `NAME.ARGUMENT=ROLE`.
+pub(super) fn correct(rows: &mut [RoleRow], correction: &str) -> Result<(), Failure> {
+    let wrong = |what: String| {
+        Failure::usage(format!("--set {}: {what}", one_line(correction)))
+            .hint("write NAME=ACTION or NAME.ARGUMENT=ROLE, as in send_email.cc=to")
+    };
+    let (what, word) = correction
+        .split_once('=')
+        .ok_or_else(|| wrong("there is no `=` in it".to_owned()))?;
+    // A tool's name may have dots, and so has the path of an argument: the longest tool that fits.
+    let mut fitting: Vec<_> = rows
+        .iter_mut()
+        .filter(|row| {
+            let rest = what.strip_prefix(row.name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+        .collect();
+    fitting.sort_by_key(|row| row.name.len());
+    let row = fitting
+        .pop()
+        .ok_or_else(|| wrong("nothing in the list has this name".to_owned()))?;
+    let argument = what[row.name.len()..].strip_prefix('.');
+    match argument {
+        None => {
+            row.meaning.action = word
+                .parse::<ToolAction>()
+                .map_err(|error| wrong(error.to_string()))?;
+        }
+        Some(argument) if !has_argument(row, argument) => {
+            return Err(wrong(format!(
+                "it has no argument `{}`",
+                one_line(argument)
+            )));
+        }
+        Some(argument) if word == "none" => {
+            row.meaning.arguments.remove(argument);
+        }
+        Some(argument) => {
+            let role = word
+                .parse::<ArgumentRole>()
+                .map_err(|error| wrong(error.to_string()))?;
+            row.meaning.arguments.insert(argument.to_owned(), role);
+        }
+    }
+    Ok(())
+}
+
+/// Whether it has an argument whose path begins like this one.
+fn has_argument(row: &RoleRow, path: &str) -> bool {
+    let first = path.split('.').next().unwrap_or(path);
+    !path.split('.').any(str::is_empty) && row.parameters["properties"].get(first).is_some()
+}
+
+pub(super) fn show(out: &mut Output, painter: &Painter, rows: &[RoleRow]) -> Result<(), Failure> {
+    let width = rows
+        .iter()
+        .map(|row| row.name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(32);
+    for row in rows {
+        let tool = one_line(&row.name).into_owned();
+        let action = row.meaning.action.to_string();
+        let tone = match row.meaning.action {
+            ToolAction::Reads => Tone::Aside,
+            ToolAction::Creates | ToolAction::Changes => Tone::Call,
+            ToolAction::Sends | ToolAction::Pays | ToolAction::Deletes => Tone::Bad,
+        };
+        let mut by_role: BTreeMap<ArgumentRole, Vec<String>> = BTreeMap::new();
+        for (name, role) in &row.meaning.arguments {
+            by_role
+                .entry(*role)
+                .or_default()
+                .push(one_line(name).into_owned());
+        }
+        let mut parts: Vec<String> = by_role
+            .into_iter()
+            .map(|(role, names)| format!("{role}: {}", names.join(", ")))
+            .collect();
+        let open = undescribed(row);
+        if !open.is_empty() {
+            parts.push(format!("not described, so a place: {}", open.join(", ")));
+        }
+        let note = match row.why {
+            Why::Confirmed => "",
+            Why::Proposed => "  (proposed)",
+            Why::Changed => "  (described otherwise since you confirmed it)",
+        };
+        writeln!(
+            out,
+            "  {}  {}  {}{}",
+            painter.paint(Tone::Strong, &format!("{tool:width$}")),
+            painter.paint(tone, &format!("{action:7}")),
+            parts.join(" · "),
+            painter.paint(Tone::Aside, note)
+        )?;
+        for line in &row.about {
+            writeln!(out, "      {}", painter.paint(Tone::Aside, &one_line(line)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The arguments at the top of the schema of which nothing is said.
+fn undescribed(row: &RoleRow) -> Vec<String> {
+    let properties = row.parameters["properties"].as_object();
+    let names = properties.into_iter().flatten().map(|(name, _)| name);
+    let is_open = |name: &&String| {
+        let mut described = row.meaning.arguments.keys();
+        !described.any(|path| path.split('.').next() == Some(name.as_str()))
+    };
+    names
+        .filter(is_open)
+        .map(|name| one_line(name).into_owned())
+        .collect()
+}
