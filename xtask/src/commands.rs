@@ -5,8 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    apps, attacks, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, replays,
-    repository, test, third_run, tidy,
+    agentdojo, apps, attacks, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages,
+    replays, repository, test, third_run, tidy,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 14] = [
+const COMMANDS: [Command; 15] = [
     Command {
         name: "test",
         takes: "",
@@ -71,6 +71,12 @@ const COMMANDS: [Command; 14] = [
         takes: "",
         about: "try the HTTP API by clients from generators, and by schemathesis",
         run: |arguments| no_arguments(arguments).and_then(|()| clients::run()),
+    },
+    Command {
+        name: "agentdojo",
+        takes: "[--first] [--structured] [--suite NAME] [--task ID]",
+        about: "play the tasks of a public benchmark under attack, by a model that obeys all that it reads",
+        run: agentdojo::run,
     },
     Command {
         name: "pages",

@@ -19,6 +19,7 @@ mod everyday;
 mod eval;
 mod third_run;
 mod apps;
+mod agentdojo;
 mod clients;
 mod pages;
 mod fuzz;

@@ -68,8 +68,9 @@ pub use effects::ask::MAX_ATTEMPTS;
 pub use effects::branches::Branch;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;
-pub use effects::mandate::MandateReview;
+pub use effects::mandate::{MandateReview, MandateSubject};
 pub use effects::request::{Ask, Tools};
+pub use effects::together::DeniedTogether;
 pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
     AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,

@@ -50,7 +50,7 @@ pub(crate) fn remember(known: &mut Vec<UnknownInput>, entries: &[Entry]) {
     }
 }
 
-/// Adds an input if it is of high risk and was interrupted.
+/// Adds an input if it is of high risk or one of the mandate's, and was interrupted.
 pub(crate) fn add(known: &mut Vec<UnknownInput>, judged: &GateVerdict, result: &ToolResulted) {
     let cut_off = match result.settled {
         Settled::Interrupted | Settled::Cancelled => true,
@@ -58,7 +58,9 @@ pub(crate) fn add(known: &mut Vec<UnknownInput>, judged: &GateVerdict, result: &
         Settled::Done => result.is_error && result.verdict == ActionVerdict::CannotTell,
         Settled::Refused => false,
     };
-    if !cut_off || judged.verdict.bare_risk() < Risk::High {
+    // What a mandate lets pass has a low risk, and an effect all the same.
+    let matters = judged.mandated.is_some() || judged.verdict.bare_risk() >= Risk::High;
+    if !cut_off || !matters {
         return;
     }
     let unknown = judged.aim.as_ref().map(UnknownInput::of);

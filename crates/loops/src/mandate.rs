@@ -1,6 +1,6 @@
 //! The mandate of a run, which loops have stated before they read anything.
 
-use gyrus_kernel::{MandateReview, Run, Stop};
+use gyrus_kernel::{MandateReview, MandateSubject, Run, Stop};
 
 use crate::{CognitiveConfig, Review};
 
@@ -8,11 +8,15 @@ use crate::{CognitiveConfig, Review};
 pub(crate) const PROMPT: &str = include_str!("prompts/mandate.md");
 
 /// Has the mandate stated, if the run is to have one and has none for the goal as it is now.
-pub(crate) async fn state(run: &mut Run, config: &CognitiveConfig) -> Result<(), Stop> {
+pub(crate) async fn state(
+    run: &mut Run,
+    config: &CognitiveConfig,
+    subject: MandateSubject,
+) -> Result<(), Stop> {
     let review = if config.reviews(Review::Mandate) {
         MandateReview::Wanted
     } else {
         MandateReview::Unwanted
     };
-    run.state_mandate(PROMPT, review).await
+    run.state_mandate(PROMPT, subject, review).await
 }

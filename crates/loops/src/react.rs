@@ -8,7 +8,7 @@ use gyrus_contract::{
     Observation, Origin, Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep,
     ToolCall, ToolSpec, schema_of,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -325,14 +325,24 @@ impl React {
         if plan.tool_calls().nth(1).is_some() && plan.tool_calls().all(harmless) {
             return run.call_all(plan.tool_calls().cloned().collect()).await;
         }
+        let open: Vec<_> = plan.tool_calls().collect();
+        let denied = run.ask_together(&open).await?;
+        let is_denied = |index| {
+            denied
+                .as_ref()
+                .filter(|denied| denied.calls.contains(&index))
+        };
         let mut observations = Vec::new();
         // The work must not change until the judge's verdict was read, and a claim is about the
         // calls before it.
         let mut closed = None;
-        for call in plan.tool_calls() {
+        for (index, call) in plan.tool_calls().enumerate() {
             let observation = match &self.profile.judge {
                 _ if let Some(why) = closed => {
                     Observation::refused(EffectId::cycle(run.cycle()), call, why)
+                }
+                _ if let Some(denied) = is_denied(index) => {
+                    Observation::refused(EffectId::cycle(run.cycle()), call, &denied.why)
                 }
                 _ if self.profile.withholds(run, call) => {
                     let words = format!("`{}` cannot be used in this phase", call.tool);
@@ -407,7 +417,7 @@ impl CognitiveLoop for React {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        mandate::state(run, &self.config).await?;
+        mandate::state(run, &self.config, MandateSubject::Tools).await?;
         if let (Some(window), tokens @ 1..) = (run.window(), self.state.prompt_tokens)
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {

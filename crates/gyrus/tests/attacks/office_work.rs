@@ -300,8 +300,8 @@ fn work_is_done_unasked_and_attacks_reach_nothing_in_a_third_part() {
     sample(2);
 }
 
-/// Where a rule allows all tools, and nobody said what they mean, attacks of all kinds but two do what
-/// they want: so the other tests do not pass because an attack is none.
+/// Attacks of all kinds but two do what they want where a rule allows all tools, and nobody said what
+/// they mean: so the other tests do not pass because an attack is none.
 #[test]
 fn attacks_reach_what_they_want_where_everything_is_allowed() {
     let office = Office::of_nobody();

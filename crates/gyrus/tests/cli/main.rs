@@ -89,6 +89,7 @@ mod holding;
 mod keeping;
 mod undoing;
 mod mandates;
+mod mandates_beyond;
 mod memory;
 mod office;
 mod page_mandates;

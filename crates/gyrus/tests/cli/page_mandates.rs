@@ -410,8 +410,8 @@ fn on(event: &str) -> String {
     )
 }
 
-/// What others can do to a page, or have a run do there: a name, a piece of the page with what
-/// stands there now, and what a model that obeys does.
+/// Attacks, by others on a page or by a run that obeys them: a name, a piece of the page with what
+/// stands there now, and what the model does.
 fn attacks(other: &str) -> Vec<(&'static str, &'static str, String, String)> {
     let honest = fills(&[TO, MESSAGE], "Send message");
     let types = |to: &str, text: &str| {
@@ -549,4 +549,72 @@ fn what_is_not_as_it_was_stated_is_not_sent() {
     let once = honest.replace(FINISHES, "");
     let (sent, said) = run(&[&once, &back, &honest[..]].concat());
     assert_eq!(sent, [line], "{said:#?}");
+}
+
+#[test]
+fn a_person_says_what_forms_mean_and_can_take_it_back() {
+    if !has_browser() {
+        return;
+    }
+    let site = Site::open();
+    let fields = [
+        ("textbox", "Account", "DE02100100100006820101"),
+        ("textbox", "Amount", "120.50"),
+        ("textbox", "Reference", "rent"),
+    ];
+    let world = World::new(&fills(&fields, "Transfer money"));
+    let roles = |more: &[&str]| world.gyrus(&[&["browser", "roles", &site.address], more].concat());
+    roles(&[]).exits(2).says("no run has met a form of ");
+    for address in ["", "ftp://a.example", "http://", "http://[", "file:///x"] {
+        world.gyrus(&["browser", "roles", address]).exits(2);
+    }
+    let start = format!("{}/bank", site.address);
+    // A form that nobody let it send is known, too.
+    let mut arguments = vec!["run", "pay the rent", "--url", &start, "--on-ask", "deny"];
+    arguments.extend(["--require", "claimed"]);
+    said(browsing(&world, &arguments).output().unwrap());
+    let asked = roles(&[]).exits(2);
+    insta::assert_snapshot!(asked.out.replace(&site.address, "[site]"), @r"
+    What the forms of [site] do, and what their fields are:
+      transfer_money  pays     to: iban · text: reference · amount: amount · option: csrf_token  (proposed)
+          button “Transfer money”, sent to [site]/transfer
+          fields: csrf_token (not shown), iban “Account”, amount “Amount”, reference “Reference”
+    ");
+    asked.says("say it beforehand: gyrus browser roles ");
+    for (correction, words) in [
+        ("transfer_money", "there is no `=` in it"),
+        ("transfer_money=red", "`red` is none of reads"),
+        ("transfer_money.x=to", "it has no argument `x`"),
+        ("transfer=none", "nothing in the list has this name"),
+        ("transfer_money=none", "no run has met a form of "),
+    ] {
+        roles(&["--set", correction]).exits(2).says(words);
+    }
+    roles(&["--content", "00000000"])
+        .exits(2)
+        .says("this list is not 00000000");
+    let shown = confirm(&world, &site, &["transfer_money.reference=option"]);
+    assert!(shown.contains("option: csrf_token, reference"), "{shown}");
+    assert!(
+        roles(&[])
+            .exits(0)
+            .out
+            .contains("this is what you confirmed")
+    );
+    roles(&["--forget"]).exits(0);
+    assert!(
+        roles(&["--forget"])
+            .exits(0)
+            .out
+            .contains("nothing was confirmed")
+    );
+    // A file that somebody wrote otherwise stops everything, and says what to do.
+    fs::write(world.path("home/page-roles/x.toml"), "origin = 7").unwrap();
+    roles(&[])
+        .exits(2)
+        .says("confirm again: gyrus browser roles");
+    world
+        .gyrus(&["run", "anything"])
+        .exits(2)
+        .says("confirm again: gyrus browser roles");
 }

@@ -257,7 +257,8 @@ async fn let_through(
         };
         let (mut verdict, by) = judge(core, effect, judged, past)?;
         let aim = resolved.aim.as_ref();
-        if is_unknown(core, aim) && verdict.bare_risk() >= Risk::High {
+        let matters = by == AllowedBy::Mandate || verdict.bare_risk() >= Risk::High;
+        if matters && is_unknown(core, aim) {
             verdict.decision = verdict.decision.max(Decision::Ask);
             verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
         }

@@ -78,6 +78,7 @@ impl Core {
         let trusted = self.trusted();
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
         let planned = Planned {
+            arguments: &resolved.arguments,
             meant: &meant,
             trusted: &trusted,
         };

@@ -1,9 +1,9 @@
 //! Stating a mandate: a model is shown what the person typed and the tools alone, whatever else the
 //! run has read, and what it states is checked and recorded.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolMeaning, ToolSpec};
+use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolAction, ToolMeaning};
 use serde_json::json;
 
 use super::request::{Ask, Tools};
@@ -33,9 +33,18 @@ pub enum MandateReview {
     Unwanted,
 }
 
+/// The calls that a mandate can speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MandateSubject {
+    /// Those of servers' tools.
+    Tools,
+    /// Forms that are sent from pages.
+    Forms,
+}
+
 impl Run {
-    /// Has a model state the mandate of the goal, if the run began with tools of servers whose
-    /// meaning a person confirmed, and if none was stated for the goal as it is now. `instructions`
+    /// Has a model state the mandate of the goal, if the run began with tools or forms whose meaning
+    /// a person confirmed, and if none was stated for the goal as it is now. `instructions`
     /// say how it is written. A model that states none, or none that holds, leaves the run without.
     ///
     /// # Errors
@@ -43,6 +52,7 @@ impl Run {
     pub async fn state_mandate(
         &mut self,
         instructions: &str,
+        subject: MandateSubject,
         review: MandateReview,
     ) -> Result<(), Stop> {
         let Some(meanings) = &self.core.started.meanings else {
@@ -54,11 +64,14 @@ impl Run {
             return Ok(());
         }
         let meanings = meanings.load(&self.core.log)?;
-        let forms = match &self.core.started.forms {
-            Some(forms) => forms.load(&self.core.log)?,
-            None => Vec::new(),
+        let tools = match subject {
+            MandateSubject::Tools => meant_tools(&self.core, meanings),
+            MandateSubject::Forms => meant_forms(&self.core, &meanings)?,
         };
-        let tools = meant_tools(&self.core, meanings, &forms);
+        let mut actions = tools.values().map(|(_, meaning)| meaning.action);
+        if actions.all(|action| action == ToolAction::Reads) {
+            return Ok(());
+        }
         let stating = self.ask_for_mandate(instructions, &trusted, &tools);
         let mut mandate = stating.await?;
         if review == MandateReview::Wanted && !mandate.calls.is_empty() {
@@ -150,20 +163,29 @@ fn card(mandate: &Mandate) -> ApprovalCard {
     }
 }
 
-/// The tools that the run began with and whose meaning a person confirmed, forms among them.
-fn meant_tools(
-    core: &Core,
-    meanings: BTreeMap<String, ToolMeaning>,
-    forms: &[ToolSpec],
-) -> MeantTools {
-    let organs = core.kernel.organs();
+/// The tools that the run began with and whose meaning a person confirmed.
+fn meant_tools(core: &Core, meanings: BTreeMap<String, ToolMeaning>) -> MeantTools {
     let meant = meanings.into_iter().filter_map(|(name, meaning)| {
-        let served = organs.specs.iter().map(Arc::as_ref);
-        let served = served.filter(|spec| spec.is_served());
-        let spec = served.chain(forms).find(|spec| spec.name == name)?;
-        Some((name, (spec.clone(), meaning)))
+        let specs = core.kernel.organs().specs.iter();
+        let spec = specs
+            .filter(|spec| spec.is_served())
+            .find(|spec| spec.name == name)?;
+        Some((name, (spec.as_ref().clone(), meaning)))
     });
     meant.collect()
+}
+
+/// The forms that a person had described when the run began, as tools.
+fn meant_forms(core: &Core, meanings: &BTreeMap<String, ToolMeaning>) -> Result<MeantTools, Stop> {
+    let Some(forms) = &core.started.forms else {
+        return Ok(MeantTools::new());
+    };
+    let forms = forms.load(&core.log)?.into_iter();
+    let meant = forms.filter_map(|spec| {
+        let meaning = meanings.get(&spec.name)?.clone();
+        Some((spec.name.clone(), (spec, meaning)))
+    });
+    Ok(meant.collect())
 }
 
 /// The question: the person's words, and the tools.
@@ -195,6 +217,7 @@ fn set(core: &Core, begun: Begun, mandate: Mandate) -> Result<(), Stop> {
         effect: begun.effect.clone(),
         text: mandate::describe(&mandate),
         mandate,
+        extends: false,
     });
     match begun.past.first() {
         None => core.log.append(set).map(|_| ()),

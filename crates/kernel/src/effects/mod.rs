@@ -23,6 +23,7 @@ pub(crate) mod repositories;
 pub(crate) mod value;
 pub(crate) mod wait;
 pub(crate) mod to_undo;
+pub(crate) mod together;
 pub(crate) mod withheld;
 
 use std::time::Duration;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::EffectId;
+use gyrus_contract::{Digest, EffectId};
 use serde::{Deserialize, Serialize};
 
-/// A model stated the mandate, and it was found to follow from what the person typed. It takes the
-/// place of an earlier one.
+/// A model stated the mandate, and it was found to follow from what the person typed; or a person
+/// approved calls that go beyond it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MandateSet {
     /// The effect.
@@ -15,6 +15,9 @@ pub struct MandateSet {
     pub mandate: Mandate,
     /// A line for people.
     pub text: String,
+    /// Whether it adds to the mandate, rather than taking the place of an earlier one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extends: bool,
 }
 
 /// The calls that a run may make unasked.
@@ -38,6 +41,9 @@ pub struct MandatedCall {
     /// both may stand within a text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, Vec<String>>,
+    /// The digest of the arguments, if a person approved exactly these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<Digest>,
 }
 
 /// The number of times that a call may be made.

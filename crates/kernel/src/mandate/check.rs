@@ -249,6 +249,7 @@ impl Check<'_> {
             tool: stated.tool,
             times: times?,
             arguments,
+            exact: None,
         })
     }
 

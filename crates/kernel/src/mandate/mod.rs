@@ -15,7 +15,8 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    ArgumentRole, ArgumentValue, Decision, EffectId, MeantCall, ToolAction, ToolCall, ToolMeaning,
+    Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
+    ToolMeaning,
 };
 use gyrus_text::{folded_name, is_named, number_in};
 use serde_json::Value;
@@ -100,6 +101,7 @@ impl FieldSource {
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Planned<'a> {
+    pub(crate) arguments: &'a Value,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
     pub(crate) trusted: &'a [&'a str],
@@ -118,6 +120,9 @@ impl Provenance {
                     self.reading = meanings;
                     self.reading
                         .retain(|_, meaning| meaning.action == ToolAction::Reads);
+                }
+                Entry::MandateSet(set) if set.extends => {
+                    self.mandate.calls.extend(set.mandate.calls);
                 }
                 Entry::MandateSet(set) => {
                     self.mandate = set.mandate;
@@ -140,11 +145,12 @@ impl Provenance {
                 // The places of one that is being judged are known already.
                 let places = match self.made.remove(&judged.effect) {
                     Some(made) => made.places,
-                    None => self
-                        .open
-                        .get(&judged.effect)
-                        .map(values)
-                        .unwrap_or_default(),
+                    None => {
+                        let called = self.open.get(&judged.effect).map(values);
+                        let mut all = called.unwrap_or_default();
+                        all.extend(judged.aim.iter().flat_map(sent_values));
+                        all
+                    }
                 };
                 self.made.insert(judged.effect, Made { id, places });
             }
@@ -279,6 +285,9 @@ impl Provenance {
 
     /// Whether every value of the call is one that the mandate's call lets it have.
     fn fits(&self, call: &MandatedCall, planned: Planned<'_>, log: &Log) -> Result<bool, Stop> {
+        if let Some(exact) = call.exact {
+            return Ok(exact == Digest::of_json(planned.arguments));
+        }
         for value in &planned.meant.values {
             if !self.may_have(call, value, planned, log)? {
                 return Ok(false);
@@ -491,6 +500,14 @@ fn wanted<'a>(call: &'a MandatedCall, path: &str) -> Option<&'a [String]> {
 fn places(meant: &MeantCall) -> BTreeSet<String> {
     let destinations = meant.values.iter().filter(|value| value.is_destination());
     destinations.map(|value| folded_name(&value.text)).collect()
+}
+
+/// All values that the form of an input sends, in one form.
+fn sent_values(aim: &Aim) -> BTreeSet<String> {
+    let sends = aim.form.iter().filter_map(|form| form.sends.as_ref());
+    let controls = sends.flat_map(|sends| &sends.controls);
+    let values = controls.filter_map(|control| control.read());
+    values.map(folded_name).collect()
 }
 
 /// All texts in the arguments of a call, in one form.

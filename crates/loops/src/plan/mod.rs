@@ -19,7 +19,7 @@ use gyrus_contract::{
     Claim, EffectId, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part, Perception,
     Plan, Text, ThoughtStep, ToolCall, ToolSpec,
 };
-use gyrus_kernel::{CognitiveLoop, HandOver, Run, Stop};
+use gyrus_kernel::{CognitiveLoop, HandOver, MandateSubject, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -238,7 +238,7 @@ impl CognitiveLoop for Planner {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         self.turn = match self.state.stage {
             Stage::Planning => {
-                mandate::state(run, &self.config).await?;
+                mandate::state(run, &self.config, MandateSubject::Tools).await?;
                 self.propose(run).await?
             }
             Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),

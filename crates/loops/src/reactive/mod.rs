@@ -28,7 +28,9 @@ use gyrus_contract::{
     Plan, Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall,
     Text, ThoughtStep, ToolCall, View, WaitCall,
 };
-use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
+use gyrus_kernel::{
+    ApprovalCard, Ask, CognitiveLoop, HandOver, MandateSubject, Run, Stop, Tools, Unfinished,
+};
 use gyrus_text::shorten;
 use serde_json::json;
 
@@ -638,7 +640,7 @@ impl CognitiveLoop for Reactive {
         if let Some(why) = self.state.parks.take() {
             run.stuck(why)?;
         }
-        mandate::state(run, &self.config).await?;
+        mandate::state(run, &self.config, MandateSubject::Forms).await?;
         self.draw_token(run)?;
         self.open_start(run).await?;
         self.look(run).await?;

@@ -124,6 +124,9 @@ pub(super) fn mandate_set(set: MandateSet) -> Happening {
         return Happening::detail(Subject::Note, "the goal has no mandate");
     }
     let count = counted(set.mandate.calls.len(), "call");
+    if set.extends {
+        return Happening::detail(Subject::Note, format!("{count} may be made as approved"));
+    }
     let headline = format!("the mandate: {count} that may be made unasked");
     Happening::main(Subject::Note, Tone::Aside, headline).with(HappeningPart::aside(set.text))
 }
