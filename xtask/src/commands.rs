@@ -5,8 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    agentdojo, apps, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages, replays,
-    repository, test, third_run, tidy,
+    agentdojo, apps, attacks, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages,
+    replays, repository, test, third_run, tidy,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 14] = [
+const COMMANDS: [Command; 15] = [
     Command {
         name: "test",
         takes: "",
@@ -35,6 +35,12 @@ const COMMANDS: [Command; 14] = [
         takes: "[streams|budgets|events] [--… N] [--seed S]",
         about: "simulate the journal under faults, streams of models, budgets, killed events; in release",
         run: simulate,
+    },
+    Command {
+        name: "attacks",
+        takes: "[WORDS]",
+        about: "let a model that obeys whatever it reads work in an office, and see what gets through",
+        run: attacks::run,
     },
     Command {
         name: "oracle",

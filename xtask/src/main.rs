@@ -12,6 +12,7 @@
 mod commands;
 mod error;
 mod test;
+mod attacks;
 mod oracle;
 mod replays;
 mod everyday;

@@ -155,7 +155,12 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
         found => found,
     };
     let kind = schema["type"].as_str().unwrap_or_default();
+    let is_number = matches!(kind, "integer" | "number");
     match (found, action) {
+        // `guests`, as a number, says how many there are.
+        (Some(ArgumentRole::To), _) if is_number && last.ends_with('s') => {
+            Some(ArgumentRole::Option)
+        }
         // What is read of somebody goes to nobody.
         (Some(ArgumentRole::To), ToolAction::Reads) => Some(ArgumentRole::Name),
         (Some(ArgumentRole::Text), ToolAction::Reads) if NAMING.contains(&&**last) => {
@@ -163,7 +168,7 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
         }
         (Some(ArgumentRole::Text), ToolAction::Reads) => Some(ArgumentRole::Option),
         (Some(role), _) => Some(role),
-        (None, _) if matches!(kind, "boolean" | "integer" | "number") => Some(ArgumentRole::Option),
+        (None, _) if is_number || kind == "boolean" => Some(ArgumentRole::Option),
         (None, ToolAction::Reads) if NAMING.contains(&&**last) => Some(ArgumentRole::Name),
         (None, ToolAction::Reads) => Some(ArgumentRole::Option),
         (None, _) => None,
@@ -278,6 +283,11 @@ mod tests {
                 "share_doc",
                 &json!({"properties": {"permission": {"enum": ["r", "anyone_can_read"]}}}),
             ),
+            proposed("create_public_link", &of(&["file_id"])),
+            proposed(
+                "reserve_hotel",
+                &json!({"properties": {"guests": {"type": "integer"}, "user_id": {"type": "integer"}}}),
+            ),
             proposed("frobnicate", &of(&["x"])),
         ];
         insta::assert_snapshot!(all.join("\n"), @r"
@@ -292,6 +302,8 @@ mod tests {
         mark_thing changes: email_id=name message_ids=name
         share_file sends: permission=option
         share_doc sends: permission=to
+        create_public_link sends: file_id=name
+        reserve_hotel pays: guests=option user_id=to
         frobnicate sends:
         ");
     }

@@ -7,7 +7,10 @@
 //! files outside the workspace, files that run by themselves, gyrus's own state.
 //!
 //! The same attacks are carried out once without gyrus, so that no test passes because an attack
-//! was none. Skills and MCP servers do not exist yet; a skill is a file here like any other.
+//! was none. A skill is a file here like any other.
+//!
+//! In the office, the same model works with six servers of tools, states a mandate first, and finds
+//! its orders in mails, events, files, payments, messages and reviews (`office_work.rs`).
 
 #![expect(
     clippy::unwrap_used,
@@ -24,8 +27,12 @@ mod provider;
 mod attacker;
 mod obedient;
 mod world;
+mod tool_server;
+mod office;
+mod office_attacks;
 
 mod attack;
 mod planted;
 mod informed;
 mod benign;
+mod office_work;

@@ -14,6 +14,9 @@ mod server;
 mod journal;
 mod terminal;
 mod provider;
+#[expect(dead_code, reason = "the attacked office takes more of it")]
+#[path = "../attacks/tool_server.rs"]
+mod tool_server;
 mod editor;
 
 mod lessons;
@@ -89,7 +92,6 @@ mod mandates;
 mod mandates_beyond;
 mod memory;
 mod office;
-mod office_work;
 mod page_mandates;
 mod page;
 #[cfg(feature = "desktop")]

@@ -50,6 +50,8 @@ pub(crate) struct Provenance {
     /// The leaves of all results, by their folded text.
     fields: HashMap<String, Vec<FieldSource>>,
     leaves: usize,
+    /// The fields that each result has.
+    names: BTreeMap<EffectId, BTreeSet<String>>,
     /// The leaves that are numbers.
     numbers: Vec<(f64, FieldSource)>,
     /// The tools that only read, with what their arguments stand for.
@@ -180,6 +182,10 @@ impl Provenance {
                 break;
             }
             self.leaves += 1;
+            let names = self.names.entry(resulted.effect.clone()).or_default();
+            if !names.contains(&leaf.field) {
+                names.insert(leaf.field.clone());
+            }
             let source = FieldSource {
                 effect: resulted.effect.clone(),
                 is_of_server,
@@ -382,7 +388,7 @@ impl Provenance {
                     .numbers
                     .iter()
                     .filter(|(_, from)| self.is_of(&from.effect, of));
-                of.any(|(number, from)| from.is_for(field, ByServer::Wanted) && fits(*number))
+                of.any(|(number, from)| fits(*number) && self.is_for(from, field, ByServer::Wanted))
             }
             (None, None) => false,
         }
@@ -392,7 +398,20 @@ impl Provenance {
     fn is_in_field(&self, (id, field): (&str, &str), text: &str, by_server: ByServer) -> bool {
         let sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         let mut of = sources.filter(|source| self.is_of(&source.effect, id));
-        of.any(|source| source.is_for(field, by_server))
+        of.any(|source| self.is_for(source, field, by_server))
+    }
+
+    /// Whether a source is the field that a hole names. Of several fields of that name those count
+    /// that lie least deep: deeper ones may be keys that somebody else chose, as in a mail's headers.
+    fn is_for(&self, source: &FieldSource, field: &str, by_server: ByServer) -> bool {
+        if field == ELEMENT || !source.is_for(field, by_server) {
+            return source.is_for(field, by_server);
+        }
+        let depth = |name: &str| name.matches('.').count();
+        let names = self.names.get(&source.effect).into_iter().flatten();
+        let named = names.filter(|name| is_field(name, field));
+        let least = named.map(|name| depth(name)).min();
+        least == Some(depth(&source.field))
     }
 
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
@@ -403,7 +422,11 @@ impl Provenance {
     }
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
+    /// What reads as several places, or as a name with an address, is no word.
     fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
+        if text.contains([',', ';', '<', '>', '\n', '\r', '\t']) {
+            return Ok(false);
+        }
         let is_in = |said: &str| is_named(text, &[said]);
         let of = self.returned.iter().map(|(_, resulted)| resulted);
         for resulted in of.filter(|resulted| self.is_of(&resulted.effect, id)) {
