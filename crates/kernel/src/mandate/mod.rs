@@ -71,30 +71,34 @@ struct Made {
 #[derive(Debug, Clone)]
 struct FieldSource {
     effect: EffectId,
-    /// Whether the server itself wrote it as a field: in structured content, or as the result of a
-    /// tool that reads no single thing. Whoever writes a whole file can write fields into it.
-    is_of_server: bool,
+    written: Written,
     is_element: bool,
     tool: String,
     field: String,
     text: String,
 }
 
-/// Whether a value counts only where the server itself wrote the field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ByServer {
-    Wanted,
-    Unwanted,
+/// How sure it is that the server itself wrote a field, the least sure first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Written {
+    /// In data that a single thing holds: whoever writes a whole file can write fields into it.
+    InAThing,
+    /// In YAML that a call returned which reads no single thing. A server that joins lines lets
+    /// whoever writes one of them write more.
+    Joined,
+    /// In structured content, or in JSON that such a call returned.
+    Encoded,
 }
 
 impl FieldSource {
     /// Whether the value stands in the field that a hole names.
-    fn is_for(&self, field: &str, by_server: ByServer) -> bool {
+    fn is_for(&self, field: &str, at_least: Written) -> bool {
         if field == ELEMENT {
             // Lists of lists and fields within elements have names of their own.
-            return self.is_element && self.is_of_server && !self.field.contains('.');
+            let at_least = at_least.max(Written::Joined);
+            return self.is_element && self.written >= at_least && !self.field.contains('.');
         }
-        is_field(&self.field, field) && (self.is_of_server || by_server == ByServer::Unwanted)
+        is_field(&self.field, field) && self.written >= at_least
     }
 }
 
@@ -176,7 +180,12 @@ impl Provenance {
         }
         let text = resulted.text.load(log)?;
         let value = resulted.load_value(log)?;
-        let is_of_server = value.is_some() || self.is_listing(&call);
+        let written = match (value.is_some(), self.is_listing(&call)) {
+            (true, _) => Written::Encoded,
+            (false, true) if results::is_json(&text) => Written::Encoded,
+            (false, true) => Written::Joined,
+            (false, false) => Written::InAThing,
+        };
         for leaf in results::leaves(value.as_ref(), &text) {
             if self.leaves >= MAX_LEAVES {
                 break;
@@ -188,7 +197,7 @@ impl Provenance {
             }
             let source = FieldSource {
                 effect: resulted.effect.clone(),
-                is_of_server,
+                written,
                 is_element: leaf.is_element,
                 tool: call.tool.clone(),
                 field: leaf.field,
@@ -339,13 +348,13 @@ impl Provenance {
     ) -> Result<bool, Stop> {
         let is_payee = pays && value.role != Some(ArgumentRole::Amount);
         let failed = std::cell::Cell::new(None);
-        let by_server = if is_payee {
-            ByServer::Wanted
+        let at_least = if is_payee {
+            Written::Encoded
         } else {
-            ByServer::Unwanted
+            Written::InAThing
         };
         let fills = |hole: &Hole, text: &str| match &hole.field {
-            Some(field) => self.is_in_field((&hole.of, field), text, by_server),
+            Some(field) => self.is_in_field((&hole.of, field), text, at_least),
             // Who is paid never comes from running text.
             None if is_payee => false,
             None => self.is_word_of(&hole.of, text, log).unwrap_or_else(|stop| {
@@ -388,24 +397,24 @@ impl Provenance {
                     .numbers
                     .iter()
                     .filter(|(_, from)| self.is_of(&from.effect, of));
-                of.any(|(number, from)| fits(*number) && self.is_for(from, field, ByServer::Wanted))
+                of.any(|(number, from)| fits(*number) && self.is_for(from, field, Written::Joined))
             }
             (None, None) => false,
         }
     }
 
     /// Whether a call of the mandate with this id returned the text in this field.
-    fn is_in_field(&self, (id, field): (&str, &str), text: &str, by_server: ByServer) -> bool {
+    fn is_in_field(&self, (id, field): (&str, &str), text: &str, at_least: Written) -> bool {
         let sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         let mut of = sources.filter(|source| self.is_of(&source.effect, id));
-        of.any(|source| self.is_for(source, field, by_server))
+        of.any(|source| self.is_for(source, field, at_least))
     }
 
     /// Whether a source is the field that a hole names. Of several fields of that name those count
     /// that lie least deep: deeper ones may be keys that somebody else chose, as in a mail's headers.
-    fn is_for(&self, source: &FieldSource, field: &str, by_server: ByServer) -> bool {
-        if field == ELEMENT || !source.is_for(field, by_server) {
-            return source.is_for(field, by_server);
+    fn is_for(&self, source: &FieldSource, field: &str, at_least: Written) -> bool {
+        if field == ELEMENT || !source.is_for(field, at_least) {
+            return source.is_for(field, at_least);
         }
         let depth = |name: &str| name.matches('.').count();
         let names = self.names.get(&source.effect).into_iter().flatten();

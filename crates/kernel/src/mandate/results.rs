@@ -35,6 +35,11 @@ pub(super) fn leaves(value: Option<&Value>, text: &str) -> Vec<Leaf> {
     found.found
 }
 
+/// Whether a text is JSON as a whole.
+pub(super) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// Whether a word stands in a result: in its text, or in a text of the data that it is, where a
 /// quoted word has a backslash beside it.
 pub(super) fn has_word(value: Option<&Value>, text: &str, is_in: impl Fn(&str) -> bool) -> bool {
