@@ -38,7 +38,7 @@ fn settled(world: &World) -> Vec<Settled> {
 #[test]
 fn several_calls_of_a_turn_are_one_question() {
     let mail = |to: &str, body: &str| ("send_mail", json!({"recipients": [to], "body": body}));
-    let office = Office::open(json!({}));
+    let office = Office::open(json!({"events": []}));
     // Deleting is asked about by itself, and nothing else goes with the yes: neither the same call
     // once more, nor one with another text.
     let turn = [
@@ -84,7 +84,7 @@ fn several_calls_of_a_turn_are_one_question() {
 #[test]
 fn a_no_to_several_calls_is_one_no() {
     let mail = |to: &str| ("send_mail", json!({"recipients": [to], "body": "x"}));
-    let office = Office::open(json!({}));
+    let office = Office::open(json!({"events": []}));
     let world = scripted(&office, &[], &[]);
     let turn = [mail("anna@x.com"), mail("bob@x.com")];
     std::fs::write(world.path("script.toml"), in_one_turn(&turn, &[])).unwrap();

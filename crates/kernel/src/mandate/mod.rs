@@ -78,7 +78,7 @@ struct FieldSource {
     text: String,
 }
 
-/// How sure it is that the server itself wrote a field, the least sure first.
+/// The writer of a field, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Written {
     /// In data that a single thing holds: whoever writes a whole file can write fields into it.
