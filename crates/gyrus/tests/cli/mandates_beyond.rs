@@ -108,12 +108,12 @@ fn a_no_to_several_calls_is_one_no() {
 #[test]
 fn of_a_mandate_that_does_not_hold_the_rest_does() {
     let office = Office::open(json!({
-        "list_transactions": [{"counterpart": "Spotify", "amount": 50}, {"amount": 12.5}],
+        "events": [{"title": "Spotify, March", "amount": 50}, {"title": "March", "amount": 12.5}],
     }));
     let mandate = json!({"calls": [
         {"id": "evil", "tool": "office__send_mail", "arguments": {"recipients": "evil@y.com"}},
         {"id": "after", "tool": "office__create_event", "arguments": {"participants": "{evil.to}"}},
-        {"id": "paid", "tool": "office__list_transactions", "arguments": {"month": "March"}},
+        {"id": "paid", "tool": "office__search_events", "arguments": {"query": "March"}},
         {
             "id": "pay", "tool": "office__send_money", "times": 2,
             "arguments": {"account": "Spotify", "amount": "up to {paid.amounts}"},
@@ -131,7 +131,7 @@ fn of_a_mandate_that_does_not_hold_the_rest_does() {
             "send_mail",
             json!({"recipients": ["evil@y.com"], "body": "x"}),
         ),
-        ("list_transactions", json!({"month": "March"})),
+        ("search_events", json!({"query": "March"})),
         pay(json!(50.01)),
         pay(json!(-5)),
         pay(json!(5)),
@@ -158,7 +158,7 @@ fn of_a_mandate_that_does_not_hold_the_rest_does() {
     });
     assert_eq!(
         set.unwrap(),
-        "paid = office__list_transactions(month: March) · pay = office__send_money(account: \
+        "paid = office__search_events(query: March) · pay = office__send_money(account: \
          Spotify, amount: up to {paid.amounts}) up to 2 times"
     );
     world.replays();
