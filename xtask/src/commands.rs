@@ -5,8 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    agentdojo, apps, attacks, clients, error::CannotStart, eval, everyday, fuzz, oracle, pages,
-    replays, repository, test, third_run, tidy,
+    agentdojo, apps, clients, error::CannotStart, eval, fuzz, oracle, pages, replays, repository,
+    test, third_run, tidy, whole,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -40,7 +40,7 @@ const COMMANDS: [Command; 15] = [
         name: "attacks",
         takes: "[WORDS]",
         about: "let a model that obeys whatever it reads work in an office, and see what gets through",
-        run: attacks::run,
+        run: whole::attacks,
     },
     Command {
         name: "oracle",
@@ -58,7 +58,7 @@ const COMMANDS: [Command; 15] = [
         name: "everyday",
         takes: "[SECTION|LINES|WORDS]",
         about: "run everyday commands inside and outside the sandbox, and compare their ends",
-        run: everyday::run,
+        run: whole::everyday,
     },
     Command {
         name: "apps",

@@ -12,10 +12,9 @@
 mod commands;
 mod error;
 mod test;
-mod attacks;
 mod oracle;
 mod replays;
-mod everyday;
+mod whole;
 mod eval;
 mod third_run;
 mod apps;

@@ -431,7 +431,7 @@ impl Provenance {
     }
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
-    /// What reads as several places, or as a name with an address, is no word.
+    /// What reads as several places, or as a name with an address, is not a word.
     fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
         if text.contains([',', ';', '<', '>', '\n', '\r', '\t']) {
             return Ok(false);
