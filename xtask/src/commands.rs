@@ -32,8 +32,8 @@ const COMMANDS: [Command; 15] = [
     },
     Command {
         name: "sim",
-        takes: "[streams|budgets|events] [--… N] [--seed S]",
-        about: "simulate the journal under faults, streams of models, budgets, killed events; in release",
+        takes: "[streams|budgets|events|fleet] [--… N] [--seed S]",
+        about: "simulate the journal under faults, streams of models, budgets, killed events, many machines; in release",
         run: simulate,
     },
     Command {
@@ -157,10 +157,11 @@ fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Simulations that are examples of the crate that they try: name, package, example.
-const EXAMPLES: [(&str, &str, &str); 3] = [
+const EXAMPLES: [(&str, &str, &str); 4] = [
     ("streams", "gyrus-models", "mutate"),
     ("budgets", "gyrus-kernel", "budgets"),
     ("events", "gyrus-runtime", "event_kills"),
+    ("fleet", "gyrus-fleet", "schedules"),
 ];
 
 fn simulate(arguments: &[String]) -> anyhow::Result<()> {

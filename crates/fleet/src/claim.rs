@@ -1,0 +1,241 @@
+//! Taking a run's log, so that this worker alone drives the run.
+
+use std::sync::Arc;
+
+use crate::{
+    Appended, BootTime, Claimed, Hold, Holder, LeaseTimes, Machine, MessageId, ReadError, Reading,
+    RunMessage, RunMessageKind, SharedLog, WriterId, reading::Sink,
+};
+
+/// What to do about a run that another worker holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Leave it to that worker.
+    No,
+    /// Wait until that worker must have been killed, and take the run unless it showed up meanwhile.
+    Succeed {
+        /// The place of its last message, and a time after which this was seen on this machine.
+        seen: Option<(u64, BootTime)>,
+    },
+    /// Take it at once: the caller knows that everything of that worker's run is dead.
+    Dead,
+}
+
+/// A run's log cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Another worker drives the run.
+    #[error("worker {} drives the run", holder.claimed.worker)]
+    Held {
+        /// The worker.
+        holder: Box<Holder>,
+        /// The place of its last message.
+        position: u64,
+    },
+    /// The log cannot be read or written until the time that was given.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log does not take the claim.
+    #[error("the shared log does not take the claim: {why}")]
+    Impossible {
+        /// The reason.
+        why: String,
+    },
+    /// Nobody knows whether the claim is in the log; if it is, nobody acts on it.
+    #[error("the shared log did not answer in time: {why}")]
+    Unanswered {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// One claim: who makes it, and under which name.
+pub struct Claimant<'a> {
+    /// The log.
+    pub log: &'a Arc<dyn SharedLog>,
+    /// The machine.
+    pub machine: &'a Arc<dyn Machine>,
+    /// A new name, never used before.
+    pub writer: WriterId,
+    /// The words of the claim.
+    pub claimed: Claimed,
+}
+
+/// Takes a run's log, after having read all of it. `sink` gets its messages, this claim included.
+/// Gives up at `until` if the log does not answer.
+///
+/// # Errors
+/// Another worker holds it, or the log cannot be read or written.
+pub async fn claim(
+    claimant: Claimant<'_>,
+    reading: &mut Reading,
+    sink: &mut Sink<'_>,
+    wait: Wait,
+    until: BootTime,
+) -> Result<Hold, ClaimError> {
+    let mut claiming = Claiming {
+        claimant,
+        wait,
+        until,
+        first_sent: None,
+        why: "it was not asked yet".to_owned(),
+    };
+    loop {
+        claiming.catch_up(reading, sink).await?;
+        if let Some(hold) = claiming.landed(reading)? {
+            return Ok(hold);
+        }
+        if !claiming.may_take(reading).await? {
+            continue;
+        }
+        if let Some(message) = claiming.attempt(reading).await? {
+            let (position, message) = message;
+            let standing = &mut reading.standing;
+            standing
+                .apply(position, &message)
+                .map_err(ReadError::from)?;
+            sink(&message).map_err(ReadError::Copy)?;
+        }
+    }
+}
+
+struct Claiming<'a> {
+    claimant: Claimant<'a>,
+    wait: Wait,
+    until: BootTime,
+    /// The time of the first attempt, from which the lease counts whichever attempt is stored.
+    first_sent: Option<BootTime>,
+    why: String,
+}
+
+impl Claiming<'_> {
+    fn times(&self) -> LeaseTimes {
+        LeaseTimes::new(std::time::Duration::from_millis(
+            self.claimant.claimed.lease_ms,
+        ))
+    }
+
+    fn now(&self) -> BootTime {
+        self.claimant.machine.now()
+    }
+
+    /// Reads what there is, for as long as it takes until the time that was given.
+    async fn catch_up(&mut self, reading: &mut Reading, sink: &mut Sink<'_>) -> Result<(), ClaimError> {
+        loop {
+            let attempt = (self.now() + self.times().attempt()).min(self.until);
+            let log = &**self.claimant.log;
+            match reading.catch_up(log, sink, attempt).await {
+                Ok(_) => return Ok(()),
+                Err(ReadError::Unreachable(unreachable)) if self.now() < self.until => {
+                    self.why = unreachable.why;
+                    self.pause().await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn pause(&self) {
+        let machine = self.claimant.machine;
+        machine.sleep_until(machine.now() + self.times().pause()).await;
+    }
+
+    /// Returns the hold if the claim is in the log and still good for something.
+    fn landed(&self, reading: &Reading) -> Result<Option<Hold>, ClaimError> {
+        let Some(first_sent) = self.first_sent else {
+            return Ok(None);
+        };
+        let is_ours = |holder: &&Holder| holder.writer == self.claimant.writer;
+        if reading.standing.holder.as_ref().is_none_or(|holder| !is_ours(&holder)) {
+            return if self.now() < self.until {
+                Ok(None)
+            } else {
+                Err(ClaimError::Unanswered {
+                    why: self.why.clone(),
+                })
+            };
+        }
+        let times = self.times();
+        if self.now() + times.margin() >= first_sent + times.lease() {
+            return Err(ClaimError::Unanswered {
+                why: "the answer came when the lease was nearly over".to_owned(),
+            });
+        }
+        Ok(Some(Hold::new(
+            Arc::clone(self.claimant.log),
+            Arc::clone(self.claimant.machine),
+            reading,
+            self.claimant.writer,
+            times,
+            first_sent,
+        )))
+    }
+
+    /// Whether the run may be taken now. Waits if it may be later.
+    async fn may_take(&mut self, reading: &Reading) -> Result<bool, ClaimError> {
+        let Some(holder) = &reading.standing.holder else {
+            return Ok(true);
+        };
+        let position = reading.standing.position;
+        let held = || ClaimError::Held {
+            holder: Box::new(holder.clone()),
+            position,
+        };
+        match self.wait {
+            Wait::No => Err(held()),
+            Wait::Dead => Ok(true),
+            Wait::Succeed { seen: None } => {
+                // After the read: the last message was sent before now.
+                let seen = Some((position, self.now()));
+                self.wait = Wait::Succeed { seen };
+                Ok(false)
+            }
+            Wait::Succeed { seen: Some((place, _)) } if place != position => Err(held()),
+            Wait::Succeed { seen: Some((_, at)) } => {
+                let free = at + holder.times().succession();
+                if self.now() >= free {
+                    return Ok(true);
+                }
+                self.until = self.until.max(free + self.times().lease());
+                // Looks in between, so that a worker that lives is soon left alone, and one that
+                // died after all is waited for from its last message on.
+                let look = self.now() + holder.times().renew_after();
+                self.claimant.machine.sleep_until(free.min(look)).await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Tries once; returns the claim and its place if it is stored.
+    async fn attempt(&mut self, reading: &Reading) -> Result<Option<(u64, RunMessage)>, ClaimError> {
+        let message = RunMessage {
+            writer: self.claimant.writer,
+            epoch: reading.standing.epoch + 1,
+            index: 0,
+            kind: RunMessageKind::Claimed(self.claimant.claimed.clone()),
+        };
+        let id = MessageId {
+            subject: reading.subject.clone(),
+            writer: self.claimant.writer,
+            index: 0,
+        };
+        let now = self.now();
+        self.first_sent.get_or_insert(now);
+        let attempt = (now + self.times().attempt()).min(self.until);
+        let log = self.claimant.log;
+        let expected = reading.standing.position;
+        match log.append_if(&id, expected, &message.encode(), attempt).await {
+            Appended::Stored { position } if position > expected => {
+                return Ok(Some((position, message)));
+            }
+            Appended::Stored { .. } | Appended::Busy => {
+                self.why = "another write is under way".to_owned();
+            }
+            Appended::Refused { .. } => self.why = "others write too".to_owned(),
+            Appended::Unknown { why } => self.why = why,
+            Appended::Impossible { why } => return Err(ClaimError::Impossible { why }),
+        }
+        self.pause().await;
+        Ok(None)
+    }
+}

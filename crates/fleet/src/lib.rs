@@ -1,0 +1,32 @@
+//! Many machines, one run: a run's journal lives in a shared log, and whichever worker is alive goes
+//! on with it.
+//!
+//! The one idea: the shared log accepts a message only if its writer names the message before it
+//! ([`SharedLog::append_if`]). So two writers cannot both be right. Who drives a run is a message of
+//! the run's own log ([`claim`]), and so is the sign that the driver lives; a successor waits until
+//! the one before must have been killed, and its own claim then proves that no sign came meanwhile.
+//! Clocks are never compared, reads are never believed to be fresh, and an answer that did not come
+//! is never taken for a refusal.
+//!
+//! Reading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
+//! says), `claim` and `hold` (how it is taken and written).
+
+mod claim;
+mod hold;
+mod lease;
+mod log;
+mod machine;
+mod message;
+mod reading;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+mod standing;
+
+pub use claim::{ClaimError, Claimant, Wait, claim};
+pub use hold::{Hold, HoldError};
+pub use lease::LeaseTimes;
+pub use log::{Appended, LogUnreachable, MessageId, SharedLog, StoredMessage, Subject};
+pub use machine::{BootTime, Machine};
+pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
+pub use reading::{ReadError, Reading};
+pub use standing::{Holder, Inconsistent, Standing};

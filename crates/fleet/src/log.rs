@@ -1,0 +1,130 @@
+//! The contract of a shared log: narrow, so that any engine with a conditional append can serve.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{BootTime, WriterId};
+
+/// The name of one history in a shared log: words of `[a-z0-9-]`, joined by dots.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subject(Arc<str>);
+
+impl Subject {
+    /// Returns the subject with this name; `None` if it is not one.
+    pub fn new(name: &str) -> Option<Self> {
+        let is_word = |word: &str| {
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+        };
+        (name.len() <= 200 && name.split('.').all(is_word)).then(|| Self(name.into()))
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of one message. An engine may answer a repetition of it with the place of the first,
+/// without looking at the condition: so no two writers ever make the same one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageId {
+    /// The subject.
+    pub subject: Subject,
+    /// The writer.
+    pub writer: WriterId,
+    /// The number of the message among its writer's.
+    pub index: u64,
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            subject,
+            writer,
+            index,
+        } = self;
+        write!(f, "{subject}/{writer}/{index}")
+    }
+}
+
+/// A message of a shared log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Its place: greater than that of every message before it, of whichever subject.
+    pub position: u64,
+    /// The content.
+    pub body: Arc<[u8]>,
+}
+
+/// The answer to a conditional append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appended {
+    /// The message is stored, now or by an earlier attempt, and outlives any crash.
+    Stored {
+        /// Its place.
+        position: u64,
+    },
+    /// This attempt stored nothing: the subject's last message is another one. An earlier attempt
+    /// may be that one.
+    Refused {
+        /// The place of the last message; 0 if there is none.
+        last: u64,
+    },
+    /// This attempt stored nothing: another append to the subject is under way, maybe an earlier
+    /// attempt of the same message.
+    Busy,
+    /// The message may be stored, or may be stored later.
+    Unknown {
+        /// The reason.
+        why: String,
+    },
+    /// The engine does not take it, and will not: it is full, or permits it to nobody.
+    Impossible {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// The shared log does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the shared log does not answer: {why}")]
+pub struct LogUnreachable {
+    /// The reason.
+    pub why: String,
+}
+
+/// A log that many machines share.
+#[async_trait]
+pub trait SharedLog: Send + Sync {
+    /// Appends a message if the last message of its subject has this place; 0 means that there is
+    /// none. Answers by `until` at the latest. Dropping the future withdraws nothing.
+    async fn append_if(
+        &self,
+        id: &MessageId,
+        expected: u64,
+        body: &Arc<[u8]>,
+        until: BootTime,
+    ) -> Appended;
+
+    /// Returns messages of a subject after a place, in order and without a gap. It may be what was
+    /// there a while ago, and it need not be all.
+    ///
+    /// # Errors
+    /// The engine does not answer by `until`.
+    async fn read_from(
+        &self,
+        subject: &Subject,
+        after: u64,
+        until: BootTime,
+    ) -> Result<Vec<StoredMessage>, LogUnreachable>;
+}

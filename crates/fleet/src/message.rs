@@ -1,0 +1,191 @@
+//! The messages of a run's log.
+//!
+//! A message is a line of JSON that says who wrote it and why, and after it the lines of the journal
+//! that it carries, byte for byte: they are chained by hash, so that a hole in the middle is seen
+//! wherever they are read.
+
+use std::{fmt, sync::Arc};
+
+use gyrus_contract::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Names one claim of one process. Two claims never have the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WriterId(pub u128);
+
+impl fmt::Display for WriterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// A message of a run's log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunMessage {
+    /// The writer.
+    pub writer: WriterId,
+    /// The number of the claim under which it is written, from 1.
+    pub epoch: u64,
+    /// The number of the message among its writer's: the claim has 0.
+    pub index: u64,
+    /// The content.
+    pub kind: RunMessageKind,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunMessageKind {
+    /// A worker drives the run from here on.
+    Claimed(Claimed),
+    /// Entries of the run's journal.
+    Entries(EntryLines),
+    /// The worker lives.
+    Renewed,
+    /// The worker lets the run go: it is parked, or at its end. Nothing of it is alive.
+    Released,
+}
+
+/// The words of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimed {
+    /// The worker's name.
+    pub worker: String,
+    /// Length of its lease, in milliseconds.
+    pub lease_ms: u64,
+    /// The build of gyrus that drives the run from here on.
+    pub build: String,
+}
+
+/// Lines of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryLines {
+    /// The number of the first entry.
+    pub first: u64,
+    /// The number of the last entry.
+    pub last: u64,
+    /// The hash of the entry before the first.
+    pub previous: Digest,
+    /// The hash of the last entry.
+    pub head: Digest,
+    /// The lines, each with its newline.
+    pub lines: Arc<[u8]>,
+}
+
+/// The message cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a message of the shared log cannot be read: {why}")]
+pub struct BadMessage {
+    /// The reason.
+    pub why: String,
+}
+
+/// The first line of a message.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    /// The version of this format.
+    v: u16,
+    writer: String,
+    epoch: u64,
+    index: u64,
+    #[serde(flatten)]
+    kind: HeaderKind,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum HeaderKind {
+    Claimed(Claimed),
+    Entries {
+        first: u64,
+        last: u64,
+        previous: Digest,
+        head: Digest,
+    },
+    Renewed,
+    Released,
+}
+
+/// The version of the format that this program writes.
+const VERSION: u16 = 1;
+
+impl RunMessage {
+    /// Returns the bytes of the message.
+    pub fn encode(&self) -> Arc<[u8]> {
+        let (kind, lines): (_, &[u8]) = match &self.kind {
+            RunMessageKind::Claimed(claimed) => (HeaderKind::Claimed(claimed.clone()), &[]),
+            RunMessageKind::Entries(entries) => {
+                let EntryLines {
+                    first,
+                    last,
+                    previous,
+                    head,
+                    ref lines,
+                } = *entries;
+                let kind = HeaderKind::Entries {
+                    first,
+                    last,
+                    previous,
+                    head,
+                };
+                (kind, lines)
+            }
+            RunMessageKind::Renewed => (HeaderKind::Renewed, &[]),
+            RunMessageKind::Released => (HeaderKind::Released, &[]),
+        };
+        let header = Header {
+            v: VERSION,
+            writer: self.writer.to_string(),
+            epoch: self.epoch,
+            index: self.index,
+            kind,
+        };
+        let mut bytes = serde_json::to_vec(&header).expect("it has string keys only");
+        bytes.push(b'\n');
+        bytes.extend_from_slice(lines);
+        bytes.into()
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is not one, or a newer gyrus wrote it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadMessage> {
+        let bad = |why: String| BadMessage { why };
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let end = end.ok_or_else(|| bad("its first line has no end".to_owned()))?;
+        let (header, lines) = (&bytes[..end], &bytes[end + 1..]);
+        let header: Header =
+            serde_json::from_slice(header).map_err(|error| bad(error.to_string()))?;
+        if header.v > VERSION {
+            return Err(bad(format!(
+                "it has version {}, and this gyrus knows {VERSION}; update it",
+                header.v
+            )));
+        }
+        let writer = u128::from_str_radix(&header.writer, 16)
+            .map_err(|_| bad("its writer is not a number".to_owned()))?;
+        let kind = match header.kind {
+            HeaderKind::Claimed(claimed) => RunMessageKind::Claimed(claimed),
+            HeaderKind::Entries {
+                first,
+                last,
+                previous,
+                head,
+            } => RunMessageKind::Entries(EntryLines {
+                first,
+                last,
+                previous,
+                head,
+                lines: lines.into(),
+            }),
+            HeaderKind::Renewed => RunMessageKind::Renewed,
+            HeaderKind::Released => RunMessageKind::Released,
+        };
+        Ok(Self {
+            writer: WriterId(writer),
+            epoch: header.epoch,
+            index: header.index,
+            kind,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Random schedules of workers that drive runs over a shared log, with everything that can go wrong
+//! between them, and the properties that must hold all the same.
+//!
+//! Time is virtual, and one seed decides everything: when a message arrives, if at all, and when its
+//! answer does; which reads are old; when a worker is stopped, killed, cut off, and how its clock
+//! runs. The workers are the program's own claims and holds. A schedule ends when all runs have,
+//! some time after the last fault; one that does not is a run that is stuck.
+
+mod machine;
+mod stream;
+mod worker;
+mod world;
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+pub use self::world::Outcome;
+use self::world::World;
+
+/// A mistake that is made on purpose, to see that the properties find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// The log does not look at the number that a writer expects.
+    NoFencing,
+    /// A successor does not wait until the worker before must be dead.
+    NoWaiting,
+    /// Messages of all writers share their names.
+    SharedIds,
+    /// Nothing ends a worker whose lease is over.
+    NoKill,
+    /// The log acknowledges what it can still lose.
+    LazySync,
+}
+
+impl Flaw {
+    /// All flaws.
+    pub const ALL: [Self; 5] = [
+        Self::NoFencing,
+        Self::NoWaiting,
+        Self::SharedIds,
+        Self::NoKill,
+        Self::LazySync,
+    ];
+}
+
+/// A schedule in which a property does not hold.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct FailedSchedule {
+    /// The seed.
+    pub seed: u64,
+    /// The property.
+    pub why: String,
+    /// The end of what happened, oldest first.
+    pub trace: Vec<String>,
+}
+
+impl fmt::Display for FailedSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.why)?;
+        for line in &self.trace {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Lives the schedule of a seed.
+///
+/// # Errors
+/// A property does not hold.
+pub fn live(seed: u64, flaw: Option<Flaw>) -> Result<Outcome, FailedSchedule> {
+    // A schedule that fails is lived again, to be told.
+    World::new(seed, flaw, false)
+        .live()
+        .or_else(|_| World::new(seed, flaw, true).live())
+}
+
+/// Number of threads on which schedules are lived.
+const THREADS: usize = 2;
+
+/// Lives many schedules, with seeds counted up from `first_seed`.
+///
+/// # Errors
+/// Returns the failed schedule that was found first.
+pub fn sweep(
+    schedules: u64,
+    first_seed: u64,
+    flaw: Option<Flaw>,
+) -> Result<Outcome, FailedSchedule> {
+    let next = AtomicU64::new(0);
+    let found: Mutex<Result<Outcome, FailedSchedule>> = Mutex::new(Ok(Outcome::default()));
+    let result = || found.lock().unwrap_or_else(PoisonError::into_inner);
+    let live_on = || {
+        let mut own = Outcome::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= schedules {
+                break;
+            }
+            match live(first_seed.wrapping_add(number), flaw) {
+                Ok(outcome) => own.add(outcome),
+                Err(failed) => {
+                    next.store(schedules, Ordering::Relaxed);
+                    *result() = Err(failed);
+                }
+            }
+        }
+        if let Ok(together) = &mut *result() {
+            together.add(own);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(live_on);
+        }
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_entry_is_lost_no_effect_doubled_and_no_run_stuck() {
+        let together = sweep(3_000, 0, None).unwrap_or_else(|failed| panic!("{failed}"));
+        // The schedules reach what they are for.
+        assert!(together.takeovers > 500, "{together:?}");
+        assert!(together.killed_at_deadline > 100, "{together:?}");
+        assert!(together.refused > 500, "{together:?}");
+        assert!((1..2_000).contains(&together.longest_takeover), "{together:?}");
+    }
+
+    #[test]
+    fn every_flaw_is_found() {
+        for flaw in Flaw::ALL {
+            assert!(sweep(20_000, 0, Some(flaw)).is_err(), "{flaw:?} was not found");
+        }
+    }
+
+    #[test]
+    fn a_seed_is_always_the_same_schedule() {
+        for seed in 0..50 {
+            assert_eq!(live(seed, None), live(seed, None));
+        }
+    }
+}
