@@ -17,6 +17,8 @@ mod lease;
 mod log;
 mod machine;
 mod message;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod reading;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
@@ -27,6 +29,8 @@ pub use hold::{Hold, HoldError};
 pub use lease::LeaseTimes;
 pub use log::{Appended, LogUnreachable, MessageId, SharedLog, StoredMessage, Subject};
 pub use machine::{BootTime, Machine};
+#[cfg(feature = "nats")]
+pub use machine::OsMachine;
 pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
 pub use reading::{ReadError, Reading};
 pub use standing::{Holder, Inconsistent, Standing};

@@ -38,3 +38,32 @@ pub trait Machine: Send + Sync {
     /// it is called again: then the machine kills them, whatever state they are in.
     fn live_until(&self, time: BootTime);
 }
+
+/// This machine.
+#[cfg(feature = "nats")]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsMachine;
+
+#[cfg(feature = "nats")]
+#[async_trait]
+impl Machine for OsMachine {
+    fn now(&self) -> BootTime {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let micros = u64::try_from(time.tv_nsec / 1_000).unwrap_or(0);
+        BootTime(seconds * 1_000_000 + micros)
+    }
+
+    async fn sleep_until(&self, time: BootTime) {
+        // The timer of the runtime stands still while the machine is suspended.
+        loop {
+            let left = time.since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+        }
+    }
+
+    fn live_until(&self, _time: BootTime) {}
+}

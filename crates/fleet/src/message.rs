@@ -1,8 +1,8 @@
 //! The messages of a run's log.
 //!
-//! A message is a line of JSON that says who wrote it and why, and after it the lines of the journal
-//! that it carries, byte for byte: they are chained by hash, so that a hole in the middle is seen
-//! wherever they are read.
+//! A message is a line of JSON that says who wrote it and why, and after it the blobs and the lines of
+//! the journal that it carries, byte for byte. The lines are chained by hash, so that a hole in the
+//! middle is seen wherever they are read.
 
 use std::{fmt, sync::Arc};
 
@@ -69,6 +69,8 @@ pub struct EntryLines {
     pub head: Digest,
     /// The lines, each with its newline.
     pub lines: Arc<[u8]>,
+    /// Small blobs that the entries name, and that the journal did not have before.
+    pub blobs: Vec<Arc<[u8]>>,
 }
 
 /// The message cannot be read.
@@ -100,6 +102,9 @@ enum HeaderKind {
         last: u64,
         previous: Digest,
         head: Digest,
+        /// The lengths of the blobs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        blobs: Vec<usize>,
     },
     Renewed,
     Released,
@@ -111,26 +116,21 @@ const VERSION: u16 = 1;
 impl RunMessage {
     /// Returns the bytes of the message.
     pub fn encode(&self) -> Arc<[u8]> {
-        let (kind, lines): (_, &[u8]) = match &self.kind {
-            RunMessageKind::Claimed(claimed) => (HeaderKind::Claimed(claimed.clone()), &[]),
+        let (kind, carried): (_, Vec<&[u8]>) = match &self.kind {
+            RunMessageKind::Claimed(claimed) => (HeaderKind::Claimed(claimed.clone()), vec![]),
             RunMessageKind::Entries(entries) => {
-                let EntryLines {
-                    first,
-                    last,
-                    previous,
-                    head,
-                    ref lines,
-                } = *entries;
                 let kind = HeaderKind::Entries {
-                    first,
-                    last,
-                    previous,
-                    head,
+                    first: entries.first,
+                    last: entries.last,
+                    previous: entries.previous,
+                    head: entries.head,
+                    blobs: entries.blobs.iter().map(|blob| blob.len()).collect(),
                 };
-                (kind, lines)
+                let blobs = entries.blobs.iter().map(|blob| &**blob);
+                (kind, blobs.chain([&*entries.lines]).collect())
             }
-            RunMessageKind::Renewed => (HeaderKind::Renewed, &[]),
-            RunMessageKind::Released => (HeaderKind::Released, &[]),
+            RunMessageKind::Renewed => (HeaderKind::Renewed, vec![]),
+            RunMessageKind::Released => (HeaderKind::Released, vec![]),
         };
         let header = Header {
             v: VERSION,
@@ -141,7 +141,9 @@ impl RunMessage {
         };
         let mut bytes = serde_json::to_vec(&header).expect("it has string keys only");
         bytes.push(b'\n');
-        bytes.extend_from_slice(lines);
+        carried
+            .iter()
+            .for_each(|part| bytes.extend_from_slice(part));
         bytes.into()
     }
 
@@ -153,7 +155,7 @@ impl RunMessage {
         let bad = |why: String| BadMessage { why };
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let end = end.ok_or_else(|| bad("its first line has no end".to_owned()))?;
-        let (header, lines) = (&bytes[..end], &bytes[end + 1..]);
+        let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
         let header: Header =
             serde_json::from_slice(header).map_err(|error| bad(error.to_string()))?;
         if header.v > VERSION {
@@ -171,13 +173,25 @@ impl RunMessage {
                 last,
                 previous,
                 head,
-            } => RunMessageKind::Entries(EntryLines {
-                first,
-                last,
-                previous,
-                head,
-                lines: lines.into(),
-            }),
+                blobs: lengths,
+            } => {
+                let mut blobs = Vec::new();
+                for length in lengths {
+                    let (blob, after) = rest
+                        .split_at_checked(length)
+                        .ok_or_else(|| bad("it is cut within a blob".to_owned()))?;
+                    blobs.push(blob.into());
+                    rest = after;
+                }
+                RunMessageKind::Entries(EntryLines {
+                    first,
+                    last,
+                    previous,
+                    head,
+                    lines: rest.into(),
+                    blobs,
+                })
+            }
             HeaderKind::Renewed => RunMessageKind::Renewed,
             HeaderKind::Released => RunMessageKind::Released,
         };
@@ -187,5 +201,56 @@ impl RunMessage {
             index: header.index,
             kind,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_survives_and_damage_is_told() {
+        let entries = EntryLines {
+            first: 3,
+            last: 4,
+            previous: Digest::of(b"2"),
+            head: Digest::of(b"4"),
+            lines: b"{\"seq\":3}\n{\"seq\":4}\n".as_slice().into(),
+            blobs: vec![b"\n\0one".as_slice().into(), b"".as_slice().into()],
+        };
+        let claimed = Claimed {
+            worker: "a \"worker\"\n".to_owned(),
+            lease_ms: u64::MAX,
+            build: String::new(),
+        };
+        let kinds = [
+            RunMessageKind::Entries(entries),
+            RunMessageKind::Claimed(claimed),
+            RunMessageKind::Renewed,
+            RunMessageKind::Released,
+        ];
+        for kind in kinds {
+            let message = RunMessage {
+                writer: WriterId(u128::MAX),
+                epoch: 7,
+                index: 0,
+                kind,
+            };
+            let bytes = message.encode();
+            assert_eq!(RunMessage::decode(&bytes).unwrap(), message);
+            let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+            for length in 0..line {
+                assert!(RunMessage::decode(&bytes[..length]).is_err());
+            }
+        }
+        let cut = br#"{"v":1,"writer":"1","epoch":1,"index":1,"kind":"entries","first":1,"last":1,"previous":"00000000000000000000000000000000","head":"00000000000000000000000000000000","blobs":[9]}
+short"#;
+        assert!(RunMessage::decode(cut).unwrap_err().why.contains("cut"));
+        let newer = br#"{"v":2,"writer":"1","epoch":1,"index":1,"kind":"renewed"}
+"#;
+        assert!(RunMessage::decode(newer).unwrap_err().why.contains("update"));
+        for junk in [&b""[..], b"\n", b"{}\n", b"\xff\n", b"[1]\n", b"null\nx"] {
+            assert!(RunMessage::decode(junk).is_err());
+        }
     }
 }

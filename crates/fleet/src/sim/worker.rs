@@ -161,6 +161,7 @@ impl Driving {
             previous: self.head,
             head,
             lines: line.as_bytes().into(),
+            blobs: Vec::new(),
         };
         hold.append(lines).await?;
         self.head = head;

@@ -715,7 +715,9 @@ impl Inner {
                 let mut drivers = writers.map(|holder| holder.claimed.worker.as_str());
                 // A second death may be that of the successor.
                 let drove = drivers.any(|driver| driver == process.to_string());
-                self.died = (drove && self.died.is_none()).then_some(self.now);
+                let others = self.processes.iter().filter(|one| one.is_alive).count() - 1;
+                let counts = drove && others > 0 && self.died.is_none();
+                self.died = counts.then_some(self.now);
                 self.dies(process, "a crash");
                 return Some(process);
             }

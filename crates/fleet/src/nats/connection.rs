@@ -1,0 +1,228 @@
+//! A connection to the servers of a fleet, and requests over it.
+
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Request};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{FleetAddress, Login};
+use crate::LogUnreachable;
+
+/// Time that a server may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Time after which a connection that says nothing is looked at.
+const PING: Duration = Duration::from_secs(5);
+
+/// The fleet cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No server answers.
+    #[error("no server of the fleet answers at {address}: {why}; is one running there?")]
+    Unreachable {
+        /// The address.
+        address: String,
+        /// The reason.
+        why: String,
+    },
+    /// The servers do not accept the credentials.
+    #[error("the servers at {address} do not accept who this is: {why}")]
+    Refused {
+        /// The address.
+        address: String,
+        /// The reason.
+        why: String,
+    },
+    /// A file of the address cannot be read.
+    #[error("{path} cannot be read")]
+    File {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// A connection to the servers of a fleet. Clones are the same connection.
+#[derive(Clone)]
+pub struct Connection {
+    pub(super) client: Client,
+    address: Arc<FleetAddress>,
+    /// The last thing that a server said went wrong.
+    complaint: Arc<Mutex<Option<String>>>,
+}
+
+impl Connection {
+    /// Connects to a server of the fleet. The connection is made again by itself when it breaks.
+    ///
+    /// # Errors
+    /// No server can be reached, or none accepts this machine.
+    pub async fn open(address: &FleetAddress) -> Result<Self, ConnectError> {
+        let complaint: Arc<Mutex<Option<String>>> = Arc::default();
+        let options = options(address, &complaint)?;
+        let client = options
+            .connect(&address.servers)
+            .await
+            .map_err(|error| explain(address, &error))?;
+        Ok(Self {
+            client,
+            address: Arc::new(address.clone()),
+            complaint,
+        })
+    }
+
+    /// Returns the address.
+    pub fn address(&self) -> &FleetAddress {
+        &self.address
+    }
+
+    /// Returns the last thing that a server said went wrong, such as a permission that is missing.
+    pub fn complaint(&self) -> Option<String> {
+        let complaint = self.complaint.lock();
+        complaint.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the servers' own interface, and returns the answer as it is, errors included.
+    pub(super) async fn ask(
+        &self,
+        subject: String,
+        body: &Value,
+        within: Duration,
+    ) -> Result<Value, LogUnreachable> {
+        let request = Request::new()
+            .payload(body.to_string().into())
+            .timeout(Some(within));
+        self.request(subject, request).await
+    }
+
+    /// Publishes a message and returns the server's answer.
+    pub(super) async fn publish(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Result<Value, LogUnreachable> {
+        let request = Request::new()
+            .headers(headers)
+            .payload(body.into())
+            .timeout(Some(within));
+        self.request(subject, request).await
+    }
+
+    async fn request<T: DeserializeOwned>(
+        &self,
+        subject: String,
+        request: Request,
+    ) -> Result<T, LogUnreachable> {
+        let unreachable = |why: String| LogUnreachable { why };
+        let answer = self.client.send_request(subject, request).await;
+        let answer = answer.map_err(|error| unreachable(self.why(&error.to_string())))?;
+        serde_json::from_slice(&answer.payload)
+            .map_err(|error| unreachable(format!("the answer cannot be read: {error}")))
+    }
+
+    /// Returns a reason, with what a server complained of.
+    fn why(&self, error: &str) -> String {
+        match self.complaint() {
+            Some(complaint) => format!("{error} ({complaint})"),
+            None => error.to_owned(),
+        }
+    }
+}
+
+fn options(
+    address: &FleetAddress,
+    complaint: &Arc<Mutex<Option<String>>>,
+) -> Result<ConnectOptions, ConnectError> {
+    let heard = Arc::clone(complaint);
+    let mut options = ConnectOptions::new()
+        .name("gyrus")
+        .ping_interval(PING)
+        .connection_timeout(CONNECT)
+        .require_tls(address.demands_tls)
+        .event_callback(move |event| {
+            let heard = Arc::clone(&heard);
+            async move {
+                let said = match event {
+                    Event::ServerError(error) => Some(error.to_string()),
+                    Event::ClientError(error) => Some(error.to_string()),
+                    Event::Connected => None,
+                    _ => return,
+                };
+                *heard.lock().unwrap_or_else(PoisonError::into_inner) = said;
+            }
+        });
+    options = match address.login.clone() {
+        Some(Login::Password { user, password }) => options.user_and_password(user, password),
+        Some(Login::Token(token)) => options.token(token),
+        None => options,
+    };
+    if let Some(path) = &address.credentials {
+        let text = read(path)?;
+        options = options
+            .credentials(&text)
+            .map_err(|source| file_error(path, source))?;
+    }
+    if let Some(path) = &address.seed {
+        options = options.nkey(read(path)?.trim().to_owned());
+    }
+    if let Some(path) = &address.authority {
+        // The library reads it later, and would say less.
+        read(path)?;
+        options = options.add_root_certificates(path.clone());
+    }
+    if let Some((certificate, key)) = &address.certificate {
+        read(certificate)?;
+        read(key)?;
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(options)
+}
+
+fn read(path: &Path) -> Result<String, ConnectError> {
+    fs::read_to_string(path).map_err(|source| file_error(path, source))
+}
+
+fn file_error(path: &Path, source: io::Error) -> ConnectError {
+    ConnectError::File {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> ConnectError {
+    let (shown, why) = (address.to_string(), reason(error));
+    match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            ConnectError::Refused {
+                address: shown,
+                why,
+            }
+        }
+        _ => ConnectError::Unreachable {
+            address: shown,
+            why,
+        },
+    }
+}
+
+/// Returns an error with its causes.
+fn reason(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! Conditional appends and reads.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::{HeaderMap, Message};
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::{
+    Connection,
+    streams::{code, description, server_subject, stream_name},
+};
+use crate::{
+    Appended, BootTime, LogUnreachable, Machine, MessageId, OsMachine, SharedLog, StoredMessage,
+    Subject,
+};
+
+/// The last message of the subject is another one. The description ends with its number.
+const WRONG_LAST_SEQUENCE: u64 = 10_071;
+
+/// The condition cannot be checked: something is under way.
+const UNDER_WAY: [u64; 2] = [10_164, 10_158];
+
+/// Errors that leave open whether a leader will take the message: it has none, or not yet.
+const NO_LEADER: [u64; 3] = [10_008, 10_009, 10_025];
+
+/// Number of messages that are asked for at once.
+const BATCH: u64 = 256;
+
+/// Bytes that are asked for at once.
+const BATCH_BYTES: u64 = 8 << 20;
+
+/// The shared log on the servers of a fleet.
+#[derive(Clone)]
+pub struct NatsLog {
+    connection: Connection,
+}
+
+impl NatsLog {
+    /// Creates the log over a connection.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection }
+    }
+
+    fn fleet(&self) -> &str {
+        &self.connection.address().name
+    }
+}
+
+#[async_trait]
+impl SharedLog for NatsLog {
+    async fn append_if(
+        &self,
+        id: &MessageId,
+        expected: u64,
+        body: &Arc<[u8]>,
+        until: BootTime,
+    ) -> Appended {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Msg-Id", id.to_string());
+        headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());
+        let subject = server_subject(self.fleet(), id.subject.as_str());
+        let limit = self.connection.client.max_payload();
+        if body.len() + 1_024 > limit {
+            let why = format!(
+                "a message of {} bytes is over the servers' limit, max_payload = {limit}",
+                body.len()
+            );
+            return Appended::Impossible { why };
+        }
+        let sent = self
+            .connection
+            .publish(subject, headers, body.to_vec(), within(until));
+        match sent.await {
+            Ok(answer) => read_acknowledgement(&answer),
+            Err(LogUnreachable { why }) => Appended::Unknown { why },
+        }
+    }
+
+    async fn read_from(
+        &self,
+        subject: &Subject,
+        after: u64,
+        until: BootTime,
+    ) -> Result<Vec<StoredMessage>, LogUnreachable> {
+        let time = within(until);
+        let late = |_| LogUnreachable {
+            why: format!("no answer within {} ms", time.as_millis()),
+        };
+        tokio::time::timeout(time, self.read(subject, after))
+            .await
+            .map_err(late)?
+    }
+}
+
+impl NatsLog {
+    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<StoredMessage>, LogUnreachable> {
+        let unreachable = |why: String| LogUnreachable { why };
+        let client = &self.connection.client;
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(inbox.clone()).await;
+        let mut answers = answers.map_err(|error| unreachable(error.to_string()))?;
+        let kind = subject.as_str().split('.').next().unwrap_or_default();
+        let ask = format!("$JS.API.DIRECT.GET.{}", stream_name(self.fleet(), kind));
+        let wanted = json!({
+            "seq": after + 1,
+            "next_by_subj": server_subject(self.fleet(), subject.as_str()),
+            "batch": BATCH,
+            "max_bytes": BATCH_BYTES,
+        });
+        client
+            .publish_with_reply(ask, inbox, wanted.to_string().into())
+            .await
+            .map_err(|error| unreachable(error.to_string()))?;
+        let mut messages = Vec::new();
+        while let Some(answer) = answers.next().await {
+            match read_message(answer)? {
+                Some(message) => messages.push(message),
+                None => return Ok(messages),
+            }
+        }
+        Err(unreachable("the connection ended".to_owned()))
+    }
+}
+
+/// Returns the time that is left.
+fn within(until: BootTime) -> Duration {
+    until.since(OsMachine.now()).max(Duration::from_millis(1))
+}
+
+fn read_acknowledgement(answer: &Value) -> Appended {
+    let Some(code) = code(answer) else {
+        return match answer["seq"].as_u64() {
+            Some(position) => Appended::Stored { position },
+            None => Appended::Unknown {
+                why: format!("the answer has no number: {answer}"),
+            },
+        };
+    };
+    let why = description(answer);
+    match code {
+        WRONG_LAST_SEQUENCE => {
+            let last = why.rsplit(' ').next().and_then(|last| last.parse().ok());
+            match last {
+                Some(last) => Appended::Refused { last },
+                None => Appended::Unknown { why },
+            }
+        }
+        code if UNDER_WAY.contains(&code) => Appended::Busy,
+        code if NO_LEADER.contains(&code) => Appended::Unknown { why },
+        _ => Appended::Impossible { why },
+    }
+}
+
+/// Reads one message of the answer to a batched get; `None` at its end.
+fn read_message(answer: Message) -> Result<Option<StoredMessage>, LogUnreachable> {
+    match answer.status.map(|status| status.as_u16()) {
+        // The end of the batch, or: there is nothing after the number.
+        Some(204 | 404) => return Ok(None),
+        None | Some(200) => {}
+        Some(status) => {
+            let said = answer.description.unwrap_or_default();
+            return Err(LogUnreachable {
+                why: format!("the servers answer {status} {said}"),
+            });
+        }
+    }
+    let number = answer
+        .headers
+        .as_ref()
+        .and_then(|headers| headers.get("Nats-Sequence"));
+    let position = number.and_then(|number| number.as_str().parse().ok());
+    let position = position.ok_or_else(|| LogUnreachable {
+        why: "a message has no number".to_owned(),
+    })?;
+    Ok(Some(StoredMessage {
+        position,
+        body: answer.payload.as_ref().into(),
+    }))
+}

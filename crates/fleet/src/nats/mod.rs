@@ -1,0 +1,19 @@
+//! The shared log on NATS JetStream.
+//!
+//! Requests go to the server as its documentation words them, and its answers are read here, because
+//! what matters most (was it refused, or is it not known?) is in the error codes. Reads use the
+//! batched direct get, which any replica answers: nothing here relies on a fresh read.
+
+mod address;
+mod connection;
+mod log;
+mod requirements;
+mod server;
+mod streams;
+
+pub use address::{BadFleetAddress, FleetAddress, Login};
+pub use connection::{ConnectError, Connection};
+pub use log::NatsLog;
+pub use requirements::{OLDEST_SERVER, Requirement, RequirementError, requirements};
+pub use server::{ClusterOptions, LocalServer, ServerError, ServerOptions};
+pub use streams::{StreamError, prepare_streams};

@@ -1,0 +1,177 @@
+//! What the servers of a fleet must be, or an acknowledged entry could be lost. Each is tried, and
+//! none assumed.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Connection;
+
+/// The oldest server with which appends are fenced across a change of the leader.
+pub const OLDEST_SERVER: [u32; 3] = [2, 14, 6];
+
+/// A requirement that holds, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The subject.
+    pub name: &'static str,
+    /// The finding.
+    pub found: String,
+}
+
+/// A requirement that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequirementError {
+    /// A server is too old.
+    #[error(
+        "the server {server} is version {found}, and a fleet needs {}.{}.{} or newer: before it, two \
+         writers could both be told that they are right while the leader changes; update it",
+        OLDEST_SERVER[0], OLDEST_SERVER[1], OLDEST_SERVER[2]
+    )]
+    TooOld {
+        /// The server.
+        server: String,
+        /// Its version.
+        found: String,
+    },
+    /// A server does not put what it acknowledges on disk.
+    #[error(
+        "the server {server} puts messages on disk every {every_s} s only, so an entry that it \
+         acknowledged can be lost with the power; write `sync_interval: always` into the \
+         `jetstream` block of its configuration and start it again"
+    )]
+    LazySync {
+        /// The server.
+        server: String,
+        /// Time between two syncs, in seconds.
+        every_s: u64,
+    },
+    /// A server has no JetStream.
+    #[error("the server {server} keeps no streams; add a `jetstream` block to its configuration")]
+    NoStreams {
+        /// The server.
+        server: String,
+    },
+    /// It cannot be seen whether servers put what they acknowledge on disk.
+    #[error(
+        "it cannot be seen whether the servers put on disk what they acknowledge: {why}; name the \
+         port of their monitoring page in the address, as in ?monitor=8222"
+    )]
+    Unseen {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Checks one server by what its monitoring page (`/varz`) says.
+///
+/// # Errors
+/// A requirement does not hold.
+pub fn requirements(varz: &Value) -> Result<Vec<Requirement>, RequirementError> {
+    let text = |field: &str| varz[field].as_str().unwrap_or("unknown").to_owned();
+    let (server, version) = (text("server_name"), text("version"));
+    if !is_new_enough(&version) {
+        return Err(RequirementError::TooOld {
+            server,
+            found: version,
+        });
+    }
+    let config = &varz["jetstream"]["config"];
+    if config.is_null() {
+        return Err(RequirementError::NoStreams { server });
+    }
+    if config["sync_always"] != Value::Bool(true) {
+        let nanoseconds = config["sync_interval"].as_u64().unwrap_or(0);
+        return Err(RequirementError::LazySync {
+            server,
+            every_s: Duration::from_nanos(nanoseconds).as_secs(),
+        });
+    }
+    Ok(vec![
+        Requirement {
+            name: "version",
+            found: format!("{server} is {version}"),
+        },
+        Requirement {
+            name: "sync",
+            found: format!("{server} puts each message on disk before it acknowledges it"),
+        },
+    ])
+}
+
+impl Connection {
+    /// Checks the version of the server that this is connected to.
+    ///
+    /// # Errors
+    /// It is too old.
+    pub fn check_version(&self) -> Result<(), RequirementError> {
+        let info = self.client.server_info();
+        if is_new_enough(&info.version) {
+            Ok(())
+        } else {
+            Err(RequirementError::TooOld {
+                server: info.server_name,
+                found: info.version,
+            })
+        }
+    }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    // A candidate is older than what it is a candidate for.
+    let (numbers, is_candidate) = match version.split_once('-') {
+        Some((numbers, _)) => (numbers, true),
+        None => (version, false),
+    };
+    let mut parsed = [0; 3];
+    let mut words = numbers.split('.');
+    for number in &mut parsed {
+        match words.next().map(str::parse) {
+            Some(Ok(value)) => *number = value,
+            _ => return false,
+        }
+    }
+    parsed > OLDEST_SERVER || (parsed == OLDEST_SERVER && !is_candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn old_servers_and_lazy_ones_are_refused() {
+        for (version, fits) in [
+            ("2.14.6", true),
+            ("2.15.1", true),
+            ("2.14.7-RC.1", true),
+            ("3.0.0", true),
+            ("2.14.6-RC.1", false),
+            ("2.14.5", false),
+            ("2.9.10", false),
+            ("2.14", false),
+            ("", false),
+            ("new", false),
+        ] {
+            assert_eq!(is_new_enough(version), fits, "{version}");
+        }
+        let server = |jetstream: Value| {
+            json!({"server_name": "s", "version": "2.15.1", "jetstream": jetstream})
+        };
+        let lazy = json!({"config": {"sync_interval": 120_000_000_000_u64}});
+        assert_eq!(
+            requirements(&server(lazy)),
+            Err(RequirementError::LazySync {
+                server: "s".to_owned(),
+                every_s: 120
+            })
+        );
+        assert!(requirements(&server(json!({"config": {"sync_always": true}}))).is_ok());
+        assert!(matches!(
+            requirements(&server(json!({}))),
+            Err(RequirementError::NoStreams { .. })
+        ));
+        assert!(requirements(&json!([])).is_err());
+    }
+}

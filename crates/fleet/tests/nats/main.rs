@@ -1,0 +1,5 @@
+//! The shared log on real servers.
+#![allow(missing_docs, reason = "tests")]
+
+mod claims;
+mod servers;
