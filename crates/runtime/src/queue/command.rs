@@ -158,6 +158,9 @@ pub enum Stage {
     Running {
         /// The time at which it was started last, in UTC milliseconds.
         since_ms: i64,
+        /// The worker whose process it is, if several share the queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
     },
     /// Its run waits outside memory.
     Parked {

@@ -130,15 +130,9 @@ impl Dispatcher {
         if self.latch.check().is_err() {
             return Ok(false);
         }
-        let at_once = self.at_once;
-        let next = self
-            .gateway
-            .with(|queue| queue.next(now_ms(), at_once).cloned());
-        let Some(command) = next else {
+        let Some(command) = self.gateway.begin_next(self.at_once).await? else {
             return Ok(false);
         };
-        let running = Stage::Running { since_ms: now_ms() };
-        self.gateway.reach(&command.id, running).await?;
         match self.workers.start(&command) {
             Ok(worker) => {
                 let watching = Watching {

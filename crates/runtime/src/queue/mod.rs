@@ -8,11 +8,12 @@
 mod announced;
 mod command;
 mod dispatch;
+mod facts;
 mod state;
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use gyrus_contract::{Principal, RunId};
@@ -23,8 +24,10 @@ use tokio::sync::watch;
 pub use self::{
     command::{Command, ContextText, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work},
     dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
+    facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
 };
+use self::facts::Facts;
 use crate::{
     BusError, EventBus,
     ledger::{Ledger, LedgerError},
@@ -141,8 +144,9 @@ pub struct Gateway {
 #[derive(Debug)]
 struct Shared {
     store: Store,
-    ledger: Mutex<Ledger<Queue>>,
-    changes: watch::Sender<u64>,
+    facts: Facts,
+    /// The name of this worker among those that share the queue.
+    worker: Option<String>,
     /// The bus that hears of ends.
     bus: OnceLock<EventBus>,
 }
@@ -153,14 +157,25 @@ impl Gateway {
     /// # Errors
     /// Another process has it, or it cannot be read.
     pub fn open(store: &Store) -> Result<Self, QueueError> {
-        Ok(Self {
+        let facts = Facts::own(Ledger::open(store, ID)?);
+        Ok(Self::new(store, facts, None))
+    }
+
+    /// Takes part in a queue that many workers share, under a name that no other one has. The
+    /// journals are those of this worker.
+    pub fn share(store: &Store, queue: Arc<dyn SharedQueue>, worker: String) -> Self {
+        Self::new(store, Facts::Shared(queue), Some(worker))
+    }
+
+    fn new(store: &Store, facts: Facts, worker: Option<String>) -> Self {
+        Self {
             shared: Arc::new(Shared {
                 store: store.clone(),
-                ledger: Mutex::new(Ledger::open(store, ID)?),
-                changes: watch::Sender::new(0),
+                facts,
+                worker,
                 bus: OnceLock::new(),
             }),
-        })
+        }
     }
 
     /// Returns the queue as it is on disk, while another process may have it open.
@@ -195,30 +210,26 @@ impl Gateway {
         if bytes > MAX_COMMAND {
             return Err(QueueError::TooLarge { bytes });
         }
-        let (standing, writer) = {
-            let mut ledger = self.ledger();
-            let known = command
-                .key
-                .as_deref()
-                .and_then(|key| ledger.state().with_key(key));
-            let standing = match known {
-                Some(known) => known.clone(),
-                None if is_full(ledger.state()) => return Err(QueueError::Full),
-                None => {
-                    let command = Arc::new(command);
-                    ledger.append(vec![QueueFact::Submitted(Arc::clone(&command))])?;
-                    QueuedCommand {
-                        command,
-                        stage: Stage::Queued,
+        let command = Arc::new(command);
+        // Also for the same key: its first acceptance may not be on disk yet.
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let known = command.key.as_deref().and_then(|key| queue.with_key(key));
+                match known {
+                    Some(known) => Ok((Vec::new(), known.clone())),
+                    None if is_full(queue) => Err(QueueError::Full),
+                    None => {
+                        let submitted = QueueFact::Submitted(Arc::clone(&command));
+                        let standing = QueuedCommand {
+                            command: Arc::clone(&command),
+                            stage: Stage::Queued,
+                        };
+                        Ok((vec![submitted], standing))
                     }
                 }
-            };
-            (standing, ledger.writer())
-        };
-        // Also for the same key: its first acceptance may not be on disk yet.
-        writer.barrier().await?;
-        self.changed();
-        Ok(standing)
+            })
+            .await
     }
 
     /// Takes a command back that has not begun.
@@ -226,31 +237,29 @@ impl Gateway {
     /// # Errors
     /// There is no such command, or it has begun.
     pub async fn cancel(&self, id: &str, by: Principal) -> Result<(), QueueError> {
-        let writer = {
-            let mut ledger = self.ledger();
-            let standing = ledger.state().get(id);
-            let standing = standing.ok_or_else(|| QueueError::NotFound { id: id.to_owned() })?;
-            match &standing.stage {
-                Stage::Queued => {}
-                Stage::Cancelled { .. } => return Ok(()),
-                Stage::Running { .. } | Stage::Parked { .. } | Stage::Ended { .. } => {
-                    return Err(QueueError::Begun {
-                        id: id.to_owned(),
-                        run: standing.command.run,
-                    });
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let standing = queue.get(id);
+                let standing = standing.ok_or_else(|| QueueError::NotFound { id: id.to_owned() })?;
+                match &standing.stage {
+                    Stage::Queued => {}
+                    Stage::Cancelled { .. } => return Ok((Vec::new(), ())),
+                    Stage::Running { .. } | Stage::Parked { .. } | Stage::Ended { .. } => {
+                        return Err(QueueError::Begun {
+                            id: id.to_owned(),
+                            run: standing.command.run,
+                        });
+                    }
                 }
-            }
-            ledger.append(vec![state::cancelled(id, by, now_ms())])?;
-            ledger.writer()
-        };
-        writer.barrier().await?;
-        self.changed();
-        Ok(())
+                Ok((vec![state::cancelled(id, by.clone(), now_ms())], ()))
+            })
+            .await
     }
 
     /// Looks at the queue.
     pub fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
-        look(self.ledger().state())
+        self.shared.facts.with(look)
     }
 
     /// Returns what the runs of an agent used that were to start since a time, given in UTC
@@ -262,7 +271,7 @@ impl Gateway {
 
     /// Returns a receiver that is told of every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.changes.subscribe()
+        self.shared.facts.changes()
     }
 
     /// Returns the journals.
@@ -270,15 +279,41 @@ impl Gateway {
         &self.shared.store
     }
 
+    /// Puts the command whose turn it is to work, if one may start; returns it.
+    async fn begin_next(&self, at_once: AtOnce) -> Result<Option<Arc<Command>>, QueueError> {
+        let worker = self.shared.worker.as_deref();
+        let facts = &self.shared.facts;
+        // Mostly there is none, and nothing to be agreed on.
+        if facts.with(|queue| queue.next(now_ms(), at_once, worker).is_none()) {
+            return Ok(None);
+        }
+        facts
+            .change(|queue| {
+                let now = now_ms();
+                let next = queue.next(now, at_once, worker).cloned();
+                let running = Stage::Running {
+                    since_ms: now,
+                    worker: worker.map(str::to_owned),
+                };
+                let begun = next.iter().map(|next| state::stage(&next.id, running.clone()));
+                Ok((begun.collect(), next))
+            })
+            .await
+    }
+
+    /// Lets a command reach a stage, unless another worker has it by now.
     async fn reach(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
-        let writer = {
-            let mut ledger = self.ledger();
-            ledger.append(vec![state::stage(id, stage)])?;
-            ledger.writer()
-        };
-        writer.barrier().await?;
-        self.changed();
-        Ok(())
+        let worker = &self.shared.worker;
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let is_lost = queue.get(id).is_some_and(|standing| {
+                    matches!(&standing.stage, Stage::Running { worker: other, .. } if other != worker)
+                });
+                let reached = (!is_lost).then(|| state::stage(id, stage.clone()));
+                Ok((reached.into_iter().collect(), ()))
+            })
+            .await
     }
 
     /// Publishes the end of each command from now on, as a durable event on `command.ended`.
@@ -299,16 +334,6 @@ impl Gateway {
             summary,
         };
         self.reach(id, ended).await
-    }
-
-    fn ledger(&self) -> MutexGuard<'_, Ledger<Queue>> {
-        // A panic elsewhere leaves the ledger whole.
-        let ledger = self.shared.ledger.lock();
-        ledger.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn changed(&self) {
-        self.shared.changes.send_modify(|changes| *changes += 1);
     }
 }
 

@@ -50,9 +50,9 @@ type Lane = (String, Option<String>);
 /// The limits of what runs at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {
-    /// Maximum number of runs.
+    /// Maximum number of runs of one worker.
     pub in_all: usize,
-    /// Maximum number of runs of one agent.
+    /// Maximum number of runs of one agent, on all workers.
     pub per_agent: usize,
 }
 
@@ -68,6 +68,8 @@ pub struct Queue {
     delayed: BTreeSet<(i64, String)>,
     /// Number of running commands of each agent.
     running: BTreeMap<String, usize>,
+    /// Number of running commands of each worker.
+    by_worker: BTreeMap<Option<String>, usize>,
     busy_profiles: BTreeMap<String, usize>,
     over: VecDeque<String>,
     /// Size of the texts of open commands.
@@ -168,9 +170,15 @@ impl Queue {
         self.running.values().sum()
     }
 
-    /// Returns the command whose turn it is at this time, if one may start.
-    pub fn next(&self, now_ms: i64, at_once: AtOnce) -> Option<&Arc<Command>> {
-        if self.running() >= at_once.in_all {
+    /// Returns the command whose turn it is at this time, if this worker may start one.
+    pub fn next(
+        &self,
+        now_ms: i64,
+        at_once: AtOnce,
+        worker: Option<&str>,
+    ) -> Option<&Arc<Command>> {
+        let own = self.by_worker.get(&worker.map(str::to_owned));
+        if own.is_some_and(|own| *own >= at_once.in_all) || at_once.in_all == 0 {
             return None;
         }
         let free = self.lanes.iter().filter(|((agent, profile), _)| {
@@ -266,8 +274,9 @@ impl Queue {
                     }
                 }
             }
-            Stage::Running { .. } => {
+            Stage::Running { ref worker, .. } => {
                 change(&mut self.running, &command.agent, is_there);
+                change(&mut self.by_worker, worker, is_there);
                 if let Some(profile) = profile(command) {
                     change(&mut self.busy_profiles, &profile, is_there);
                 }
@@ -301,8 +310,8 @@ fn profile(command: &Command) -> Option<String> {
     }
 }
 
-fn change(counts: &mut BTreeMap<String, usize>, of: &str, up: bool) {
-    let count = counts.entry(of.to_owned()).or_default();
+fn change<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, of: &K, up: bool) {
+    let count = counts.entry(of.clone()).or_default();
     if up {
         *count += 1;
     } else {

@@ -1,0 +1,111 @@
+//! The place of a queue's facts: a ledger that this process alone writes, or one that many workers
+//! agree on.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use super::{Queue, QueueError, QueueFact};
+use crate::ledger::{Ledger, LedgerError};
+
+/// Returns the facts that follow from a state, if any.
+pub type Decide<'a> = dyn FnMut(&Queue) -> Vec<QueueFact> + Send + 'a;
+
+/// A queue that many workers share.
+pub trait SharedQueue: Send + Sync + fmt::Debug {
+    /// Appends the facts that `decide` returns for the queue as it is then: it is asked again if
+    /// another worker was quicker. They outlive any crash when this returns.
+    fn change<'a>(
+        &'a self,
+        decide: &'a mut Decide<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send + 'a>>;
+
+    /// Looks at the queue as far as this worker knows it.
+    fn look(&self, look: &mut dyn FnMut(&Queue));
+
+    /// Returns a receiver that is told of every change, whoever made it.
+    fn changes(&self) -> watch::Receiver<u64>;
+}
+
+/// The place of a queue's facts.
+#[derive(Debug)]
+pub(super) enum Facts {
+    Own {
+        ledger: Mutex<Ledger<Queue>>,
+        changes: watch::Sender<u64>,
+    },
+    Shared(Arc<dyn SharedQueue>),
+}
+
+impl Facts {
+    pub(super) fn own(ledger: Ledger<Queue>) -> Self {
+        Self::Own {
+            ledger: Mutex::new(ledger),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Appends the facts that `decide` returns, with a result. All are on disk, and those before
+    /// them, when this returns.
+    pub(super) async fn change<T: Send>(
+        &self,
+        mut decide: impl FnMut(&Queue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
+    ) -> Result<T, QueueError> {
+        match self {
+            Self::Own { ledger, changes } => {
+                let (result, writer) = {
+                    // A panic elsewhere leaves the ledger whole.
+                    let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (facts, result) = decide(ledger.state())?;
+                    if !facts.is_empty() {
+                        ledger.append(facts)?;
+                    }
+                    (result, ledger.writer())
+                };
+                writer.barrier().await.map_err(LedgerError::from)?;
+                changes.send_modify(|changes| *changes += 1);
+                Ok(result)
+            }
+            Self::Shared(shared) => {
+                let mut decided = None;
+                let mut decide = |queue: &Queue| match decide(queue) {
+                    Ok((facts, result)) => {
+                        decided = Some(Ok(result));
+                        facts
+                    }
+                    Err(error) => {
+                        decided = Some(Err(error));
+                        Vec::new()
+                    }
+                };
+                shared.change(&mut decide).await?;
+                decided.expect("nothing is changed without having been decided")
+            }
+        }
+    }
+
+    pub(super) fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
+        match self {
+            Self::Own { ledger, .. } => {
+                look(ledger.lock().unwrap_or_else(PoisonError::into_inner).state())
+            }
+            Self::Shared(shared) => {
+                let (mut look, mut seen) = (Some(look), None);
+                shared.look(&mut |queue| seen = look.take().map(|look| look(queue)));
+                seen.expect("whoever shares a queue lets it be looked at once")
+            }
+        }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        match self {
+            Self::Own { changes, .. } => changes.subscribe(),
+            Self::Shared(shared) => shared.changes(),
+        }
+    }
+}
