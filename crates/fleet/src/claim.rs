@@ -120,7 +120,11 @@ impl Claiming<'_> {
     }
 
     /// Reads what there is, for as long as it takes until the time that was given.
-    async fn catch_up(&mut self, reading: &mut Reading, sink: &mut Sink<'_>) -> Result<(), ClaimError> {
+    async fn catch_up(
+        &mut self,
+        reading: &mut Reading,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ClaimError> {
         loop {
             let attempt = (self.now() + self.times().attempt()).min(self.until);
             let log = &**self.claimant.log;
@@ -137,7 +141,9 @@ impl Claiming<'_> {
 
     async fn pause(&self) {
         let machine = self.claimant.machine;
-        machine.sleep_until(machine.now() + self.times().pause()).await;
+        machine
+            .sleep_until(machine.now() + self.times().pause())
+            .await;
     }
 
     /// Returns the hold if the claim is in the log and still good for something.
@@ -146,7 +152,12 @@ impl Claiming<'_> {
             return Ok(None);
         };
         let is_ours = |holder: &&Holder| holder.writer == self.claimant.writer;
-        if reading.standing.holder.as_ref().is_none_or(|holder| !is_ours(&holder)) {
+        if reading
+            .standing
+            .holder
+            .as_ref()
+            .is_none_or(|holder| !is_ours(&holder))
+        {
             return if self.now() < self.until {
                 Ok(None)
             } else {
@@ -190,8 +201,12 @@ impl Claiming<'_> {
                 self.wait = Wait::Succeed { seen };
                 Ok(false)
             }
-            Wait::Succeed { seen: Some((place, _)) } if place != position => Err(held()),
-            Wait::Succeed { seen: Some((_, at)) } => {
+            Wait::Succeed {
+                seen: Some((place, _)),
+            } if place != position => Err(held()),
+            Wait::Succeed {
+                seen: Some((_, at)),
+            } => {
                 let free = at + holder.times().succession();
                 if self.now() >= free {
                     return Ok(true);
@@ -207,7 +222,10 @@ impl Claiming<'_> {
     }
 
     /// Tries once; returns the claim and its place if it is stored.
-    async fn attempt(&mut self, reading: &Reading) -> Result<Option<(u64, RunMessage)>, ClaimError> {
+    async fn attempt(
+        &mut self,
+        reading: &Reading,
+    ) -> Result<Option<(u64, RunMessage)>, ClaimError> {
         let message = RunMessage {
             writer: self.claimant.writer,
             epoch: reading.standing.epoch + 1,
@@ -224,7 +242,10 @@ impl Claiming<'_> {
         let attempt = (now + self.times().attempt()).min(self.until);
         let log = self.claimant.log;
         let expected = reading.standing.position;
-        match log.append_if(&id, expected, &message.encode(), attempt).await {
+        match log
+            .append_if(&id, expected, &message.encode(), attempt)
+            .await
+        {
             Appended::Stored { position } if position > expected => {
                 return Ok(Some((position, message)));
             }

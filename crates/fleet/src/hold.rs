@@ -188,12 +188,11 @@ impl Hold {
 
     /// Looks for the message in the log. `None` if the log does not show what follows the last
     /// message: that proves nothing.
-    async fn look(
-        &self,
-        message: &RunMessage,
-        until: BootTime,
-    ) -> Result<Option<u64>, LookError> {
-        let shown = self.log.read_from(&self.subject, self.position, until).await;
+    async fn look(&self, message: &RunMessage, until: BootTime) -> Result<Option<u64>, LookError> {
+        let shown = self
+            .log
+            .read_from(&self.subject, self.position, until)
+            .await;
         let shown = shown.map_err(LookError::Unreachable)?;
         let Some(next) = shown.first() else {
             return Ok(None);

@@ -17,6 +17,7 @@ mod lease;
 mod log;
 mod machine;
 mod message;
+mod queue;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod reading;
@@ -28,9 +29,10 @@ pub use claim::{ClaimError, Claimant, Wait, claim};
 pub use hold::{Hold, HoldError};
 pub use lease::LeaseTimes;
 pub use log::{Appended, LogUnreachable, MessageId, SharedLog, StoredMessage, Subject};
-pub use machine::{BootTime, Machine};
 #[cfg(feature = "nats")]
 pub use machine::OsMachine;
+pub use machine::{BootTime, Machine};
 pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
+pub use queue::FleetQueue;
 pub use reading::{ReadError, Reading};
 pub use standing::{Holder, Inconsistent, Standing};

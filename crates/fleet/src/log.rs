@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use crate::{BootTime, WriterId};
 
@@ -127,4 +128,8 @@ pub trait SharedLog: Send + Sync {
         after: u64,
         until: BootTime,
     ) -> Result<Vec<StoredMessage>, LogUnreachable>;
+
+    /// Returns a receiver that changes when there may be something new on a subject. It is a hint: it
+    /// may come early, late, or not at all.
+    fn news(&self, subject: &Subject) -> watch::Receiver<u64>;
 }

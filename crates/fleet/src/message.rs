@@ -248,7 +248,12 @@ short"#;
         assert!(RunMessage::decode(cut).unwrap_err().why.contains("cut"));
         let newer = br#"{"v":2,"writer":"1","epoch":1,"index":1,"kind":"renewed"}
 "#;
-        assert!(RunMessage::decode(newer).unwrap_err().why.contains("update"));
+        assert!(
+            RunMessage::decode(newer)
+                .unwrap_err()
+                .why
+                .contains("update")
+        );
         for junk in [&b""[..], b"\n", b"{}\n", b"\xff\n", b"[1]\n", b"null\nx"] {
             assert!(RunMessage::decode(junk).is_err());
         }

@@ -58,6 +58,12 @@ pub enum LedgerError {
         /// The cause, unless the entry was erased.
         source: Option<serde_json::Error>,
     },
+    /// A ledger that many workers share cannot be read or written.
+    #[error("the shared ledger cannot be used: {why}")]
+    Shared {
+        /// The reason.
+        why: String,
+    },
     /// A fact cannot be written as JSON.
     #[error("a fact is not JSON")]
     Unwritable(#[source] serde_json::Error),

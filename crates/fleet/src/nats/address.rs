@@ -87,7 +87,10 @@ impl FleetAddress {
             let (user, host) = text.rsplit_once('@').unwrap_or(("", text));
             if !user.is_empty() {
                 let given = read_login(user);
-                if login.replace(given.clone()).is_some_and(|other| other != given) {
+                if login
+                    .replace(given.clone())
+                    .is_some_and(|other| other != given)
+                {
                     return Err("it names several logins; all servers get the same".to_owned());
                 }
             }
@@ -245,18 +248,18 @@ mod tests {
         let address = FleetAddress::parse(text).unwrap();
         assert_eq!(
             address.servers,
-            [
-                "nats://a.example:4222",
-                "nats://[::1]:9",
-                "nats://b:4223"
-            ]
+            ["nats://a.example:4222", "nats://[::1]:9", "nats://b:4223"]
         );
         assert!(address.demands_tls && address.name == "blue");
         let word = FleetAddress::parse("nats://secret@a,secret@b").unwrap();
         assert!(word.login == Some(Login::Token("secret".to_owned())));
         assert_eq!(
             address.monitor_addresses(),
-            ["http://a.example:8222", "http://[::1]:8222", "http://b:8222"]
+            [
+                "http://a.example:8222",
+                "http://[::1]:8222",
+                "http://b:8222"
+            ]
         );
         assert!(!format!("{address} {address:?}").contains("secret"));
         for wrong in [

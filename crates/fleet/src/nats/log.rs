@@ -6,6 +6,7 @@ use async_nats::{HeaderMap, Message};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{
     Connection,
@@ -92,10 +93,38 @@ impl SharedLog for NatsLog {
             .await
             .map_err(late)?
     }
+
+    fn news(&self, subject: &Subject) -> watch::Receiver<u64> {
+        let (sender, receiver) = watch::channel(0);
+        let client = self.connection.client.clone();
+        let subject = server_subject(self.fleet(), subject.as_str());
+        tokio::spawn(async move {
+            // A subscription outlives a connection; one that cannot be made means no hints.
+            let Ok(mut heard) = client.subscribe(subject).await else {
+                return;
+            };
+            loop {
+                tokio::select! {
+                    message = heard.next() => {
+                        if message.is_none() {
+                            return;
+                        }
+                        sender.send_modify(|count| *count += 1);
+                    }
+                    () = sender.closed() => return,
+                }
+            }
+        });
+        receiver
+    }
 }
 
 impl NatsLog {
-    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<StoredMessage>, LogUnreachable> {
+    async fn read(
+        &self,
+        subject: &Subject,
+        after: u64,
+    ) -> Result<Vec<StoredMessage>, LogUnreachable> {
         let unreachable = |why: String| LogUnreachable { why };
         let client = &self.connection.client;
         let inbox = client.new_inbox();

@@ -156,9 +156,7 @@ mod tests {
         ] {
             assert_eq!(is_new_enough(version), fits, "{version}");
         }
-        let server = |jetstream: Value| {
-            json!({"server_name": "s", "version": "2.15.1", "jetstream": jetstream})
-        };
+        let server = |jetstream: Value| json!({"server_name": "s", "version": "2.15.1", "jetstream": jetstream});
         let lazy = json!({"config": {"sync_interval": 120_000_000_000_u64}});
         assert_eq!(
             requirements(&server(lazy)),

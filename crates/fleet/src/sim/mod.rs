@@ -134,13 +134,19 @@ mod tests {
         assert!(together.takeovers > 500, "{together:?}");
         assert!(together.killed_at_deadline > 100, "{together:?}");
         assert!(together.refused > 500, "{together:?}");
-        assert!((1..2_000).contains(&together.longest_takeover), "{together:?}");
+        assert!(
+            (1..2_000).contains(&together.longest_takeover),
+            "{together:?}"
+        );
     }
 
     #[test]
     fn every_flaw_is_found() {
         for flaw in Flaw::ALL {
-            assert!(sweep(20_000, 0, Some(flaw)).is_err(), "{flaw:?} was not found");
+            assert!(
+                sweep(20_000, 0, Some(flaw)).is_err(),
+                "{flaw:?} was not found"
+            );
         }
     }
 

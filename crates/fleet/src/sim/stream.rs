@@ -55,7 +55,9 @@ impl Stream {
     }
 
     fn last_of(&self, subject: &Subject) -> u64 {
-        self.messages(subject).last().map_or(0, |last| last.position)
+        self.messages(subject)
+            .last()
+            .map_or(0, |last| last.position)
     }
 
     /// Takes a message that arrives.
@@ -107,7 +109,12 @@ impl Stream {
     }
 
     /// Returns what a replica shows of a subject after a place.
-    pub(super) fn shown(&self, subject: &Subject, after: u64, random: &mut Rng) -> Vec<StoredMessage> {
+    pub(super) fn shown(
+        &self,
+        subject: &Subject,
+        after: u64,
+        random: &mut Rng,
+    ) -> Vec<StoredMessage> {
         let messages = self.messages(subject);
         let lag = if random.u8(..5) == 0 {
             random.usize(..4)

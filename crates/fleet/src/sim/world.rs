@@ -212,7 +212,9 @@ impl World {
             clock_speed: random.u64(980_000..1_020_000),
             ..Worker::default()
         };
-        let workers: Vec<Worker> = (0..random.usize(2..4)).map(|_| worker(&mut random)).collect();
+        let workers: Vec<Worker> = (0..random.usize(2..4))
+            .map(|_| worker(&mut random))
+            .collect();
         let mut inner = Inner {
             now: 0,
             made: 0,
@@ -305,8 +307,8 @@ impl World {
                 step,
             } => inner.effect_happens(process, run, epoch, step),
             Event::Kill(process, number) => {
-                let dies = inner.processes[process].is_alive
-                    && inner.processes[process].kill == number;
+                let dies =
+                    inner.processes[process].is_alive && inner.processes[process].kill == number;
                 if dies {
                     inner.outcome.killed_at_deadline += 1;
                     inner.dies(process, "its lease is over");
@@ -356,7 +358,9 @@ impl World {
         let mut context = Context::from_waker(Waker::noop());
         if task.as_mut().poll(&mut context).is_ready() {
             self.tasks[process] = None;
-            self.shared.inner().dies(process, "it has nothing more to do");
+            self.shared
+                .inner()
+                .dies(process, "it has nothing more to do");
         }
     }
 }
@@ -404,7 +408,9 @@ impl Inner {
         let worker = self.workers[self.processes[process].worker];
         let since = local.0.saturating_sub(worker.clock_start);
         // Rounded up: nobody wakes before the time that it asked for.
-        (since * 1_000_000).div_ceil(worker.clock_speed).max(self.now)
+        (since * 1_000_000)
+            .div_ceil(worker.clock_speed)
+            .max(self.now)
     }
 
     fn ticket(&mut self, process: usize) -> u64 {
@@ -483,7 +489,10 @@ impl Inner {
 
     /// Returns the time that a message takes, and whether it arrives at all.
     fn passage(&mut self, process: usize) -> Option<u64> {
-        let cut_off = self.worker_of(process).cut_off_until.saturating_sub(self.now);
+        let cut_off = self
+            .worker_of(process)
+            .cut_off_until
+            .saturating_sub(self.now);
         let time = match self.random.u8(..64) {
             _ if self.is_calm => self.random.u64(200..5 * MS),
             0 => return None,
@@ -616,7 +625,8 @@ impl Inner {
     pub(super) fn acknowledged(&mut self, process: usize, run: &Subject, number: u64, line: &str) {
         self.outcome.entries += 1;
         self.say(|| format!("process {process} has entry {number} of {run}"));
-        self.acknowledged.push((run.clone(), number, line.to_owned()));
+        self.acknowledged
+            .push((run.clone(), number, line.to_owned()));
     }
 
     /// Begins an effect, which happens at some time until it is over, whatever becomes of the
@@ -653,7 +663,10 @@ impl Inner {
         }
         self.outcome.effects += 1;
         self.say(|| format!("process {process} does effect {step} of {run} in epoch {epoch}"));
-        let current = self.standings.get(&run).map_or(0, |standing| standing.epoch);
+        let current = self
+            .standings
+            .get(&run)
+            .map_or(0, |standing| standing.epoch);
         let count = self.effects.entry((run.clone(), step)).or_default();
         *count += 1;
         let count = *count;
@@ -711,7 +724,10 @@ impl Inner {
                 let alive = |process: &Process| process.is_alive && process.worker == worker;
                 let process = self.processes.iter().position(alive)?;
                 self.outcome.crashes += 1;
-                let writers = self.standings.values().filter_map(|one| one.holder.as_ref());
+                let writers = self
+                    .standings
+                    .values()
+                    .filter_map(|one| one.holder.as_ref());
                 let mut drivers = writers.map(|holder| holder.claimed.worker.as_str());
                 // A second death may be that of the successor.
                 let drove = drivers.any(|driver| driver == process.to_string());

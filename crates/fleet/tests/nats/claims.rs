@@ -181,7 +181,10 @@ async fn the_answers_of_the_server_are_told_apart() {
     ));
     let read = worker.log.read_from(&subject, 0, until).await.unwrap();
     assert_eq!(read.len(), 2);
-    let read = worker.log.read_from(&subject, read[1].position, until).await;
+    let read = worker
+        .log
+        .read_from(&subject, read[1].position, until)
+        .await;
     assert_eq!(read.unwrap(), []);
     let other = Subject::new("runs.never").unwrap();
     assert_eq!(worker.log.read_from(&other, 0, until).await.unwrap(), []);

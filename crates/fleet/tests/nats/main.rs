@@ -2,4 +2,5 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod claims;
+mod queue;
 mod servers;

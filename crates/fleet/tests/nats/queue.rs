@@ -1,0 +1,149 @@
+//! The shared queue over a real server.
+
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{Origin, Principal, Text};
+use gyrus_fleet::{FleetQueue, OsMachine};
+use gyrus_journal::Store;
+use gyrus_runtime::queue::{
+    AtOnce, Command, Dispatcher, Gateway, NewCommand, RunRequest, Stage, Work, Worker, WorkerEnd,
+    Workers,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::servers::Servers;
+
+fn command(agent: &str, key: Option<String>) -> NewCommand {
+    NewCommand {
+        work: Work::Start(Box::new(RunRequest {
+            goal: Text::new("a goal", Origin::Person),
+            workdir: "/".into(),
+            options: Default::default(),
+            context: Vec::new(),
+            continues: None,
+        })),
+        run: None,
+        from: Principal {
+            id: "tester".to_owned(),
+            surface: "test".to_owned(),
+        },
+        agent: agent.to_owned(),
+        priority: 0,
+        not_before_ms: None,
+        key,
+        correlation: None,
+    }
+}
+
+/// Begins and ends commands, and tells of it.
+struct Recorder {
+    begun: mpsc::UnboundedSender<(String, String)>,
+    at_work: Arc<std::sync::Mutex<BTreeSet<String>>>,
+}
+
+impl Workers for Recorder {
+    fn start(&self, command: &Command) -> std::io::Result<Worker> {
+        let (id, agent) = (command.id.clone(), command.agent.clone());
+        let (begun, at_work) = (self.begun.clone(), Arc::clone(&self.at_work));
+        Ok(Box::pin(async move {
+            assert!(
+                at_work.lock().unwrap().insert(agent.clone()),
+                "two runs of {agent} at once"
+            );
+            begun.send((id, agent.clone())).unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            at_work.lock().unwrap().remove(&agent);
+            WorkerEnd {
+                // There is no run: the command ends with this.
+                code: Some(1),
+                said: String::new(),
+            }
+        }))
+    }
+
+    fn ended(
+        &self,
+        _: &gyrus_journal::Holder,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+async fn shared(servers: &Servers) -> Arc<FleetQueue> {
+    let queue = FleetQueue::open(servers.log().await, Arc::new(OsMachine), None).await;
+    let queue = queue.unwrap();
+    let follower = Arc::clone(&queue);
+    tokio::spawn(async move { follower.follow().await });
+    queue
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_share_a_queue_and_start_each_command_once() {
+    let Some(servers) = Servers::start(1) else {
+        return eprintln!("nats-server is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let (begun, mut starts) = mpsc::unbounded_channel();
+    let at_work = Arc::default();
+    let (stop, stopping) = watch::channel(false);
+    let mut dispatchers = Vec::new();
+    for number in 0..6 {
+        let gateway = Gateway::share(&store, shared(&servers).await, format!("worker-{number}"));
+        let recorder = Recorder {
+            begun: begun.clone(),
+            at_work: Arc::clone(&at_work),
+        };
+        let at_once = AtOnce {
+            in_all: 2,
+            per_agent: 1,
+        };
+        let latch = gyrus_kernel::latch::Latch::of(folder.path());
+        let dispatcher = Dispatcher::new(gateway, Arc::new(recorder), at_once, latch);
+        let dispatching = tokio::spawn(dispatcher.run(stopping.clone()));
+        dispatchers.push(dispatching);
+    }
+    let door = Gateway::share(&store, shared(&servers).await, "door".to_owned());
+    // One alone is begun soon.
+    let submitted = Instant::now();
+    door.submit(command("first", None)).await.unwrap();
+    starts.recv().await.unwrap();
+    eprintln!("begun after {:?}", submitted.elapsed());
+
+    let mut wanted = BTreeSet::new();
+    for number in 0..90 {
+        let key = (number % 3 == 0).then(|| format!("key-{}", number / 6));
+        let agent = format!("agent-{}", number % 7);
+        let queued = door.submit(command(&agent, key)).await.unwrap();
+        wanted.insert(queued.command.id.clone());
+    }
+    // Thirty had a key, and every two of them the same.
+    assert_eq!(wanted.len(), 75);
+    let mut seen = BTreeSet::new();
+    while seen.len() < wanted.len() {
+        let start = tokio::time::timeout(Duration::from_secs(30), starts.recv());
+        let (id, _) = start.await.expect("a command never began").unwrap();
+        assert!(seen.insert(id), "a command began twice");
+    }
+    assert_eq!(seen, wanted);
+    let mut changes = door.changes();
+    while door.with(|queue| queue.open()) > 0 {
+        changes.changed().await.unwrap();
+    }
+    let ended = door.with(|queue| {
+        let all = queue.all().into_iter();
+        all.filter(|one| matches!(one.stage, Stage::Ended { .. }))
+            .count()
+    });
+    assert_eq!(ended, 76);
+    stop.send(true).unwrap();
+    for dispatcher in dispatchers {
+        dispatcher.await.unwrap().unwrap();
+    }
+    assert!(starts.try_recv().is_err(), "a command began twice");
+}
