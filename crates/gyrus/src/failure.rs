@@ -309,6 +309,9 @@ impl From<LedgerError> for Failure {
             LedgerError::Unreadable { .. } | LedgerError::Unwritable(_) => {
                 Self::failed("the state cannot be read or written").because(&error)
             }
+            LedgerError::Shared { .. } => {
+                Self::usage(&error).hint("to see what is wrong with it: gyrus fleet doctor")
+            }
         }
     }
 }

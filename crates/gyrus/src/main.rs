@@ -14,6 +14,8 @@ mod model_choice;
 mod setup;
 mod keys;
 mod serve;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod editor;
 mod skill_places;
 mod skill_trust;

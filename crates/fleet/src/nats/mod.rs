@@ -7,6 +7,7 @@
 mod address;
 mod connection;
 mod log;
+mod permissions;
 mod requirements;
 mod server;
 mod streams;
@@ -14,6 +15,7 @@ mod streams;
 pub use address::{BadFleetAddress, FleetAddress, Login};
 pub use connection::{ConnectError, Connection};
 pub use log::NatsLog;
+pub use permissions::permissions;
 pub use requirements::{OLDEST_SERVER, Requirement, RequirementError, requirements};
 pub use server::{ClusterOptions, LocalServer, ServerError, ServerOptions};
 pub use streams::{StreamError, prepare_streams};

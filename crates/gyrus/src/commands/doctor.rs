@@ -38,25 +38,30 @@ impl Doctor {
             ("browser", browses(gyrus)),
         ];
         findings.extend(plugins(gyrus).map(|finding| ("plugins", finding)));
-        // Lines after the first stand under it.
-        const INDENT: &str = "\n                 ";
-        let mut out = output::standard();
-        let painter = Painter::new(&out, gyrus.environment.plain);
-        let mut code = Code::Reached;
-        for (name, finding) in findings {
-            let (paint, mark, text) = match finding {
-                Finding::Good(text) => (Tone::Call, "✓", text),
-                Finding::Gap(text) => (Tone::Observation, "!", text),
-                Finding::Bad(failure) => {
-                    code = failure.code;
-                    (Tone::Bad, "✗", failure.to_string())
-                }
-            };
-            let text = text.replace('\n', INDENT);
-            writeln!(out, "{} {name:<14} {text}", painter.paint(paint, mark))?;
-        }
-        Ok(code)
+        show(gyrus, findings)
     }
+}
+
+/// Shows the results of checks, to the exit code.
+pub(crate) fn show(gyrus: &Gyrus, findings: Vec<(&str, Finding)>) -> Result<Code, Failure> {
+    // Lines after the first stand under it.
+    const INDENT: &str = "\n                 ";
+    let mut out = output::standard();
+    let painter = Painter::new(&out, gyrus.environment.plain);
+    let mut code = Code::Reached;
+    for (name, finding) in findings {
+        let (paint, mark, text) = match finding {
+            Finding::Good(text) => (Tone::Call, "✓", text),
+            Finding::Gap(text) => (Tone::Observation, "!", text),
+            Finding::Bad(failure) => {
+                code = failure.code;
+                (Tone::Bad, "✗", failure.to_string())
+            }
+        };
+        let text = text.replace('\n', INDENT);
+        writeln!(out, "{} {name:<14} {text}", painter.paint(paint, mark))?;
+    }
+    Ok(code)
 }
 
 fn state(gyrus: &Gyrus) -> Finding {
@@ -218,7 +223,7 @@ pub(crate) fn sandboxed(gyrus: &Gyrus) -> Finding {
     Finding::Gap([vec![first], remedy].concat().join("\n"))
 }
 
-fn found(tried: Result<String, Failure>) -> Finding {
+pub(crate) fn found(tried: Result<String, Failure>) -> Finding {
     tried.map_or_else(Finding::Bad, Finding::Good)
 }
 

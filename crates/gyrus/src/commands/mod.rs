@@ -50,8 +50,14 @@ mod demo;
 mod eval;
 mod demo_site;
 mod work;
+#[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(not(feature = "fleet"))]
+mod fleet_missing;
 
 pub(crate) use self::approve::check_edited;
+#[cfg(not(feature = "fleet"))]
+use self::fleet_missing as fleet;
 use crate::{Gyrus, exit::Code, failure::Failure, serve, setup};
 
 macro_rules! commands {
@@ -122,6 +128,7 @@ commands! {
     Acp(acp::Acp),
     Agents(agents::Agents),
     Chat(chat::Chat),
+    Fleet(fleet::Fleet),
     #[command(hide = true)]
     Work(work::Work),
 }

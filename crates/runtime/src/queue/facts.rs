@@ -91,9 +91,12 @@ impl Facts {
 
     pub(super) fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         match self {
-            Self::Own { ledger, .. } => {
-                look(ledger.lock().unwrap_or_else(PoisonError::into_inner).state())
-            }
+            Self::Own { ledger, .. } => look(
+                ledger
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .state(),
+            ),
             Self::Shared(shared) => {
                 let (mut look, mut seen) = (Some(look), None);
                 shared.look(&mut |queue| seen = look.take().map(|look| look(queue)));

@@ -21,13 +21,13 @@ use gyrus_journal::Store;
 use gyrus_kernel::now_ms;
 use tokio::sync::watch;
 
+use self::facts::Facts;
 pub use self::{
     command::{Command, ContextText, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work},
     dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
 };
-use self::facts::Facts;
 use crate::{
     BusError, EventBus,
     ledger::{Ledger, LedgerError},
@@ -241,7 +241,8 @@ impl Gateway {
         facts
             .change(|queue| {
                 let standing = queue.get(id);
-                let standing = standing.ok_or_else(|| QueueError::NotFound { id: id.to_owned() })?;
+                let standing =
+                    standing.ok_or_else(|| QueueError::NotFound { id: id.to_owned() })?;
                 match &standing.stage {
                     Stage::Queued => {}
                     Stage::Cancelled { .. } => return Ok((Vec::new(), ())),
@@ -295,7 +296,9 @@ impl Gateway {
                     since_ms: now,
                     worker: worker.map(str::to_owned),
                 };
-                let begun = next.iter().map(|next| state::stage(&next.id, running.clone()));
+                let begun = next
+                    .iter()
+                    .map(|next| state::stage(&next.id, running.clone()));
                 Ok((begun.collect(), next))
             })
             .await

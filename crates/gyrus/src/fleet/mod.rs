@@ -1,0 +1,72 @@
+//! Being part of a fleet: its address, and a connection to servers that were looked at.
+
+mod local_server;
+mod monitor;
+
+use gyrus_fleet::nats::{
+    ConnectError, Connection, FleetAddress, Requirement, RequirementError, StreamError,
+    prepare_streams, requirements,
+};
+
+pub(crate) use self::{
+    local_server::{LOCAL, LocalAddress},
+    monitor::servers,
+};
+use crate::{Gyrus, failure::Failure};
+
+/// Reads the address of a fleet; `local` is the server that `gyrus fleet up` runs.
+pub(crate) fn address(gyrus: &Gyrus, given: &str) -> Result<FleetAddress, Failure> {
+    let text = if given == LOCAL {
+        LocalAddress::of(&gyrus.home()?).read()?
+    } else {
+        given.to_owned()
+    };
+    FleetAddress::parse(&text).map_err(|error| {
+        Failure::usage(error)
+            .hint("to try it on this machine: gyrus fleet up, and then --fleet local")
+    })
+}
+
+/// Connects to a fleet. Its servers are looked at first: one that could lose what it acknowledged
+/// is refused.
+pub(crate) async fn connect(address: &FleetAddress) -> Result<Connection, Failure> {
+    let connection = Connection::open(address).await?;
+    connection.check_version()?;
+    check_servers(address).await?;
+    prepare_streams(&connection).await?;
+    Ok(connection)
+}
+
+/// Checks the servers by their monitoring pages.
+pub(crate) async fn check_servers(address: &FleetAddress) -> Result<Vec<Requirement>, Failure> {
+    let mut found = Vec::new();
+    for server in monitor::servers(address).await? {
+        found.extend(requirements(&server.varz)?);
+    }
+    Ok(found)
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let hint = match &error {
+            ConnectError::Unreachable { .. } => "to start one for trying: gyrus fleet up",
+            ConnectError::Refused { .. } => {
+                "give what the servers know: a token or user:password before the host, or ?creds=FILE"
+            }
+            ConnectError::File { .. } => "check the files in the address of the fleet",
+        };
+        Failure::usage(&error).hint(hint)
+    }
+}
+
+impl From<RequirementError> for Failure {
+    fn from(error: RequirementError) -> Self {
+        Failure::usage(error)
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        Failure::usage(error).hint("to see everything that was tried: gyrus fleet doctor")
+    }
+}
