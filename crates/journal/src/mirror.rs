@@ -136,7 +136,7 @@ impl Mirror {
     }
 
     /// Stores content beside the log. It is on disk, under its name, before any entry that is
-    /// appended from now on. It goes with the mirror if no entry follows.
+    /// appended from now on, and after [`Mirror::sync`]. Otherwise it may go with the mirror.
     pub fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobId, Error> {
         self.accepting()?;
         let shared = self.store.home.shared_blobs();
@@ -156,7 +156,8 @@ impl Mirror {
 
     /// Removes the entries after `seq`, which has this hash: they never counted, because the source
     /// does not have them. A seal that covers one of them is removed too. After a crash none, some
-    /// from the end, or all of them are gone.
+    /// from the end, or all of them are gone: look at [`Mirror::end`] again. Followers that returned
+    /// one of them, or were about to, end with an error.
     ///
     /// # Errors
     /// Returns [`Error::NoSuchEntry`] when the log here is shorter, and [`Error::OtherHistory`] when

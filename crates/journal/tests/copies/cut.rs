@@ -1,11 +1,14 @@
 //! Copies that have more than their source, or something else.
 
+use std::time::Duration;
+
 use fastrand::Rng;
 use gyrus_contract::Digest;
 use gyrus_journal::{Error, Mirror, Store};
 
 use crate::world::{
-    batch_starts, ends, entry, hash_before, lines_of, name, store, taken, verified, write_until,
+    LONG, batch_starts, ends, entry, hash_before, lines_of, name, store, taken, verified,
+    write_until,
 };
 
 fn hash_of(lines: &[u8], seq: usize) -> Digest {
@@ -66,7 +69,7 @@ fn cut_and_continue(store: &Store, mirror: Mirror, lines: &[u8], seq: usize, wha
 
 #[test]
 fn entries_that_never_counted_are_cut_off_wherever_they_are() {
-    for seed in 0..40 {
+    for seed in 0..25 {
         let mut random = Rng::with_seed(seed);
         let (_folder, store) = store();
         let lines = written(&store, &mut random);
@@ -142,6 +145,54 @@ fn a_seal_goes_with_the_entries_that_it_covers() {
     mirror.cut(5, hash_of(&lines, 5)).unwrap();
     assert!(store.is_sealed(&name()), "it covers 4 entries");
     assert!(verified(&store, &name()).is_sealed);
+}
+
+/// Followers do not wait for ever on a file that the log does not have any more.
+#[tokio::test]
+async fn followers_of_what_was_cut_are_told() {
+    for cut in [3, 5] {
+        let (_folder, store) = store();
+        write_until(&store.create(&name()).unwrap(), 4);
+        write_until(&taken(&store, &name()), 6);
+        let lines = lines_of(&store, &name());
+        let mut mirror = store.mirror(&name()).unwrap();
+        let mut follower = store.reader(&name()).unwrap().follow(1).unwrap();
+        for seq in 1..=6 {
+            let next = tokio::time::timeout(LONG, follower.next()).await.unwrap();
+            assert_eq!(next.unwrap().seq, seq);
+        }
+        let early = tokio::time::timeout(Duration::from_millis(1), follower.next()).await;
+        assert!(early.is_err(), "there is nothing more yet");
+        mirror
+            .cut(cut, hash_of(&lines, usize::try_from(cut).unwrap()))
+            .unwrap();
+        drop(mirror);
+        let writer = taken(&store, &name());
+        writer.append(&[entry("\"another\"")]).unwrap();
+        writer
+            .append(&[entry("7"), entry("8"), entry("9")])
+            .unwrap();
+        writer.barrier().await.unwrap();
+        let told = tokio::time::timeout(LONG, follower.next()).await.unwrap();
+        let error = told.unwrap_err().to_string();
+        assert!(error.contains("changed while it was"), "{error}");
+    }
+}
+
+/// A follower that waits while the log is cut is told even if nothing is written afterwards.
+#[tokio::test]
+async fn a_follower_at_the_end_is_told_of_a_cut() {
+    let (_folder, store) = store();
+    write_until(&store.create(&name()).unwrap(), 4);
+    drop(taken(&store, &name()));
+    let lines = lines_of(&store, &name());
+    let mut mirror = store.mirror(&name()).unwrap();
+    let mut follower = store.reader(&name()).unwrap().follow(5).unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(1), follower.next()).await;
+    assert!(early.is_err(), "there is nothing more yet");
+    mirror.cut(2, hash_of(&lines, 2)).unwrap();
+    let told = tokio::time::timeout(LONG, follower.next()).await.unwrap();
+    assert!(matches!(told, Err(Error::Corrupt { .. })), "{told:?}");
 }
 
 #[test]
