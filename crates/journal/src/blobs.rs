@@ -40,6 +40,14 @@ pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     read_opened(files, id, &path, file)
 }
 
+/// Whether a log has a blob, be it whole or damaged.
+pub(crate) fn has(files: &Files, id: &BlobId) -> bool {
+    let path = files.blobs().join(id.to_string());
+    [path, unsynced_path(files, id)]
+        .iter()
+        .any(|path| files.disk.metadata(path).is_ok())
+}
+
 /// Checks the hash of a blob. A blob that was dropped meanwhile passes.
 pub(crate) fn check(files: &Files, id: &BlobId) -> Result<(), Error> {
     match read(files, id) {

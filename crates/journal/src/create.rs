@@ -1,14 +1,19 @@
 //! Creating a log. It appears in the store together with its first entries and their blobs: whatever
 //! happens before, there is no such log.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use gyrus_contract::BlobId;
 
 use crate::{
     Error, LogName, NewEntry, Reader, Store, Writer,
     blobs::{self, Unsynced},
+    flush::Shared,
     line::{self, BatchStart, Header, genesis},
+    replica::{self, ReplicaBatch},
     store::Staged,
     take,
     writer::{UNSYNCED_LIMIT, check, one_line},
@@ -62,10 +67,11 @@ impl NewLog {
     }
 
     /// Gives the log its name, with these first entries. They and all blobs are on disk when this
-    /// returns.
+    /// returns, and the log's replica has the entries before. Blocks until it does.
     ///
     /// # Errors
-    /// Returns an error when a log of this name exists by now. Nothing is left behind then.
+    /// Returns an error when a log of this name exists by now, or when the replica refuses. Nothing
+    /// is left behind then, on the local disk.
     pub fn publish(mut self, first: &[NewEntry<'_>]) -> Result<Writer, Error> {
         check(first)?;
         let home = &self.store.home;
@@ -96,10 +102,24 @@ impl NewLog {
             seq += 1;
         }
         let output = take::first(files, &self.staged().lock.holder, &lines, (seq, hash))?;
-        self.store.publish(self.staged())?;
+        let replica = self.store.replica_of(&files.name);
+        let mut blobs = Vec::new();
+        if let Some(replica) = &replica {
+            blobs = blobs::list(files)?;
+            if !first.is_empty() {
+                self.store.check_absent(&files.name)?;
+                let blobs = mem::take(&mut blobs);
+                let last = (seq, hash);
+                let batch = ReplicaBatch::new(files, (0, genesis()), last, lines, blobs);
+                replica::store_blocking(replica.as_ref(), batch, 0)?;
+            }
+        }
+        self.store.publish(files)?;
         let staged = self.staged.take().expect(STAGED);
         let files = self.store.files(&staged.files.name);
-        Ok(Writer::new(&self.store.home, files, staged.lock, output))
+        let home = &self.store.home;
+        let shared = Shared::new(home, files, staged.lock, output, replica, blobs);
+        Ok(Writer::new(shared))
     }
 
     fn staged(&self) -> &Staged {

@@ -11,11 +11,11 @@ use crate::{Error, LogName, Store, Take, line::Line, scan::Scan, seek, segment::
 
 impl Store {
     /// Replaces the payloads of these entries by tombstones, in a log that nobody holds, and
-    /// returns how many were not erased before. Each segment changes as a whole; after a crash
+    /// returns how many were not erased before. A replica keeps its copies. Each segment changes as a whole; after a crash
     /// some may have and others not, and erasing again finishes it.
     pub fn erase(&self, name: &LogName, seqs: &[u64]) -> Result<u64, Error> {
         // Taking the log closes every segment that holds entries.
-        let (writer, _) = self.take(name, Take::IfFree)?;
+        let (writer, _) = self.clone().without_replicas().take(name, Take::IfFree)?;
         let files = self.existing(name)?;
         let last = writer.next_seq() - 1;
         let seqs: BTreeSet<u64> = seqs.iter().copied().collect();

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use gyrus_contract::BlobId;
+use gyrus_contract::{BlobId, Digest};
 
 use crate::{BadLogName, Holder, LogName};
 
@@ -142,6 +142,67 @@ pub enum Error {
         intact: u64,
         /// The cause.
         source: Arc<io::Error>,
+    },
+    /// The replica of a log did not store a batch, or its answer was lost. Entries after `intact`
+    /// may be on the local disk and at the replica, but do not count; no more are accepted.
+    #[error(
+        "the second copy of {name} did not take the entries after {intact}: {why}; they are only \
+         known to be on this machine and do not count, see to the second copy, then take the log \
+         again"
+    )]
+    ReplicaFailed {
+        /// The log.
+        name: LogName,
+        /// The last entry that is known to be in both places.
+        intact: u64,
+        /// The reason, as the replica gives it.
+        why: String,
+    },
+    /// It cannot be found out what the replica of a log has.
+    #[error("cannot find out what the second copy of {name} has: {why}")]
+    ReplicaUnknown {
+        /// The log.
+        name: LogName,
+        /// The reason, as the replica gives it.
+        why: String,
+    },
+    /// The replica of a log has entries that the local disk does not have.
+    #[error(
+        "the second copy of {name} has {has} entries and only {end} are here; bring the log here \
+         up to it before it is taken"
+    )]
+    ReplicaAhead {
+        /// The log.
+        name: LogName,
+        /// The number of the last entry that the replica has.
+        has: u64,
+        /// The number of the last entry here.
+        end: u64,
+    },
+    /// Lines for a mirror do not continue it; none of them was written.
+    #[error("these lines do not continue {name} at entry {seq}: {why}; none of them was written")]
+    BadLines {
+        /// The log.
+        name: LogName,
+        /// The number of the first entry that is not as it must be.
+        seq: u64,
+        /// The mistake.
+        why: String,
+    },
+    /// A log and its source have different entries under one number.
+    #[error(
+        "entry {seq} of {name} has the hash {found} here and {expected} at its source: they have \
+         different histories, begin the copy anew"
+    )]
+    OtherHistory {
+        /// The log.
+        name: LogName,
+        /// The number of the entry.
+        seq: u64,
+        /// Its hash here.
+        found: Digest,
+        /// Its hash at the source.
+        expected: Digest,
     },
     /// A read or write failed; nothing was half done.
     #[error("cannot {what} {}: {source}", path.display())]

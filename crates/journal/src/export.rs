@@ -170,7 +170,7 @@ impl Store {
             _ => return Err(bad("it does not begin with the name of a log")),
         };
         let staged = self.stage(&name)?;
-        let imported = import_into(&mut from, &staged).and_then(|()| self.publish(&staged));
+        let imported = import_into(&mut from, &staged).and_then(|()| self.publish(&staged.files));
         if let Err(error) = imported {
             self.discard(&staged.files.folder);
             return Err(error);

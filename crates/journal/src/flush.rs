@@ -4,23 +4,27 @@
 //! A task that needs something on disk and finds no flush under way leads one; the others wait for
 //! its end and check again. Batches form while a flush is under way.
 //!
-//! A writer that failed once accepts nothing more: it cannot be known what a failed sync left
-//! behind, and a second sync may report a success that means nothing.
+//! A batch of a log with a replica goes there when the local disk has it. The flush then goes on
+//! without a thread and ends with the replica's answer, so a replica that takes its time holds up
+//! its own log only.
+//!
+//! A writer that failed once accepts nothing more; see `failure`.
 
 use std::{
     io, mem,
-    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use gyrus_contract::Digest;
+use gyrus_contract::{BlobId, Digest};
 use tokio::sync::watch;
 
 use crate::{
     Error,
     blobs::{self, Unsynced},
+    failure::Failure,
     home::Home,
     lock::Lock,
+    replica::{self, Replica, ReplicaBatch, ReplicaDone},
     segment::{Files, write_all},
     take::{self, Output},
 };
@@ -38,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) durable: watch::Sender<u64>,
     /// The output, used by the leader of a flush.
     output: Mutex<Output>,
+    /// The second place that must have an entry before it is durable.
+    replica: Option<Arc<dyn Replica>>,
     /// The time at which the log was taken, by the monotonic clock, in microseconds.
     pub(crate) taken_us: u64,
     /// Released last.
@@ -55,19 +61,12 @@ pub(crate) struct State {
     /// Number of blobs put, and of those whose names are on disk.
     pub(crate) blobs: u64,
     blobs_durable: u64,
+    /// The blobs put since the last batch that went to the replica; empty without one.
+    blobs_for_replica: Vec<BlobId>,
     pub(crate) flushing: bool,
     /// Whether a task will flush what is pending.
     pub(crate) timer: bool,
     failed: Option<Failure>,
-}
-
-/// The reason why a writer accepts nothing more.
-#[derive(Debug, Clone)]
-struct Failure {
-    what: &'static str,
-    path: PathBuf,
-    intact: u64,
-    source: Arc<io::Error>,
 }
 
 /// The state that a waiting task needs on disk.
@@ -101,13 +100,23 @@ impl State {
 }
 
 impl Shared {
-    pub(crate) fn new(home: &Arc<Home>, files: Files, lock: Lock, output: Output) -> Self {
+    /// Creates the state of a writer whose replica has what `output` ends with, except for these
+    /// blobs.
+    pub(crate) fn new(
+        home: &Arc<Home>,
+        files: Files,
+        lock: Lock,
+        output: Output,
+        replica: Option<Arc<dyn Replica>>,
+        blobs_for_replica: Vec<BlobId>,
+    ) -> Self {
         let state = State {
             pending: Vec::new(),
             seq: output.seq,
             hash: output.hash,
             blobs: 0,
             blobs_durable: 0,
+            blobs_for_replica,
             flushing: false,
             timer: false,
             failed: None,
@@ -123,6 +132,7 @@ impl Shared {
             flushed: Arc::default(),
             durable,
             output: Mutex::new(output),
+            replica,
             lock,
         }
     }
@@ -144,18 +154,16 @@ impl Shared {
         let state = self.state();
         match &state.failed {
             None => Ok(state),
-            Some(Failure {
-                what,
-                path,
-                intact,
-                source,
-            }) => Err(Error::Failed {
-                name: self.files.name.clone(),
-                what,
-                path: path.clone(),
-                intact: *intact,
-                source: Arc::clone(source),
-            }),
+            Some(failure) => Err(failure.error(&self.files.name)),
+        }
+    }
+
+    /// Records that a blob was put. An entry that is appended from now on may name it.
+    pub(crate) fn put(&self, id: BlobId) {
+        let mut state = self.state();
+        state.blobs += 1;
+        if self.replica.is_some() {
+            state.blobs_for_replica.push(id);
         }
     }
 
@@ -176,10 +184,14 @@ impl Shared {
         }))
     }
 
+    fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
     /// durable entry.
     fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output();
         if put {
             let shared = self.home.shared_blobs();
             blobs::finish(&self.files, &shared, &mut self.unsynced())?;
@@ -233,39 +245,71 @@ impl Lead {
         let Some(shared) = self.shared.clone() else {
             return;
         };
-        let (pending, target, put) = {
+        let (pending, target, put, blobs) = {
             let mut state = shared.state();
             self.began = true;
             let put = state.blobs_durable < state.blobs;
-            (mem::take(&mut state.pending), state.target(), put)
+            let pending = mem::take(&mut state.pending);
+            // Blobs without an entry go to the replica with the next one.
+            let blobs = if pending.is_empty() {
+                Vec::new()
+            } else {
+                mem::take(&mut state.blobs_for_replica)
+            };
+            (pending, state.target(), put, blobs)
         };
-        let written = shared.write(&pending, target, put);
-        let mut state = shared.state();
+        let replica = shared.replica.clone().filter(|_| !pending.is_empty());
+        let Some(replica) = replica else {
+            let written = shared.write(&pending, target, put);
+            // Only the writer's own handles are left when the end of the flush is announced.
+            drop(shared);
+            return self.end(target, written);
+        };
+        let before = {
+            let output = shared.output();
+            (output.seq, output.hash)
+        };
+        if let Err(error) = shared.write(&pending, target, put) {
+            drop(shared);
+            return self.end(target, Err(error));
+        }
+        let last = (target.seq, target.hash);
+        let batch = ReplicaBatch::new(&shared.files, before, last, pending, blobs);
+        drop(shared);
+        let done = ReplicaDone::new(move |answer| self.answered(target, answer));
+        replica::give(replica.as_ref(), batch, done);
+    }
+
+    /// Ends a flush with what the local disk did.
+    fn end(mut self, target: Target, written: Result<u64, Error>) {
         match written {
-            Ok(durable) => {
-                state.blobs_durable = state.blobs_durable.max(target.blobs);
-                self.began = false;
-                self.durable = durable;
-            }
-            Err(error) => state.failed = Some(failure(error, *shared.durable.borrow())),
+            Ok(durable) => self.succeeded(target, durable),
+            Err(error) => self.failed(|intact| Failure::of(error, intact)),
         }
     }
-}
 
-fn failure(error: Error, intact: u64) -> Failure {
-    match error {
-        Error::Io { what, path, source } => Failure {
-            what,
-            path,
-            intact,
-            source: source.into(),
-        },
-        other => Failure {
-            what: "write",
-            path: PathBuf::new(),
-            intact,
-            source: Arc::new(io::Error::other(other)),
-        },
+    /// Ends a flush with the replica's answer.
+    fn answered(mut self, target: Target, answer: Result<(), String>) {
+        match answer {
+            Ok(()) => self.succeeded(target, target.seq),
+            Err(why) => self.failed(|intact| Failure::Replica { intact, why }),
+        }
+    }
+
+    fn succeeded(&mut self, target: Target, durable: u64) {
+        if let Some(shared) = &self.shared {
+            let mut state = shared.state();
+            state.blobs_durable = state.blobs_durable.max(target.blobs);
+            self.began = false;
+            self.durable = durable;
+        }
+    }
+
+    fn failed(&mut self, failure: impl FnOnce(u64) -> Failure) {
+        if let Some(shared) = &self.shared {
+            let intact = *shared.durable.borrow();
+            shared.state().failed = Some(failure(intact));
+        }
     }
 }
 
@@ -283,7 +327,7 @@ impl Drop for Lead {
                 path: shared.files.folder.clone(),
                 source,
             };
-            state.failed = Some(failure(error, *shared.durable.borrow()));
+            state.failed = Some(Failure::of(error, *shared.durable.borrow()));
         }
         drop(state);
         let (flushed, durable) = (Arc::clone(&shared.flushed), shared.durable.clone());

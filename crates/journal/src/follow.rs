@@ -8,7 +8,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{Entry, Error, Watch, scan::Walk, segment::Files};
+use crate::{Entry, Error, Watch, lock, scan::Walk, segment::Files};
 
 /// Maximum number of entries read ahead at once.
 const AHEAD_ENTRIES: usize = 1024;
@@ -96,6 +96,9 @@ impl Follower {
                             name: self.files.name.clone(),
                         });
                     }
+                    if let Some(walk) = &self.walk {
+                        check_in_place(walk)?;
+                    }
                     watch.changed().await;
                 }
             }
@@ -142,6 +145,19 @@ impl Follower {
         let failed = io::Error::other("an earlier reading failed, follow anew");
         Error::io("read", &self.files.folder)(failed)
     }
+}
+
+/// Checks that the segment at the end is still one of the log. One that was cut off never grows.
+fn check_in_place(walk: &Walk) -> Result<(), Error> {
+    let (files, segment) = (&walk.files, &walk.scan.segment);
+    let path = files.segment_path(segment.number);
+    let in_place = lock::is_at(files.disk.as_ref(), segment.file.as_ref(), &path);
+    // Erasing replaces a segment too, after its successor appeared.
+    if in_place || files.has_segment(segment.number + 1)? {
+        return Ok(());
+    }
+    let why = "the log was changed while it was followed; follow it anew";
+    Err(files.corrupt(segment.number, 0, walk.scan.position().seq + 1, why))
 }
 
 /// Reads entries to the end of the file, and then makes sure that they are on disk.

@@ -9,6 +9,7 @@
 use std::io::Write;
 
 use gyrus_contract::Digest;
+use serde_json::value::RawValue;
 
 use crate::{Entry, Payload};
 
@@ -226,6 +227,15 @@ impl<'a> Line<'a> {
         )
         .expect("writing to memory cannot fail");
         out
+    }
+
+    /// Whether the payload is JSON, as that of every line is that was appended here; also if it was
+    /// erased.
+    pub(crate) fn is_json(&self) -> bool {
+        match self.body {
+            Body::Payload(bytes) => serde_json::from_slice::<&RawValue>(bytes).is_ok(),
+            Body::Erased(_) => true,
+        }
     }
 
     /// Converts the line to an entry; returns `None` if its payload is not JSON.

@@ -21,16 +21,23 @@ impl Store {
     pub fn remove(&self, name: &LogName) -> Result<(), Error> {
         let files = self.lockable(name)?;
         let _lock = lock::take(&files, Take::IfFree)?;
+        let gone = self.set_aside(&files)?;
+        self.discard(&gone);
+        Ok(())
+    }
+
+    /// Takes the name of a log away from it while its lock is held, and returns its folder, which
+    /// the next sweep removes.
+    pub(crate) fn set_aside(&self, files: &Files) -> Result<PathBuf, Error> {
         let trash = self.home.root.join(".trash");
         make_folder(self.home.disk.as_ref(), &trash)?;
         let target = trash.join(gyrus_contract::time_ordered_uuid().to_string());
         let disk = &self.home.disk;
         disk.rename(&files.folder, &target)
             .map_err(Error::io("remove", &files.folder))?;
-        let kind = self.home.root.join(name.kind());
+        let kind = self.home.root.join(files.name.kind());
         disk.sync_folder(&kind).map_err(Error::io("sync", kind))?;
-        self.discard(&target);
-        Ok(())
+        Ok(target)
     }
 
     /// Removes some of a log's blobs while nobody holds it, and returns their size in bytes.

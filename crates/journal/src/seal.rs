@@ -97,6 +97,22 @@ impl Seal {
         files.put_in_place(&temporary, &path(files))
     }
 
+    /// Removes the seal of a log, durably, if it covers entries after `last`.
+    pub(crate) fn remove_beyond(files: &Files, last: u64) -> Result<(), Error> {
+        if Self::read(files)?.is_none_or(|seal| seal.entries <= last) {
+            return Ok(());
+        }
+        let path = path(files);
+        files
+            .disk
+            .remove_file(&path)
+            .map_err(Error::io("remove", path))?;
+        files
+            .disk
+            .sync_folder(&files.folder)
+            .map_err(Error::io("sync", &files.folder))
+    }
+
     /// Rewrites the seal of a log, if it has one, so that it lists only the blobs that are `kept`.
     pub(crate) fn keep_blobs(files: &Files, kept: &dyn Fn(&BlobId) -> bool) -> Result<(), Error> {
         let Some(mut seal) = Self::read(files)? else {

@@ -17,10 +17,13 @@ use std::{
 use gyrus_contract::{BlobId, Digest};
 
 use crate::{
-    Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Tail, Take, Writer, blobs,
+    Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Replica, Replicas, Tail, Take, Writer,
+    blobs,
+    flush::Shared,
     home::{Home, make_folder},
     lock,
     os::{disk::OsDisk, mounts},
+    replica,
     scan::{Scan, Walk},
     seal::{self, Seal},
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
@@ -54,6 +57,7 @@ pub struct Verified {
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) home: Arc<Home>,
+    replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Store {
@@ -98,7 +102,30 @@ impl Store {
         };
         Ok(Self {
             home: Arc::new(home),
+            replicas: None,
         })
+    }
+
+    /// Returns the same store, whose logs are from now on created and taken with their replicas.
+    #[must_use]
+    pub fn with_replicas(self, replicas: Arc<dyn Replicas>) -> Store {
+        Store {
+            home: self.home,
+            replicas: Some(replicas),
+        }
+    }
+
+    /// Returns the same store without replicas, for changes that stay local.
+    pub(crate) fn without_replicas(self) -> Store {
+        Store {
+            home: self.home,
+            replicas: None,
+        }
+    }
+
+    /// Returns the replica of a log, if it has one.
+    pub(crate) fn replica_of(&self, name: &LogName) -> Option<Arc<dyn Replica>> {
+        self.replicas.as_ref()?.replica_of(name)
     }
 
     /// Returns the root folder of the store.
@@ -155,15 +182,32 @@ impl Store {
         Ok(names)
     }
 
-    /// Takes a log that exists, sets aside bytes that a crash tore, and opens a new segment.
+    /// Takes a log that exists, sets aside bytes that a crash tore, and opens a new segment. Blocks
+    /// until the log's replica, if it has one, has every entry that is here.
+    ///
+    /// # Errors
+    /// Returns [`Error::ReplicaAhead`] when the replica has entries that are not here: bring the
+    /// local log up to it with a [`Mirror`](crate::Mirror) first. Returns [`Error::ReplicaFailed`]
+    /// when it refuses an entry that it does not have.
     pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;
         let files = self.files(name);
         let lock = lock::take(&files, how)?;
         // The creator of the log may have ended between naming it and this sync.
         self.sync_name(name)?;
+        let replica = self.replica_of(name);
+        let staged = Arc::new(files.clone());
+        // Asked before a segment is opened, which would be one more after each attempt that fails.
+        let has = match &replica {
+            Some(replica) => replica::has(replica.as_ref(), &staged)?,
+            None => 0,
+        };
         let (output, recovery) = take::again(&files, &lock.holder)?;
-        Ok((Writer::new(&self.home, files, lock, output), recovery))
+        if let Some(replica) = &replica {
+            replica::catch_up(replica.as_ref(), &staged, has, &output)?;
+        }
+        let shared = Shared::new(&self.home, files, lock, output, replica, Vec::new());
+        Ok((Writer::new(shared), recovery))
     }
 
     /// Returns a reader of a log, whoever holds it.
@@ -244,12 +288,18 @@ impl Store {
         }
     }
 
-    /// Creates an empty, locked folder for a staged log.
-    pub(crate) fn stage(&self, name: &LogName) -> Result<Staged, Error> {
-        self.check_writable()?;
+    /// Checks that no log has this name.
+    pub(crate) fn check_absent(&self, name: &LogName) -> Result<(), Error> {
         if self.exists(name) {
             return Err(Error::Exists { name: name.clone() });
         }
+        Ok(())
+    }
+
+    /// Creates an empty, locked folder for a staged log.
+    pub(crate) fn stage(&self, name: &LogName) -> Result<Staged, Error> {
+        self.check_writable()?;
+        self.check_absent(name)?;
         let disk = &self.home.disk;
         let incoming = self.home.root.join(".incoming");
         make_folder(disk.as_ref(), &incoming)?;
@@ -269,12 +319,12 @@ impl Store {
     }
 
     /// Gives a staged log, all of which is on disk, its name.
-    pub(crate) fn publish(&self, staged: &Staged) -> Result<(), Error> {
-        let name = &staged.files.name;
+    pub(crate) fn publish(&self, staged: &Files) -> Result<(), Error> {
+        let name = &staged.name;
         let disk = self.home.disk.as_ref();
         let kind = self.home.root.join(name.kind());
         make_folder(disk, &kind)?;
-        disk.rename(&staged.files.folder, &self.folder(name))
+        disk.rename(&staged.folder, &self.folder(name))
             .map_err(|source| match source.kind() {
                 io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
                     Error::Exists { name: name.clone() }
@@ -285,7 +335,7 @@ impl Store {
     }
 
     /// Puts the names that lead to a log on disk.
-    fn sync_name(&self, name: &LogName) -> Result<(), Error> {
+    pub(crate) fn sync_name(&self, name: &LogName) -> Result<(), Error> {
         let kind = self.home.root.join(name.kind());
         for folder in [&kind, &self.home.root] {
             self.home

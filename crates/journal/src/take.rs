@@ -42,6 +42,18 @@ pub(crate) struct Output {
     pub(crate) hash: Digest,
 }
 
+impl Output {
+    /// Returns the end of this segment, for the header of the next one.
+    fn end(&self) -> End {
+        End {
+            segment: self.segment,
+            bytes: self.bytes,
+            seq: self.seq,
+            hash: self.hash,
+        }
+    }
+}
+
 /// Opens the first segment of a staged log, with the lines of its first entries up to the number
 /// and hash of `last`.
 pub(crate) fn first(
@@ -50,44 +62,40 @@ pub(crate) fn first(
     lines: &[u8],
     last: (u64, Digest),
 ) -> Result<Output, Error> {
-    let (seq, hash) = last;
-    let header = header(files, None, seq, holder);
+    begin(files, None, holder, lines, last)
+}
+
+/// Opens the segment that follows one that is on disk.
+pub(crate) fn next(files: &Files, full: &Output, holder: &Holder) -> Result<Output, Error> {
+    next_with(files, full, holder, &[], (full.seq, full.hash))
+}
+
+/// Opens the segment that follows one that is on disk, with lines up to the number and hash of
+/// `last`. All of it is on disk when it appears.
+pub(crate) fn next_with(
+    files: &Files,
+    full: &Output,
+    holder: &Holder,
+    lines: &[u8],
+    last: (u64, Digest),
+) -> Result<Output, Error> {
+    begin(files, Some(full.end()), holder, lines, last)
+}
+
+fn begin(
+    files: &Files,
+    previous: Option<End>,
+    holder: &Holder,
+    lines: &[u8],
+    (seq, hash): (u64, Digest),
+) -> Result<Output, Error> {
+    let header = header(files, previous, seq, holder);
     let mut segment = files.new_segment(&header)?;
     segment.write(lines)?;
     let (file, bytes) = segment.finish()?;
     Ok(Output {
         file,
-        segment: 1,
-        bytes,
-        seq,
-        hash,
-    })
-}
-
-/// Opens the segment that follows a full one.
-pub(crate) fn next(files: &Files, full: &Output, holder: &Holder) -> Result<Output, Error> {
-    let Output {
-        segment,
-        bytes,
-        seq,
-        hash,
-        ..
-    } = *full;
-    let header = header(
-        files,
-        Some(End {
-            segment,
-            bytes,
-            seq,
-            hash,
-        }),
-        seq,
-        holder,
-    );
-    let (file, bytes) = files.new_segment(&header)?.finish()?;
-    Ok(Output {
-        file,
-        segment: segment + 1,
+        segment: header.segment,
         bytes,
         seq,
         hash,

@@ -11,12 +11,8 @@ use crate::{
     Error, Inbox, LogName, Reader, blobs,
     flush::{Shared, State, Turn},
     flushers,
-    home::Home,
     line::{self, BatchStart, PAYLOAD_LIMIT},
-    lock::Lock,
     seal::Seal,
-    segment::Files,
-    take::Output,
 };
 
 /// Maximum size of the payloads of one call of [`Writer::append`], in bytes.
@@ -44,23 +40,23 @@ pub struct NewEntry<'a> {
 }
 
 /// The only writer of a log. Clones are the same writer. Dropping the last one puts buffered data
-/// on disk and releases the log.
+/// on the local disk and releases the log, at the latest when its replica has answered.
 #[derive(Debug, Clone)]
 pub struct Writer {
     shared: Arc<Shared>,
 }
 
 impl Writer {
-    pub(crate) fn new(home: &Arc<Home>, files: Files, lock: Lock, output: Output) -> Self {
-        let shared = Shared::new(home, files, lock, output);
+    pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
         }
     }
 
     /// Appends entries with contiguous numbers, and returns the number of the last one. All are
-    /// accepted or none. They are on disk after [`Writer::barrier`], or inside a tokio runtime
-    /// after 50 ms; a crash before that may leave the first of them only.
+    /// accepted or none. They are durable after [`Writer::barrier`], or inside a tokio runtime
+    /// after 50 ms; a crash before that may leave the first of them only. Blocks while too much is
+    /// not durable yet.
     pub fn append(&self, batch: &[NewEntry<'_>]) -> Result<u64, Error> {
         check(batch)?;
         let mut state = self.shared.accepting()?;
@@ -96,8 +92,9 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Waits until everything appended and every blob put so far is on disk, and returns the
-    /// number of the last entry there. Dropping the future leaves the flush under way.
+    /// Waits until everything appended and every blob put so far is durable: on disk, and for
+    /// entries also at the log's replica, if it has one. Returns the number of the last entry
+    /// there. Dropping the future leaves the flush under way.
     pub async fn barrier(&self) -> Result<u64, Error> {
         let mut done = self.shared.durable.subscribe();
         let target = self.shared.accepting()?.target();
@@ -131,7 +128,7 @@ impl Writer {
         }
     }
 
-    /// Puts everything appended so far on disk, and then the log's seal: the statement that it is
+    /// Makes everything appended so far durable, and then puts on the local disk the log's seal: the statement that it is
     /// finished with these entries and the blobs that it has. Entries that are appended later are
     /// not covered by it. Dropping the future leaves the sealing under way.
     pub async fn seal(&self) -> Result<(), Error> {
@@ -155,14 +152,14 @@ impl Writer {
         self.shared.state().seq + 1
     }
 
-    /// Returns the number of the last entry on disk, as it grows. Also announces a change without a
+    /// Returns the number of the last durable entry, as it grows. Also announces a change without a
     /// new number when a flush failed.
     pub fn durable(&self) -> watch::Receiver<u64> {
         self.shared.durable.subscribe()
     }
 
     /// Stores content beside the log. It is on disk, under its name, before any entry that is
-    /// appended from now on, and can be read at once. May block for the disk.
+    /// appended from now on, and can be read at once. May block for the disk and the replica.
     pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         drop(self.shared.accepting()?);
         let shared = self.shared.home.shared_blobs();
@@ -170,7 +167,7 @@ impl Writer {
         let id = blobs::put(&self.shared.files, &shared, &mut unsynced, bytes)?;
         let full = unsynced.len() >= UNSYNCED_LIMIT;
         drop(unsynced);
-        self.shared.state().blobs += 1;
+        self.shared.put(id);
         if full {
             self.barrier_blocking()?;
         }

@@ -15,6 +15,8 @@ mod oracle;
 mod life;
 mod aftermath;
 #[cfg(test)]
+mod copies;
+#[cfg(test)]
 mod tests;
 
 pub use disk::SimDisk;
