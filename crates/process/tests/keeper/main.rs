@@ -6,6 +6,8 @@
     reason = "a test, though without harness"
 )]
 
+mod lease;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -48,11 +50,14 @@ fn main() {
     {
         return order(&arguments[2], &arguments[3]);
     }
+    if lease::serve_if_asked(&arguments) {
+        return;
+    }
     let arguments = Arguments::from_args();
     let namespaces = keeper::probe().expect("a keeper starts") == Level::Namespace;
     let mut trials = Vec::new();
     for level in [Level::Namespace, Level::Subreaper] {
-        for (name, test) in TESTS {
+        for (name, test) in TESTS.into_iter().chain(lease::WITH_KEEPERS) {
             let name = format!("{level:?}::{name}").to_lowercase();
             let trial = Trial::test(name, move || {
                 test(level);
@@ -61,6 +66,12 @@ fn main() {
             // Shown as ignored where the system does not allow it.
             trials.push(trial.with_ignored_flag(level == Level::Namespace && !namespaces));
         }
+    }
+    for (name, test) in lease::ALONE {
+        trials.push(Trial::test(name, move || {
+            test();
+            Ok(())
+        }));
     }
     libtest_mimic::run(&arguments, trials).exit();
 }
