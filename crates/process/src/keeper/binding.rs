@@ -8,10 +8,10 @@ use std::{env, io, os::fd::OwnedFd};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal},
+    process::{
+        Pid, PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal, setsid,
+    },
 };
-
-use super::Level;
 
 /// Second argument of a nursery whose run's process has a lease.
 pub(super) const ARGUMENT: &str = "leased";
@@ -36,27 +36,32 @@ impl Binding {
         Ok(Self::Nursery(pidfd_open(getpid(), PidfdFlags::empty())?))
     }
 
-    /// Binds this process to its parent. To be followed by a test whether the parent still lives.
-    pub(super) fn bind(&self, level: Level) -> io::Result<()> {
-        let signal = match (self, level) {
-            (Self::None, _) => return Ok(()),
-            (Self::Nursery(_), Level::Namespace) => Signal::KILL,
-            // Only a running guard or server can end its tree, so it must not be stopped.
-            (Self::Nursery(_), Level::Subreaper) => Signal::CONT,
-        };
-        Ok(set_parent_process_death_signal(Some(signal))?)
-    }
-
-    /// Fails if there is a nursery to die with, and it has ended.
-    pub(super) fn check(&self) -> io::Result<()> {
+    /// Binds this process, a guard, to the nursery that it was forked from: `signal` comes when the
+    /// nursery ends.
+    ///
+    /// # Errors
+    /// If the nursery has ended already, or the kernel refuses.
+    pub(super) fn bind_guard(&self, signal: Signal) -> io::Result<()> {
         let Self::Nursery(nursery) = self else {
             return Ok(());
         };
+        // The end of the nursery would leave its process group to nobody, and the kernel sends
+        // SIGHUP to the stopped processes of such a group.
+        setsid()?;
+        set_parent_process_death_signal(Some(signal))?;
         let at_once = Timespec::default();
-        match poll(&mut [PollFd::new(nursery, PollFlags::IN)], Some(&at_once)) {
-            Ok(0) => Ok(()),
-            Ok(_) => Err(io::Error::other("the nursery has ended")),
-            Err(error) => Err(error.into()),
+        match poll(&mut [PollFd::new(nursery, PollFlags::IN)], Some(&at_once))? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("the nursery has ended")),
+        }
+    }
+
+    /// Binds this process, a server, to its guard: `signal` comes when that ends. The server must
+    /// then see whether the guard still lives.
+    pub(super) fn bind_server(&self, signal: Signal) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Nursery(_) => Ok(set_parent_process_death_signal(Some(signal))?),
         }
     }
 

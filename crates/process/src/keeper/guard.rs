@@ -11,8 +11,8 @@ use gyrus_contract::Confine;
 use rustix::{
     io::Errno,
     process::{
-        Pid, PidfdFlags, WaitOptions, getegid, geteuid, getpid, pidfd_open, set_child_subreaper,
-        waitpid,
+        Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, getpid, pidfd_open,
+        set_child_subreaper, waitpid,
     },
     thread::UnshareFlags,
 };
@@ -33,7 +33,7 @@ pub(super) fn guard(
     // The server detects our end by this handle; pids differ across namespaces.
     let our_end = pidfd_open(getpid(), PidfdFlags::empty())?;
     let Some(child) = linux::fork()? else {
-        let bound = binding.bind(level);
+        let bound = binding.bind_server(death_signal(level));
         drop(binding);
         let served = bound.and_then(|()| server::serve(level, &our_end, control, confine));
         let code = i32::from(served.is_err());
@@ -66,8 +66,16 @@ fn say(control: &mut UnixStream, hello: &Hello) -> io::Result<()> {
 
 fn prepare(level: Level, binding: &Binding) -> io::Result<()> {
     enter(level)?;
-    binding.bind(level)?;
-    binding.check()
+    binding.bind_guard(death_signal(level))
+}
+
+/// Returns the signal that a bound process gets when its parent dies.
+fn death_signal(level: Level) -> Signal {
+    match level {
+        Level::Namespace => Signal::KILL,
+        // Only a running guard or server can end its tree, so it must not stay stopped.
+        Level::Subreaper => Signal::CONT,
+    }
 }
 
 fn enter(level: Level) -> io::Result<()> {

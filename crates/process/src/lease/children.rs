@@ -13,12 +13,12 @@ use std::{
     thread,
 };
 
-use super::LeaseError;
+use super::error::LeaseError;
 
 /// A command to start, and where to send the started process.
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// How this process stands to leases and to the processes that it started.
+/// Record of the leases of this process and of the processes that it started.
 enum State {
     /// No lease was begun and no process started.
     Untouched,

@@ -7,24 +7,24 @@
 //! process on the way to a command makes the kernel kill the next one (`PR_SET_PDEATHSIG`): the
 //! nursery of the keepers, each guard, each server, and with the server its PID namespace.
 //!
-//! A tree in a PID namespace ends so whatever is stopped. At the level of a subreaper
+//! A tree in a PID namespace ends so, whatever is stopped. At the level of a subreaper
 //! ([`Level::Subreaper`](crate::keeper::Level)) the kernel continues a stopped guard, which then
-//! kills its tree. A tree survives there if its guard is killed, or stopped once more, before it is
-//! done, while the server is stopped or killed too; a command with the rights of the same user can
-//! do that. Processes that a guard may not kill, such as setuid programs, survive as well.
+//! kills its tree. A tree survives there if its guard is killed, or stopped once more before it has
+//! killed the tree, while the server is stopped or killed too; a command with the rights of the
+//! same user can do that. Processes that a guard may not kill, such as setuid programs, survive as
+//! well.
 //!
-//! Not covered: processes that this one starts by itself, without a keeper; a process in an
-//! uninterruptible wait, which ends with that wait; and time during which a host pauses the virtual
-//! machine, if the host hides it from the machine's clock.
+//! Not covered: what this process starts by itself, without a keeper; a process in an
+//! uninterruptible wait or frozen by a control group of version 1, which ends when it goes on; and
+//! time during which a host pauses the virtual machine, if the host hides that from the machine's
+//! clock. The end takes milliseconds from the deadline on, so leave a margin for it.
 
 mod boot_time;
 mod children;
+mod error;
 mod timer;
 
-use std::{
-    io,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::getpid;
 
@@ -32,46 +32,15 @@ use self::{children::Claim, timer::KillTimer};
 
 pub use boot_time::BootTime;
 pub(crate) use children::start_child;
-
-/// Reason why a lease was not begun or not extended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LeaseError {
-    /// Another lease of this process is in force.
-    #[error("this process has a lease already; extend that one, or end it first")]
-    Held,
-    /// Keepers that were started without a lease would outlive this process.
-    #[error("this process has started a keeper already; begin the lease before the first one")]
-    HasKeepers,
-    /// The kernel lets no timer kill the init process of a PID namespace.
-    #[error(
-        "this process is the init process of a container or a PID namespace, which its own timer \
-         cannot kill; start it below another init process"
-    )]
-    IsInit,
-    /// The deadline lies before the one in force.
-    #[error("the deadline {asked} is earlier than {current}, which is in force")]
-    Earlier {
-        /// The deadline in force.
-        current: BootTime,
-        /// The deadline that was asked for.
-        asked: BootTime,
-    },
-    /// The kernel refused the timer.
-    #[error("the timer of the lease cannot be set: {0}")]
-    Timer(#[source] io::Error),
-    /// The thread that starts keepers could not be started.
-    #[error("the thread that starts keepers under the lease cannot be started: {0}")]
-    Thread(#[source] io::Error),
-}
+pub use error::LeaseError;
 
 /// A lease on the life of this process, in force until it is ended or dropped. A forgotten one
 /// stays in force.
 ///
-/// The kernel also forgets it when this process replaces its program (`exec`), which kills the
-/// keepers at once; and a forked process has none. Once a lease has begun, keepers die as soon as
-/// this process does, even if that is before the deadline or after the end of the lease: a command
-/// then gets no grace.
+/// Once a lease has begun, keepers die as soon as this process does, even if that is before the
+/// deadline or after the end of the lease, and a command gets no grace then. They also die if the
+/// nursery is killed, or if this process replaces its program (`exec`), which ends the lease too. A
+/// process that this one forks has no lease.
 #[derive(Debug)]
 #[must_use = "dropping a lease ends it"]
 pub struct Lease {

@@ -3,7 +3,7 @@
 
 use std::{io, mem, ptr};
 
-use super::BootTime;
+use super::boot_time::BootTime;
 
 /// Milliseconds in a second.
 const SECOND_MS: u64 = 1_000;

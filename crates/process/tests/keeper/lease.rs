@@ -2,6 +2,7 @@
 //! process of its own (`--leased`), which does what it is told line by line.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Lines, Write},
     os::unix::process::ExitStatusExt,
@@ -11,20 +12,27 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gyrus_contract::{
+    Boxed, Confined, ConnectionPolicy, Containment, Destination, Listeners, Network, Outlet,
+    ResourceLimits,
+};
 use gyrus_process::{
     ProcessIdentity,
-    keeper::{Keeper, Level},
+    keeper::{Keeper, Level, Sandbox},
     lease::{BootTime, Lease, LeaseError},
 };
 use rustix::{
-    process::{Pid, Signal, getpid, kill_process},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid},
     time::{ClockId, clock_gettime},
 };
 
-use crate::{ESCAPE, TIMEOUT, World, block_on, other_half, spec, until};
+use crate::{ESCAPE, TIMEOUT, World, block_on, child_of, other_half, spec, until};
 
 /// Duration of leases that tests wait for.
 const SHORT: Duration = Duration::from_millis(250);
+
+/// Duration of leases that are measured.
+const SOON: Duration = Duration::from_millis(20);
 
 /// Duration of leases that never run out.
 const LONG: Duration = Duration::from_secs(3_600);
@@ -56,10 +64,12 @@ pub(super) const ALONE: [(&str, fn()); 3] = [
 pub(super) fn serve_if_asked(arguments: &[String]) -> bool {
     let arguments: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
     match arguments[..] {
-        ["--leased", level, folder] => leased(level, folder),
+        ["--leased", level, place, folder] => leased(level, place, folder),
         ["--refusals"] => refusals(),
         ["--begin", deadline] => begin(deadline.parse().unwrap()),
         ["--keeper-first", level] => keeper_first(level),
+        ["--time-extending"] => time_extending(),
+        ["--time-starting", name, leases] => time_starting(name, leases),
         _ => return false,
     }
     true
@@ -79,7 +89,7 @@ fn say(line: impl std::fmt::Display) {
 
 /// Main function of a run's process: begins a lease, has a keeper run a command that escapes from
 /// its parents, and obeys the lines of its standard input.
-fn leased(name: &str, folder: &str) {
+fn leased(name: &str, place: &str, folder: &str) {
     let lease = Lease::begin(BootTime::now().saturating_add(LONG)).unwrap();
     // The thread that starts the nursery ends at once. Keepers must not die with it.
     let program = std::env::current_exe().unwrap();
@@ -88,19 +98,86 @@ fn leased(name: &str, folder: &str) {
     let keeper = keeper.join().unwrap();
     say(serde_json::to_string(keeper.identity()).unwrap());
     thread::spawn(move || obey(lease));
-    let script = format!("{ESCAPE}\nsleep 1000");
-    let outcome = block_on(keeper.run(spec(Path::new(folder), &script)));
-    panic!("{outcome:?}");
+    let command = spec(Path::new(folder), &format!("{ESCAPE}\nsleep 1000"));
+    let containment = containment(folder);
+    let sandbox = (place == "Supervised").then_some(Sandbox {
+        containment: &containment,
+        outlet: &Nothing,
+        policy: &Nothing,
+    });
+    // A test may kill the keeper.
+    let _ = block_on(keeper.run_in(command, sandbox));
+    thread::sleep(LONG);
+}
+
+/// Returns a containment that [`confine`] does not look at.
+fn containment(folder: &str) -> Containment {
+    Containment {
+        writable: Vec::new(),
+        read_only: Vec::new(),
+        temporary: folder.into(),
+        hidden: Vec::new(),
+        layered: Vec::new(),
+        binds: Vec::new(),
+        moved: BTreeMap::new(),
+        network: Network::None,
+        forwarded: Vec::new(),
+        limits: ResourceLimits {
+            processes: 100,
+            memory_bytes: 1 << 30,
+            cpu_seconds: 100,
+            file_bytes: 1 << 30,
+        },
+    }
+}
+
+/// Confines nothing, but returns in a child, as sandboxes do where namespaces are refused.
+#[expect(unsafe_code, reason = "a fork")]
+pub(super) fn confine(_: &Containment) -> Result<Confined, String> {
+    // SAFETY: a process that confines itself has one thread.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        set_child_subreaper(Some(getpid())).unwrap();
+        return Ok(Confined::default());
+    }
+    let status = waitpid(Pid::from_raw(child), WaitOptions::empty());
+    let code = status.unwrap().and_then(|(_, status)| status.exit_status());
+    std::process::exit(code.unwrap_or(1));
+}
+
+/// An outlet and a policy for sandboxes without sockets.
+struct Nothing;
+
+impl Outlet for Nothing {
+    fn serve<'a>(&'a self, _: Listeners, _: &'a dyn ConnectionPolicy) -> Boxed<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl ConnectionPolicy for Nothing {
+    fn decide<'a>(&'a self, _: &'a Destination) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async { Err("there is no network".to_owned()) })
+    }
+}
+
+/// The process that is the server of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The guard's child.
+    Bare,
+    /// A child of that, which [`confine`] made.
+    Supervised,
 }
 
 fn obey(mut lease: Lease) {
     for order in std::io::stdin().lines() {
         let order = order.unwrap();
         lease.end();
-        let deadline = BootTime::now().saturating_add(SHORT);
+        let duration = if order == "run out soon" { SOON } else { SHORT };
+        let deadline = BootTime::now().saturating_add(duration);
         lease = Lease::begin(deadline).unwrap();
         match order.as_str() {
-            "run out" => {}
+            "run out" | "run out soon" => {}
             "run out, stopped" => kill_process(getpid(), Signal::STOP).unwrap(),
             "extend" => lease.extend(deadline.saturating_add(LONG)).unwrap(),
             "end" => {
@@ -112,6 +189,8 @@ fn obey(mut lease: Lease) {
         }
         say(deadline.as_ms());
     }
+    // The test has ended.
+    std::process::exit(1);
 }
 
 /// Main function of a process that tries what must be refused.
@@ -179,13 +258,15 @@ struct Leased {
     says: Lines<BufReader<ChildStdout>>,
     world: World,
     guard: ProcessIdentity,
-    server: ProcessIdentity,
+    /// The guard's child, and the child of that if it is another process.
+    servers: Vec<ProcessIdentity>,
 }
 
 impl Leased {
-    fn start(level: Level) -> Self {
+    fn start(level: Level, place: Place) -> Self {
         let world = World::new(level);
-        let mut run = this_program(&["--leased", &format!("{level:?}"), &world.mark()])
+        let (name, place_name) = (format!("{level:?}"), format!("{place:?}"));
+        let mut run = this_program(&["--leased", &name, &place_name, &world.mark()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -198,12 +279,16 @@ impl Leased {
             Level::Namespace => (other, recorded),
             Level::Subreaper => (recorded, other),
         };
+        let mut servers = vec![server];
+        if place == Place::Supervised {
+            servers.push(child_of(&servers[0]));
+        }
         Self {
             run,
             says,
             world,
             guard,
-            server,
+            servers,
         }
     }
 
@@ -224,7 +309,7 @@ impl Leased {
             block_on(until("stopped processes", || {
                 let processes = match part {
                     Part::Guard => vec![self.guard.clone()],
-                    Part::Server => vec![self.server.clone()],
+                    Part::Servers => self.servers.clone(),
                     Part::Command => self.world.alive(),
                 };
                 let mut are_stopped = true;
@@ -248,7 +333,7 @@ impl Leased {
     }
 
     fn assert_all_gone(&self) {
-        for keeper in [&self.guard, &self.server] {
+        for keeper in self.servers.iter().chain([&self.guard]) {
             assert!(keeper.wait_gone(TIMEOUT).unwrap(), "a keeper survived");
         }
         block_on(until("the end of the tree", || {
@@ -258,7 +343,9 @@ impl Leased {
 
     fn assert_all_alive(&mut self) {
         assert!(self.run.try_wait().unwrap().is_none());
-        assert!(self.guard.is_alive().unwrap() && self.server.is_alive().unwrap());
+        for keeper in self.servers.iter().chain([&self.guard]) {
+            assert!(keeper.is_alive().unwrap());
+        }
         assert!(self.world.alive().len() >= 3);
     }
 }
@@ -268,7 +355,7 @@ impl Drop for Leased {
         let _ = self.run.kill();
         let _ = self.run.wait();
         // If a test fails, its processes may be stopped.
-        for process in [&self.guard, &self.server] {
+        for process in self.servers.iter().chain([&self.guard]) {
             let _ = process.kill();
         }
         for process in self.world.alive() {
@@ -281,7 +368,7 @@ impl Drop for Leased {
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Guard,
-    Server,
+    Servers,
     Command,
 }
 
@@ -304,14 +391,14 @@ fn a_deadline_ends_everything(level: Level) {
         (&[][..], "run out"),
         (&[], "run out, stopped"),
         (&[Part::Guard], "run out"),
-        (&[Part::Server], "run out"),
-        (&[Part::Guard, Part::Server], "run out"),
+        (&[Part::Servers], "run out"),
+        (&[Part::Guard, Part::Servers], "run out"),
         (
-            &[Part::Guard, Part::Server, Part::Command],
+            &[Part::Guard, Part::Servers, Part::Command],
             "run out, stopped",
         ),
     ] {
-        let mut leased = Leased::start(level);
+        let mut leased = Leased::start(level, Place::Bare);
         leased.stop(stopped);
         // The process begins its lease later, so this is at most the deadline.
         let earliest = BootTime::now().saturating_add(SHORT);
@@ -330,28 +417,30 @@ fn a_deadline_ends_everything(level: Level) {
 }
 
 fn the_end_of_a_run_ends_what_is_stopped(level: Level) {
-    for stopped in [
-        &[Part::Guard][..],
-        &[Part::Server],
-        &[Part::Guard, Part::Server],
-        &[Part::Guard, Part::Server, Part::Command],
-    ] {
-        let mut leased = Leased::start(level);
-        leased.stop(stopped);
-        leased.run.kill().unwrap();
-        leased.assert_all_gone();
+    for place in [Place::Bare, Place::Supervised] {
+        for stopped in [
+            &[Part::Guard][..],
+            &[Part::Servers],
+            &[Part::Guard, Part::Servers],
+            &[Part::Guard, Part::Servers, Part::Command],
+        ] {
+            let mut leased = Leased::start(level, place);
+            leased.stop(stopped);
+            leased.run.kill().unwrap();
+            leased.assert_all_gone();
+        }
     }
 }
 
 fn the_end_of_a_guard_ends_what_is_stopped(level: Level) {
-    let leased = Leased::start(level);
-    leased.stop(&[Part::Server, Part::Command]);
+    let leased = Leased::start(level, Place::Bare);
+    leased.stop(&[Part::Servers, Part::Command]);
     signal(&leased.guard, Signal::KILL);
     leased.assert_all_gone();
 }
 
 fn an_extended_lease(level: Level) {
-    let mut leased = Leased::start(level);
+    let mut leased = Leased::start(level, Place::Bare);
     let earlier = leased.deadline("extend");
     block_on(until("the earlier deadline", || {
         BootTime::now() > earlier.saturating_add(SHORT / 2)
@@ -364,7 +453,7 @@ fn an_extended_lease(level: Level) {
 }
 
 fn an_ended_lease(level: Level) {
-    let mut leased = Leased::start(level);
+    let mut leased = Leased::start(level, Place::Bare);
     let deadline = leased.deadline("end");
     block_on(until("the deadline", || {
         BootTime::now() > deadline.saturating_add(SHORT / 2)
@@ -413,4 +502,84 @@ fn an_init_process() {
 /// Time on the clock of leases, with fractions of a millisecond.
 fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap()
+}
+
+/// Main function of a process that says how long an extension takes.
+fn time_extending() {
+    const TIMES: u32 = 100_000;
+    let lease = Lease::begin(BootTime::now().saturating_add(LONG)).unwrap();
+    let started = Instant::now();
+    for _ in 0..TIMES {
+        let deadline = BootTime::now().saturating_add(LONG);
+        lease.extend(deadline).unwrap();
+    }
+    say(format!("extending: {:?}", started.elapsed() / TIMES));
+}
+
+/// Main function of a process that says how long a command with a new keeper takes.
+fn time_starting(name: &str, leases: &str) {
+    let _lease =
+        (leases == "leased").then(|| Lease::begin(BootTime::now().saturating_add(LONG)).unwrap());
+    let program = std::env::current_exe().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut times: Vec<Duration> = (0..300)
+        .map(|_| {
+            let started = Instant::now();
+            let keeper = Keeper::at_level(&program, level(name)).unwrap();
+            let mut command = spec(folder.path(), "");
+            command.program = "true".to_owned();
+            command.arguments.clear();
+            block_on(keeper.run(command)).unwrap();
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    let (first, median) = (times[times.len() / 10], times[times.len() / 2]);
+    say(format!(
+        "{name}, {leases}: tenth {first:?}, median {median:?}"
+    ));
+}
+
+/// Prints what leases cost and how late they kill.
+pub(super) fn figures() {
+    let print = |arguments: &[&str]| {
+        let output = this_program(arguments).output().unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+    };
+    print(&["--time-extending"]);
+    for name in ["Namespace", "Subreaper"] {
+        for leases in ["free", "leased", "free", "leased"] {
+            print(&["--time-starting", name, leases]);
+        }
+    }
+    for level in [Level::Namespace, Level::Subreaper] {
+        for stopped in [&[][..], &[Part::Guard, Part::Servers, Part::Command]] {
+            let mut late: Vec<[Duration; 2]> = (0..100)
+                .map(|_| {
+                    let mut leased = Leased::start(level, Place::Bare);
+                    leased.stop(stopped);
+                    let deadline = leased.deadline("run out soon");
+                    let deadline = Duration::from_millis(deadline.as_ms());
+                    let run = ProcessIdentity::of(leased.run.id()).unwrap().unwrap();
+                    assert!(run.wait_gone(TIMEOUT).unwrap());
+                    let run = now() - deadline;
+                    let last = match level {
+                        Level::Namespace => &leased.servers[0],
+                        Level::Subreaper => &leased.guard,
+                    };
+                    assert!(last.wait_gone(TIMEOUT).unwrap());
+                    [run, now() - deadline]
+                })
+                .collect();
+            for (index, whose) in ["the run's process", "the whole tree"].iter().enumerate() {
+                late.sort_by_key(|times| times[index]);
+                let (median, most) = (late[50][index], late[99][index]);
+                println!(
+                    "{level:?}, {} stopped: {whose} ended {median:?} late in the median, at most \
+                     {most:?}",
+                    stopped.len()
+                );
+            }
+        }
+    }
 }
