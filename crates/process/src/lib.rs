@@ -4,7 +4,8 @@
 //! The one idea: a process is named by its number, its start time and the boot
 //! ([`ProcessIdentity`]), so it can be written down and killed later without ever hitting another
 //! that got its number; and a command runs below a process that watches a socket of the run's
-//! process, so that no tree outlives its run however either of them ends ([`keeper`]). Programs for
+//! process, so that no tree outlives its run however either of them ends ([`keeper`]). Where the run
+//! may be taken over by another machine, the kernel ends both at a deadline ([`lease`]). Programs for
 //! a person's own rights are found where no run can have put one ([`Programs`]). Files that a person or a folder
 //! names are opened without waiting for another process ([`open_regular`]).
 //!
@@ -13,6 +14,7 @@
 
 mod identity;
 pub mod keeper;
+pub mod lease;
 mod programs;
 mod regular_file;
 

@@ -32,7 +32,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("net", 1_000),
     ("plugins", 2_400),
     ("procedures", 3_740),
-    ("process", 2_865),
+    ("process", 3_340),
     ("runtime", 10_760),
     ("screen", 19_040),
     ("search", 1_500),

@@ -11,24 +11,32 @@ use gyrus_contract::Confine;
 use rustix::{
     io::Errno,
     process::{
-        Pid, PidfdFlags, WaitOptions, getegid, geteuid, getpid, pidfd_open, set_child_subreaper,
-        waitpid,
+        Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, getpid, pidfd_open,
+        set_child_subreaper, waitpid,
     },
     thread::UnshareFlags,
 };
 
-use super::{Hello, Level, linux, server, tree};
+use super::{Hello, Level, binding::Binding, linux, server, tree};
 use crate::ProcessIdentity;
 
 /// Serves one command over `control`, as a process of its own with one thread.
-pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> io::Result<()> {
-    if let Err(error) = prepare(level) {
+pub(super) fn guard(
+    level: Level,
+    mut control: UnixStream,
+    binding: Binding,
+    confine: Confine,
+) -> io::Result<()> {
+    if let Err(error) = prepare(level, &binding) {
         return say(&mut control, &Err(error.to_string()));
     }
     // The server detects our end by this handle; pids differ across namespaces.
     let our_end = pidfd_open(getpid(), PidfdFlags::empty())?;
     let Some(child) = linux::fork()? else {
-        let code = i32::from(server::serve(level, &our_end, control, confine).is_err());
+        let bound = binding.bind_server(death_signal(level));
+        drop(binding);
+        let served = bound.and_then(|()| server::serve(level, &our_end, control, confine));
+        let code = i32::from(served.is_err());
         std::process::exit(code);
     };
     let identity = match level {
@@ -38,10 +46,15 @@ pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> 
     };
     // If the run's process is gone already, the server notices it too, and we still have to wait.
     let _ = say(&mut control, &Ok(identity));
-    wait_for(child)?;
     match level {
-        Level::Namespace => Ok(()),
-        Level::Subreaper => tree::kill_children(),
+        Level::Namespace => wait_for(child),
+        Level::Subreaper => {
+            match binding {
+                Binding::None => wait_for(child)?,
+                Binding::Nursery(_) => binding.wait_with(child)?,
+            }
+            tree::kill_children()
+        }
     }
 }
 
@@ -51,7 +64,21 @@ fn say(control: &mut UnixStream, hello: &Hello) -> io::Result<()> {
     control.write_all(&line)
 }
 
-fn prepare(level: Level) -> io::Result<()> {
+fn prepare(level: Level, binding: &Binding) -> io::Result<()> {
+    enter(level)?;
+    binding.bind_guard(death_signal(level))
+}
+
+/// Returns the signal that a bound process gets when its parent dies.
+fn death_signal(level: Level) -> Signal {
+    match level {
+        Level::Namespace => Signal::KILL,
+        // Only a running guard or server can end its tree, so it must not stay stopped.
+        Level::Subreaper => Signal::CONT,
+    }
+}
+
+fn enter(level: Level) -> io::Result<()> {
     match level {
         Level::Subreaper => Ok(set_child_subreaper(Some(getpid()))?),
         // Root keeps all its users. A user namespace would take them away (package managers change

@@ -18,6 +18,7 @@
 //! [`serve_if_asked`] the function that confines a process.
 
 mod attached;
+mod binding;
 mod capture;
 mod client;
 mod guard;

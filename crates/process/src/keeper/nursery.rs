@@ -25,7 +25,8 @@ use rustix::{
     process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid},
 };
 
-use super::{Level, attached, guard, linux};
+use super::{Level, attached, binding, binding::Binding, guard, linux};
+use crate::lease;
 
 /// Argument that makes a program become a nursery. Keepers, being its forks, have it too. No
 /// command line parser or test harness uses it for something else.
@@ -53,7 +54,8 @@ pub(super) fn bear(program: &Path, level: Level, theirs: &OwnedFd) -> io::Result
 
 fn start(program: &Path) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg0("gyrus")
         .arg(ARGUMENT)
         // Commands must not see keys in our environment.
@@ -63,8 +65,8 @@ fn start(program: &Path) -> io::Result<UnixStream> {
         .process_group(0)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let mut child = lease::start_child(command, binding::ARGUMENT)?;
     // The nursery lives as long as we do. If it ends earlier, a zombie does no harm.
     let _ = child.try_wait();
     Ok(ours)
@@ -90,6 +92,7 @@ pub fn serve_if_asked(confine: Confine) {
 fn serve(confine: Confine) -> io::Result<()> {
     linux::close_inherited()?;
     linux::default_signals();
+    let binding = Binding::of_nursery()?;
     let orders = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // A keeper that still held the socket would hide that the nursery has ended.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
@@ -99,13 +102,16 @@ fn serve(confine: Confine) -> io::Result<()> {
         let Some((level, control)) = next_order(&orders)? else {
             return Ok(());
         };
-        match linux::fork()? {
-            Some(keeper) => keepers.push(pidfd_open(keeper, PidfdFlags::empty())?),
-            None => {
+        match linux::fork() {
+            Ok(Some(keeper)) => keepers.push(pidfd_open(keeper, PidfdFlags::empty())?),
+            Ok(None) => {
                 drop((orders, keepers));
-                let code = i32::from(guard::guard(level, control, confine).is_err());
+                let code = i32::from(guard::guard(level, control, binding, confine).is_err());
                 std::process::exit(code);
             }
+            // The run's process sees its socket close. Other keepers may have to die with this
+            // process, so it goes on.
+            Err(_too_many_processes) => {}
         }
     }
 }

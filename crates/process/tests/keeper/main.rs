@@ -6,6 +6,8 @@
     reason = "a test, though without harness"
 )]
 
+mod lease;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -40,7 +42,7 @@ until [ -e ready ]; do sleep 0.01; done
 "#;
 
 fn main() {
-    keeper::serve_if_asked(|_| Err("these tests confine nothing".to_owned()));
+    keeper::serve_if_asked(lease::confine);
     let arguments: Vec<String> = std::env::args().collect();
     if arguments
         .get(1)
@@ -48,11 +50,14 @@ fn main() {
     {
         return order(&arguments[2], &arguments[3]);
     }
+    if lease::serve_if_asked(&arguments) {
+        return;
+    }
     let arguments = Arguments::from_args();
     let namespaces = keeper::probe().expect("a keeper starts") == Level::Namespace;
     let mut trials = Vec::new();
     for level in [Level::Namespace, Level::Subreaper] {
-        for (name, test) in TESTS {
+        for (name, test) in TESTS.into_iter().chain(lease::WITH_KEEPERS) {
             let name = format!("{level:?}::{name}").to_lowercase();
             let trial = Trial::test(name, move || {
                 test(level);
@@ -62,6 +67,17 @@ fn main() {
             trials.push(trial.with_ignored_flag(level == Level::Namespace && !namespaces));
         }
     }
+    for (name, test) in lease::ALONE {
+        trials.push(Trial::test(name, move || {
+            test();
+            Ok(())
+        }));
+    }
+    let figures = || {
+        lease::figures();
+        Ok(())
+    };
+    trials.push(Trial::test("figures_of_leases", figures).with_ignored_flag(true));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -204,22 +220,31 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Returns the keeper's process that is not the recorded one.
 fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
-    let parent_of = |pid: u32| -> Option<u32> {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("PPid:"))?
-            .trim()
-            .parse()
-            .ok()
-    };
-    let pid = match level {
-        Level::Namespace => parent_of(recorded.pid),
-        Level::Subreaper => fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-            .find(|pid| parent_of(*pid) == Some(recorded.pid)),
-    };
+    match level {
+        Level::Namespace => {
+            let parent = parent_of(recorded.pid).unwrap();
+            ProcessIdentity::of(parent).unwrap().unwrap()
+        }
+        Level::Subreaper => child_of(recorded),
+    }
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// Returns a child of a process.
+fn child_of(process: &ProcessIdentity) -> ProcessIdentity {
+    let pid = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .find(|pid| parent_of(*pid) == Some(process.pid));
     ProcessIdentity::of(pid.unwrap()).unwrap().unwrap()
 }
 
