@@ -172,14 +172,18 @@ impl Claiming<'_> {
                 why: "the answer came when the lease was nearly over".to_owned(),
             });
         }
-        Ok(Some(Hold::new(
+        let hold = Hold::new(
             Arc::clone(self.claimant.log),
             Arc::clone(self.claimant.machine),
             reading,
             self.claimant.writer,
             times,
             first_sent,
-        )))
+        );
+        match hold {
+            Ok(hold) => Ok(Some(hold)),
+            Err(why) => Err(ClaimError::Impossible { why }),
+        }
     }
 
     /// Whether the run may be taken now. Waits if it may be later.

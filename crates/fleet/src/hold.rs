@@ -28,6 +28,12 @@ pub enum HoldError {
         /// The reason.
         why: String,
     },
+    /// The machine does not promise to end this process when its time is up.
+    #[error("the machine would not end this process when its lease is over: {why}")]
+    Unbound {
+        /// The reason.
+        why: String,
+    },
     /// It was lost before.
     #[error("the run was lost to this worker before")]
     Lost,
@@ -59,9 +65,9 @@ impl Hold {
         writer: WriterId,
         times: LeaseTimes,
         sent: BootTime,
-    ) -> Self {
-        machine.live_until(sent + times.lease());
-        Self {
+    ) -> Result<Self, String> {
+        machine.live_until(sent + times.lease())?;
+        Ok(Self {
             log,
             machine,
             subject: reading.subject.clone(),
@@ -72,7 +78,7 @@ impl Hold {
             index: 0,
             sent,
             lost: false,
-        }
+        })
     }
 
     /// Returns the number of the claim.
@@ -127,7 +133,11 @@ impl Hold {
         match self.deliver(&message).await {
             Ok((position, sent)) => {
                 (self.position, self.index, self.sent) = (position, message.index, sent);
-                self.machine.live_until(self.deadline());
+                let bound = self.machine.live_until(self.deadline());
+                bound.map_err(|why| {
+                    self.lost = true;
+                    HoldError::Unbound { why }
+                })?;
                 Ok(position)
             }
             Err(error) => {

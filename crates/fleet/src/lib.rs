@@ -11,7 +11,10 @@
 //! Reading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
 //! says), `claim` and `hold` (how it is taken and written).
 
+mod blobs;
 mod claim;
+mod copy;
+mod driven;
 mod hold;
 mod lease;
 mod log;
@@ -24,15 +27,20 @@ mod reading;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod standing;
+mod succession;
 
+pub use blobs::{BlobError, fetch_blob, store_blob};
 pub use claim::{ClaimError, Claimant, Wait, claim};
+pub use copy::{CopyError, FleetCopy, FollowError, run_subject};
+pub use driven::{DriveError, Driven, Driving};
 pub use hold::{Hold, HoldError};
 pub use lease::LeaseTimes;
 pub use log::{Appended, LogUnreachable, MessageId, SharedLog, StoredMessage, Subject};
-#[cfg(feature = "nats")]
-pub use machine::OsMachine;
 pub use machine::{BootTime, Machine};
+#[cfg(feature = "nats")]
+pub use machine::{LeasedMachine, OsMachine};
 pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
 pub use queue::FleetQueue;
 pub use reading::{ReadError, Reading};
 pub use standing::{Holder, Inconsistent, Standing};
+pub use succession::Succession;

@@ -36,13 +36,46 @@ pub trait Machine: Send + Sync {
 
     /// Lets this process and everything that it started live until this time, and no longer unless
     /// it is called again: then the machine kills them, whatever state they are in.
-    fn live_until(&self, time: BootTime);
+    ///
+    /// # Errors
+    /// Returns the reason why the machine cannot promise that.
+    fn live_until(&self, time: BootTime) -> Result<(), String>;
 }
 
-/// This machine.
+/// This machine, for whoever drives nothing: it kills nobody.
 #[cfg(feature = "nats")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsMachine;
+
+/// This machine, whose kernel ends this process and its commands when their time is up.
+#[cfg(feature = "nats")]
+#[derive(Debug, Default)]
+pub struct LeasedMachine {
+    lease: std::sync::OnceLock<gyrus_process::lease::Lease>,
+}
+
+#[cfg(feature = "nats")]
+#[async_trait]
+impl Machine for LeasedMachine {
+    fn now(&self) -> BootTime {
+        OsMachine.now()
+    }
+
+    async fn sleep_until(&self, time: BootTime) {
+        OsMachine.sleep_until(time).await;
+    }
+
+    fn live_until(&self, time: BootTime) -> Result<(), String> {
+        use gyrus_process::lease::{BootTime, Lease};
+        // Rounded down: never later than promised.
+        let deadline = BootTime::from_ms(time.0 / 1_000);
+        let done = match self.lease.get() {
+            Some(lease) => lease.extend(deadline),
+            None => Lease::begin(deadline).map(|lease| drop(self.lease.set(lease))),
+        };
+        done.map_err(|error| error.to_string())
+    }
+}
 
 #[cfg(feature = "nats")]
 #[async_trait]
@@ -65,5 +98,7 @@ impl Machine for OsMachine {
         }
     }
 
-    fn live_until(&self, _time: BootTime) {}
+    fn live_until(&self, _: BootTime) -> Result<(), String> {
+        Ok(())
+    }
 }

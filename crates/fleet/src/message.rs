@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
-use gyrus_contract::Digest;
+use gyrus_contract::{BlobId, Digest};
 use serde::{Deserialize, Serialize};
 
 /// Names one claim of one process. Two claims never have the same one.
@@ -69,8 +69,12 @@ pub struct EntryLines {
     pub head: Digest,
     /// The lines, each with its newline.
     pub lines: Arc<[u8]>,
-    /// Small blobs that the entries name, and that the journal did not have before.
+    /// Small blobs that the entries may name, and that the journal did not have before.
     pub blobs: Vec<Arc<[u8]>>,
+    /// Other such blobs, which are logs of their own.
+    pub large_blobs: Vec<BlobId>,
+    /// The blob that holds the lines, if there are too many for a message. `lines` is empty then.
+    pub lines_in: Option<BlobId>,
 }
 
 /// The message cannot be read.
@@ -105,6 +109,10 @@ enum HeaderKind {
         /// The lengths of the blobs.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blobs: Vec<usize>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        large_blobs: Vec<BlobId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lines_in: Option<BlobId>,
     },
     Renewed,
     Released,
@@ -125,6 +133,8 @@ impl RunMessage {
                     previous: entries.previous,
                     head: entries.head,
                     blobs: entries.blobs.iter().map(|blob| blob.len()).collect(),
+                    large_blobs: entries.large_blobs.clone(),
+                    lines_in: entries.lines_in,
                 };
                 let blobs = entries.blobs.iter().map(|blob| &**blob);
                 (kind, blobs.chain([&*entries.lines]).collect())
@@ -174,6 +184,8 @@ impl RunMessage {
                 previous,
                 head,
                 blobs: lengths,
+                large_blobs,
+                lines_in,
             } => {
                 let mut blobs = Vec::new();
                 for length in lengths {
@@ -190,6 +202,8 @@ impl RunMessage {
                     head,
                     lines: rest.into(),
                     blobs,
+                    large_blobs,
+                    lines_in,
                 })
             }
             HeaderKind::Renewed => RunMessageKind::Renewed,
@@ -217,6 +231,8 @@ mod tests {
             head: Digest::of(b"4"),
             lines: b"{\"seq\":3}\n{\"seq\":4}\n".as_slice().into(),
             blobs: vec![b"\n\0one".as_slice().into(), b"".as_slice().into()],
+            large_blobs: vec![BlobId::of(b"large")],
+            lines_in: None,
         };
         let claimed = Claimed {
             worker: "a \"worker\"\n".to_owned(),

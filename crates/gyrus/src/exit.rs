@@ -24,6 +24,8 @@ pub(crate) enum Code {
     Stuck = 6,
     /// The model could not be reached or refused the key. The run can be resumed.
     ModelUnreachable = 7,
+    /// Another worker of the fleet has the run. Nothing is lost.
+    Elsewhere = 8,
     /// Interrupted at the terminal. The run can be resumed.
     Interrupted = 130,
 }

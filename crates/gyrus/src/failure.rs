@@ -52,6 +52,12 @@ impl Failure {
         Self::new(Code::ModelUnreachable, message)
     }
 
+    /// Another worker has the run: exit code 8.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn elsewhere(message: impl fmt::Display) -> Self {
+        Self::new(Code::Elsewhere, message)
+    }
+
     fn new(code: Code, message: impl fmt::Display) -> Self {
         Self {
             code,

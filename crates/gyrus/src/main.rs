@@ -107,6 +107,7 @@ fn main() -> ExitCode {
     gyrus::init();
     let gyrus = Gyrus {
         environment: Environment::read(),
+        replicas: None,
     };
     let done = match serve::elsewhere(&gyrus) {
         Some(done) => done,

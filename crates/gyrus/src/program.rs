@@ -1,9 +1,9 @@
 //! The environment, and the folders and files that follow from it.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::Home;
-use gyrus_journal::Store;
+use gyrus_journal::{Replicas, Store};
 use gyrus_surfaces::notify::NotifyCommand;
 
 use crate::{
@@ -18,12 +18,18 @@ use crate::{
 pub(crate) struct Gyrus {
     /// The environment at the start.
     pub(crate) environment: Environment,
+    /// The second copies of journals, in a process that drives a run for a fleet.
+    pub(crate) replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Gyrus {
     /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
-        state_folder::find(&self.environment)
+        let home = state_folder::find(&self.environment)?;
+        Ok(Home {
+            replicas: self.replicas.clone(),
+            ..home
+        })
     }
 
     /// The journals.

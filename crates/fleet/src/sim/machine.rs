@@ -65,8 +65,9 @@ impl Machine for Surroundings {
         self.wait(number).await;
     }
 
-    fn live_until(&self, time: BootTime) {
+    fn live_until(&self, time: BootTime) -> Result<(), String> {
         self.shared.inner().live_until(self.process, time);
+        Ok(())
     }
 }
 

@@ -162,6 +162,8 @@ impl Driving {
             head,
             lines: line.as_bytes().into(),
             blobs: Vec::new(),
+            large_blobs: Vec::new(),
+            lines_in: None,
         };
         hold.append(lines).await?;
         self.head = head;

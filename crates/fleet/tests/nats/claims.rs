@@ -79,6 +79,8 @@ fn entry(number: u64) -> EntryLines {
         head: Digest::of(&number.to_be_bytes()),
         lines: format!("entry {number}\n").into_bytes().into(),
         blobs: Vec::new(),
+        large_blobs: Vec::new(),
+        lines_in: None,
     }
 }
 

@@ -122,7 +122,8 @@ impl Machine for TestMachine {
         OsMachine.sleep_until(time).await;
     }
 
-    fn live_until(&self, time: BootTime) {
+    fn live_until(&self, time: BootTime) -> Result<(), String> {
         self.lives_until.fetch_max(time.0, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! `gyrus fleet`
 
-use std::time::{Duration, SystemTime};
+use std::{
+    num::NonZeroUsize,
+    time::{Duration, SystemTime},
+};
 
 use clap::{Args, Subcommand};
 use gyrus_fleet::{
@@ -17,7 +20,8 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    fleet::{self, LOCAL, LocalAddress},
+    fleet::{self, LOCAL, LocalAddress, WorkerSettings},
+    inside_run,
 };
 
 /// The port of the server if none is given.
@@ -249,5 +253,54 @@ impl Permissions {
         let mut out = output::standard();
         write!(out, "{}", permissions(&self.name))?;
         Ok(Code::Reached)
+    }
+}
+
+/// Carry out runs of a fleet on this machine
+///
+/// Each run is a process of its own, which holds it by a lease that it renews: if this machine dies
+/// or is cut off, another worker goes on with the run, and nothing of it happens twice.
+#[derive(Args)]
+pub(crate) struct Worker {
+    /// Address of the fleet: nats://[TOKEN@]HOST:PORT?monitor=PORT, or `local`
+    #[arg(long, value_name = "ADDRESS")]
+    fleet: String,
+    /// Maximum number of runs at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    at_once: NonZeroUsize,
+    /// Maximum number of runs of one agent at once, on all workers; no limit if it is not given
+    #[arg(long, value_name = "N")]
+    per_agent: Option<NonZeroUsize>,
+    /// Time after which others may go on with the runs of a worker that is not heard of
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease)]
+    lease: Duration,
+}
+
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = gyrus_text::parse_duration(text).map_err(|error| error.to_string())?;
+    if (Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&lease) {
+        Ok(lease)
+    } else {
+        Err("a lease is from 1s to 1h".to_owned())
+    }
+}
+
+impl Worker {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        inside_run::refuse("work for a fleet")?;
+        let host = rustix::system::uname();
+        let host = host.nodename().to_string_lossy().into_owned();
+        let settings = WorkerSettings {
+            fleet: self.fleet,
+            // A worker that starts again is another one: it knows nothing of what it had.
+            name: format!("{host}-{}", gyrus_contract::time_ordered_uuid().simple()),
+            at_once: self.at_once,
+            per_agent: self.per_agent,
+            lease: self.lease,
+        };
+        let runtime = drive::runtime()?;
+        let done = runtime.block_on(fleet::work(gyrus, settings));
+        runtime.shutdown_background();
+        done
     }
 }

@@ -1,4 +1,4 @@
-//! `gyrus fleet` of a program that was built without it.
+//! `gyrus fleet` and `gyrus worker` of a program that was built without them.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,24 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
-        let failure = Failure::usage("this gyrus was built without its fleet");
-        Err(failure.hint("build it with: cargo install --path crates/gyrus --features fleet"))
+        Err(missing())
     }
+}
+
+/// Carry out runs of a fleet on this machine (not in this build)
+#[derive(Args)]
+pub(crate) struct Worker {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<OsString>,
+}
+
+impl Worker {
+    pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
+        Err(missing())
+    }
+}
+
+pub(super) fn missing() -> Failure {
+    let failure = Failure::usage("this gyrus was built without its fleet");
+    failure.hint("build it with: cargo install --path crates/gyrus --features fleet")
 }

@@ -22,7 +22,7 @@ mod dot;
 mod browser;
 pub(crate) mod show;
 mod listing;
-mod follow;
+pub(crate) mod follow;
 mod trace;
 mod telemetry;
 mod trust;
@@ -49,7 +49,7 @@ pub(crate) mod doctor;
 mod demo;
 mod eval;
 mod demo_site;
-mod work;
+pub(crate) mod work;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(not(feature = "fleet"))]
@@ -129,6 +129,7 @@ commands! {
     Agents(agents::Agents),
     Chat(chat::Chat),
     Fleet(fleet::Fleet),
+    Worker(fleet::Worker),
     #[command(hide = true)]
     Work(work::Work),
 }

@@ -22,6 +22,7 @@ use crate::{
     new_run::{self, RunOptions, Session},
     procedures,
     screen::ScreenOptions,
+    serve::words,
     setup, state_folder, stopped,
 };
 use gyrus_surfaces::{
@@ -51,6 +52,9 @@ pub(crate) struct Run {
     /// Leave nothing behind but the work: the journal goes when the run ends
     #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
+    /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
+    fleet: Option<String>,
     #[command(flatten)]
     flags: RunFlags,
     #[command(flatten)]
@@ -100,6 +104,7 @@ impl Run {
             goal: command.text,
             continues: false,
             ephemeral: false,
+            fleet: None,
             flags,
             context: ContextFlags::default(),
             output,
@@ -110,6 +115,9 @@ impl Run {
 
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
+        if let Some(fleet) = &self.fleet {
+            return self.at_fleet(gyrus, fleet);
+        }
         self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
@@ -176,6 +184,20 @@ impl Run {
         let code = runtime.block_on(self.drive(parts, new, trace));
         runtime.shutdown_background();
         code
+    }
+
+    /// Puts the run into the queue of a fleet, and watches it.
+    #[cfg(feature = "fleet")]
+    fn at_fleet(&self, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
+        let workspace = new_run::workspace(&gyrus.home()?, self.flags.workdir.as_deref())?;
+        let request = words::typed_request(self.goal()?, workspace)?;
+        self.check(gyrus)?;
+        crate::fleet::submit_and_follow(gyrus, fleet, request, self.output.json())
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    fn at_fleet(&self, _: &Gyrus, _: &str) -> Result<Code, Failure> {
+        Err(super::fleet_missing::missing())
     }
 
     /// Checks that such a run could be started, as far as that is known without its model.

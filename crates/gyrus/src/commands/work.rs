@@ -6,6 +6,7 @@ use clap::{Args, Parser};
 use gyrus_contract::OnAsk;
 use gyrus_kernel::{StandingRun, log_name};
 use gyrus_runtime::queue::{self, OptionValue, RunRequest, Work as QueuedWork};
+use serde::{Deserialize, Serialize};
 
 use super::resume::Resume;
 use crate::{Gyrus, commands::run::Order, exit::Code, failure::Failure, serve::words};
@@ -26,42 +27,80 @@ impl Work {
         let mut text = String::new();
         let limit = u64::try_from(2 * queue::MAX_COMMAND).unwrap_or(u64::MAX);
         stdin().lock().take(limit).read_to_string(&mut text)?;
-        let command: queue::Command = serde_json::from_str(&text).map_err(|error| {
+        let order: WorkOrder = serde_json::from_str(&text).map_err(|error| {
             Failure::usage("there is no command of the queue on standard input")
                 .because(&error)
                 .hint("the server starts this by itself: gyrus serve")
         })?;
-        let store = gyrus.store()?;
-        if store.exists(&log_name(command.run)) {
-            let before = StandingRun::read(&store, command.run)?;
-            let on_ask = match before.on_ask {
-                OnAsk::Wait => "--on-ask=wait",
-                OnAsk::Park => "--on-ask=park",
-                OnAsk::Deny => "--on-ask=deny",
-            };
-            let run = command.run.to_string();
-            let words = Words::try_parse_from(["gyrus", &run, "--json", on_ask]);
-            let words = words.map_err(|error| Failure::usage(error.to_string()))?;
-            let mut resume = words.resume;
-            resume.correlation = command.correlation;
-            return resume.execute(gyrus);
+        match order.fleet {
+            None => carry_out(order.command, gyrus),
+            Some(fleet) => for_fleet(&fleet, order.command, gyrus),
         }
-        let QueuedWork::Start(request) = command.work else {
-            let name = command.run.short();
-            return Err(Failure::usage(format!(
-                "there is no run {name} to go on with"
-            )));
-        };
-        let mut run = words::command(&request, &on_ask(&request))?;
-        run.order = Some(Order {
-            run: command.run,
-            goal: request.goal,
-            context: request.context,
-            continues: request.continues,
-            correlation: command.correlation,
-        });
-        run.execute(gyrus)
     }
+}
+
+/// A command of the queue, as a process of its own gets it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WorkOrder {
+    /// The command.
+    pub(crate) command: queue::Command,
+    /// The fleet for which it is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fleet: Option<FleetOrder>,
+}
+
+/// The fleet for which a command is carried out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FleetOrder {
+    /// The address.
+    pub(crate) address: String,
+    /// The worker's name.
+    pub(crate) worker: String,
+    /// Length of the lease in milliseconds.
+    pub(crate) lease_ms: u64,
+}
+
+#[cfg(feature = "fleet")]
+fn for_fleet(order: &FleetOrder, command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
+    crate::fleet::drive(order, command.run, gyrus, |gyrus| carry_out(command, gyrus))
+}
+
+#[cfg(not(feature = "fleet"))]
+fn for_fleet(_: &FleetOrder, _: queue::Command, _: &Gyrus) -> Result<Code, Failure> {
+    Err(super::fleet_missing::missing())
+}
+
+fn carry_out(command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
+    let store = gyrus.store()?;
+    if store.exists(&log_name(command.run)) {
+        let before = StandingRun::read(&store, command.run)?;
+        let on_ask = match before.on_ask {
+            OnAsk::Wait => "--on-ask=wait",
+            OnAsk::Park => "--on-ask=park",
+            OnAsk::Deny => "--on-ask=deny",
+        };
+        let run = command.run.to_string();
+        let words = Words::try_parse_from(["gyrus", &run, "--json", on_ask]);
+        let words = words.map_err(|error| Failure::usage(error.to_string()))?;
+        let mut resume = words.resume;
+        resume.correlation = command.correlation;
+        return resume.execute(gyrus);
+    }
+    let QueuedWork::Start(request) = command.work else {
+        let name = command.run.short();
+        return Err(Failure::usage(format!(
+            "there is no run {name} to go on with"
+        )));
+    };
+    let mut run = words::command(&request, &on_ask(&request))?;
+    run.order = Some(Order {
+        run: command.run,
+        goal: request.goal,
+        context: request.context,
+        continues: request.continues,
+        correlation: command.correlation,
+    });
+    run.execute(gyrus)
 }
 
 /// Returns the word that says what becomes of questions, unless the request says it. A run without

@@ -1,7 +1,10 @@
 //! Being part of a fleet: its address, and a connection to servers that were looked at.
 
+mod drive;
 mod local_server;
 mod monitor;
+mod submit;
+mod worker;
 
 use gyrus_fleet::nats::{
     ConnectError, Connection, FleetAddress, Requirement, RequirementError, StreamError,
@@ -9,22 +12,29 @@ use gyrus_fleet::nats::{
 };
 
 pub(crate) use self::{
+    drive::drive,
     local_server::{LOCAL, LocalAddress},
     monitor::servers,
+    submit::submit_and_follow,
+    worker::{WorkerSettings, work},
 };
 use crate::{Gyrus, failure::Failure};
 
 /// Reads the address of a fleet; `local` is the server that `gyrus fleet up` runs.
 pub(crate) fn address(gyrus: &Gyrus, given: &str) -> Result<FleetAddress, Failure> {
-    let text = if given == LOCAL {
-        LocalAddress::of(&gyrus.home()?).read()?
-    } else {
-        given.to_owned()
-    };
-    FleetAddress::parse(&text).map_err(|error| {
+    FleetAddress::parse(&text(gyrus, given)?).map_err(|error| {
         Failure::usage(error)
             .hint("to try it on this machine: gyrus fleet up, and then --fleet local")
     })
+}
+
+/// Returns the whole address of a fleet, with its password, for a process of this program.
+pub(crate) fn text(gyrus: &Gyrus, given: &str) -> Result<String, Failure> {
+    if given == LOCAL {
+        LocalAddress::of(&gyrus.home()?).read()
+    } else {
+        Ok(given.to_owned())
+    }
 }
 
 /// Connects to a fleet. Its servers are looked at first: one that could lose what it acknowledged

@@ -5,10 +5,11 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use gyrus_gate::policy::PolicyFiles;
-use gyrus_journal::Store;
+use gyrus_journal::{Replicas, Store};
 use gyrus_kernel::{
     latch::Latch,
     redact::{KeyError, Redactor, Secret, key_in},
@@ -33,6 +34,9 @@ pub struct Home {
     pub beside: Option<PathBuf>,
     /// The memory of runs, if they are to have one.
     pub vault: Option<Vault>,
+    /// The second copies that journals must have before what is in them counts; `None` means that
+    /// this disk alone decides.
+    pub replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Home {
@@ -44,6 +48,7 @@ impl Home {
             person,
             beside: None,
             vault: None,
+            replicas: None,
         }
     }
 
@@ -84,9 +89,13 @@ impl Home {
     /// The folder cannot be used, or holds something else.
     pub fn store(&self) -> Result<Store, RuntimeError> {
         self.create_state()?;
-        Store::open(&self.state.join("journal")).map_err(|error| match error {
+        let store = Store::open(&self.state.join("journal")).map_err(|error| match error {
             gyrus_journal::Error::Io { source, .. } => self.unusable(source),
             other => other.into(),
+        })?;
+        Ok(match &self.replicas {
+            Some(replicas) => store.with_replicas(Arc::clone(replicas)),
+            None => store,
         })
     }
 

@@ -12,8 +12,8 @@ pub(crate) mod listen;
 pub(crate) mod mcp;
 pub(crate) mod words;
 mod service;
-mod parking;
-mod workers;
+pub(crate) mod parking;
+pub(crate) mod workers;
 
 use std::{
     net::SocketAddr,
@@ -136,7 +136,7 @@ impl Serve {
         let found = FoundRuns::look(&store)?;
         let taken_up = self.take_up(&gateway, gyrus, &found).await?;
         let (stop, stopping) = watch::channel(false);
-        let processes = Arc::new(Processes::new(&home.state)?);
+        let processes = Arc::new(Processes::new(&home.state, None)?);
         let (at_once, latch) = (self.at_once(), home.latch());
         let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const PARK_WITHIN: Duration = Duration::from_secs(20);
 
 /// Interrupts the processes of all runs of the queue, as Ctrl-C does, and waits until they are gone.
-pub(super) async fn park(gateway: &Gateway) {
+pub(crate) async fn park(gateway: &Gateway) {
     let store = gateway.store().clone();
     let running: Vec<_> = gateway.with(|queue| {
         let all = queue.all().into_iter();
@@ -46,20 +46,20 @@ pub(super) async fn park_these(holders: Vec<Holder>) {
 }
 
 /// The signals that end the server.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
     }
 
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

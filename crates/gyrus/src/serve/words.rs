@@ -1,7 +1,16 @@
 //! A request for a run as a command line of `gyrus run`, and what its options may be. The flags of
 //! `gyrus run` are the only list of options that there is.
 
+#[cfg(feature = "fleet")]
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[cfg(feature = "fleet")]
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
+#[cfg(feature = "fleet")]
+use gyrus_contract::Text;
+#[cfg(feature = "fleet")]
+use gyrus_runtime::queue::OptionValue;
 use gyrus_runtime::queue::RunRequest;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +18,8 @@ use crate::{commands::run::Run, failure::Failure};
 
 /// Options of `gyrus run` that mean the terminal at which it is typed, or that a request has a field
 /// for.
-const NOT_OPTIONS: [&str; 9] = [
+const NOT_OPTIONS: [&str; 10] = [
+    "fleet",
     "workdir",
     "continue",
     "ephemeral",
@@ -54,6 +64,46 @@ pub(crate) fn command(request: &RunRequest, more: &[String]) -> Result<Run, Fail
     let run = matches.and_then(|matches| Words::from_arg_matches(&matches));
     run.map(|words| words.run)
         .map_err(|error| Failure::usage(first_words(&error)))
+}
+
+/// Returns the request that this process's command line makes: its options, for a worker elsewhere.
+///
+/// # Errors
+/// An option is not text.
+#[cfg(feature = "fleet")]
+pub(crate) fn typed_request(goal: Text, workdir: PathBuf) -> Result<RunRequest, Failure> {
+    let words = std::env::args_os().skip(1);
+    let matches = Words::command().try_get_matches_from(words);
+    let matches = matches.map_err(|error| Failure::usage(first_words(&error)))?;
+    let mut typed = BTreeMap::new();
+    for option in options() {
+        let (id, name) = (option.get_id().as_str(), option.get_long());
+        let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let Some(name) = name.filter(|_| is_typed) else {
+            continue;
+        };
+        let values: Option<Vec<String>> = matches
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|value| value.to_str().map(str::to_owned))
+            .collect();
+        let values =
+            values.ok_or_else(|| Failure::usage(format!("`--{name}` is not valid UTF-8")))?;
+        let value = match option.get_action() {
+            ArgAction::SetTrue => OptionValue::Switch(true),
+            ArgAction::Append => OptionValue::Texts(values),
+            _ => OptionValue::Text(values.concat()),
+        };
+        typed.insert(name.to_owned(), value);
+    }
+    Ok(RunRequest {
+        goal,
+        workdir,
+        options: typed,
+        context: Vec::new(),
+        continues: None,
+    })
 }
 
 /// Returns what is wrong with a command line, without the words around it.

@@ -14,22 +14,27 @@ use gyrus_journal::Holder;
 use gyrus_runtime::queue::{Command, Worker, WorkerEnd, Workers};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::env::GYRUS_TOKEN;
+use crate::{
+    commands::work::{FleetOrder, WorkOrder},
+    env::GYRUS_TOKEN,
+};
 
 /// Bytes of the end of what a process said that are kept.
 const SAID: u64 = 4 << 10;
 
 /// Starts processes of this program.
-pub(super) struct Processes {
+pub(crate) struct Processes {
     /// The program, as it was when the server started.
     program: PathBuf,
     /// The folder for what the processes say. It is a folder of files, because a process that
     /// outlives its server could not say anything into a pipe.
     said: PathBuf,
+    /// The fleet for which the commands are carried out.
+    fleet: Option<FleetOrder>,
 }
 
 impl Processes {
-    pub(super) fn new(state: &Path) -> io::Result<Self> {
+    pub(crate) fn new(state: &Path, fleet: Option<FleetOrder>) -> io::Result<Self> {
         let said = state.join("serve");
         DirBuilder::new()
             .recursive(true)
@@ -38,6 +43,7 @@ impl Processes {
         Ok(Self {
             program: PathBuf::from("/proc/self/exe"),
             said,
+            fleet,
         })
     }
 
@@ -56,7 +62,11 @@ impl Processes {
 
 impl Workers for Processes {
     fn start(&self, command: &Command) -> io::Result<Worker> {
-        let order = serde_json::to_vec(command).map_err(io::Error::other)?;
+        let order = WorkOrder {
+            command: command.clone(),
+            fleet: self.fleet.clone(),
+        };
+        let order = serde_json::to_vec(&order).map_err(io::Error::other)?;
         let path = self.said.join(format!("{}.txt", command.id));
         let said = OpenOptions::new()
             .create(true)

@@ -119,7 +119,12 @@ impl Dispatcher {
                     Ok(RunState::Running(holder)) => self.adopt(command, &holder),
                     _ => self.gateway.reach(&command.id, Stage::Queued).await?,
                 },
-                Stage::Parked { until_ms, .. } => self.wake_later(command, until_ms),
+                Stage::Parked { until_ms, .. } => {
+                    // Those of a shared queue may have parked on another machine.
+                    if self.gateway.store().exists(&log_name(command.run)) {
+                        self.wake_later(command, until_ms);
+                    }
+                }
             }
         }
         Ok(())
@@ -210,6 +215,10 @@ impl Watching {
                     return self.gateway.end(&command.id, end.code, failure(&end)).await;
                 }
                 Ok(RunState::NeverBegan) | Err(_) => {}
+            }
+            if !self.gateway.has(&command.id) {
+                // Another worker has it by now.
+                return Ok(());
             }
             if let Err(latched) = self.latch.check() {
                 let summary = summary(&Ending::from(latched));

@@ -319,6 +319,47 @@ impl Gateway {
             .await
     }
 
+    /// Whether this worker has a command at work.
+    fn has(&self, id: &str) -> bool {
+        let worker = &self.shared.worker;
+        self.with(|queue| {
+            queue.get(id).is_some_and(|standing| {
+                matches!(&standing.stage, Stage::Running { worker: has, .. } if has == worker)
+            })
+        })
+    }
+
+    /// Gives a command back to the queue that a worker has which is dead, or which is this one and
+    /// ends. Returns whether that worker had it.
+    ///
+    /// # Errors
+    /// The queue cannot be written.
+    pub async fn give_back(&self, id: &str, of: &str) -> Result<bool, QueueError> {
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let has = queue.get(id).is_some_and(|standing| {
+                    matches!(&standing.stage, Stage::Running { worker: Some(has), .. } if has == of)
+                });
+                let back = has.then(|| state::stage(id, Stage::Queued));
+                Ok((back.into_iter().collect(), has))
+            })
+            .await
+    }
+
+    /// Returns the commands that workers have at work, with the names of these, if several share
+    /// the queue.
+    pub fn at_work(&self) -> Vec<(Arc<Command>, String)> {
+        self.with(|queue| {
+            let all = queue.all().into_iter();
+            let at_work = all.filter_map(|one| match &one.stage {
+                Stage::Running { worker, .. } => Some((Arc::clone(&one.command), worker.clone()?)),
+                _ => None,
+            });
+            at_work.collect()
+        })
+    }
+
     /// Publishes the end of each command from now on, as a durable event on `command.ended`.
     pub fn announce_on(&self, bus: EventBus) {
         let _ = self.shared.bus.set(bus);

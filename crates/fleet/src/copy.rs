@@ -1,0 +1,162 @@
+//! The local copy of a run's journal: made equal to what the shared log has.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Error as JournalError, LogName, Mirror, Store};
+use gyrus_kernel::log_name;
+
+use crate::{
+    BlobError, BootTime, EntryLines, Machine, ReadError, Reading, RunMessage, RunMessageKind,
+    SharedLog, Subject, fetch_blob,
+};
+
+/// Time for one request.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// Time after which is looked for news that nobody told of.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Returns the subject of a run's journal: those of a family stand together.
+pub fn run_subject(root: RunId, run: RunId) -> Subject {
+    Subject::new(&format!("runs.{root}.{run}")).expect("ids of runs are words")
+}
+
+/// The local copy cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The local disk does not do it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A blob cannot be read.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// Makes the local copy of a log equal to what the shared log has of it, which is all of `messages`.
+pub(crate) async fn restore(
+    store: &Store,
+    name: &LogName,
+    log: &Arc<dyn SharedLog>,
+    messages: &[EntryLines],
+    until: BootTime,
+) -> Result<(), CopyError> {
+    if messages.is_empty() && !store.exists(name) {
+        return Ok(());
+    }
+    let mirror = align(store.mirror(name)?, messages)?;
+    fill(mirror, log, messages, until).await.map(drop)
+}
+
+/// Appends what the copy does not have yet.
+async fn fill(
+    mut mirror: Mirror,
+    log: &Arc<dyn SharedLog>,
+    messages: &[EntryLines],
+    until: BootTime,
+) -> Result<Mirror, CopyError> {
+    let have = mirror.end().0;
+    for message in messages.iter().filter(|message| message.first > have) {
+        for blob in &message.blobs {
+            mirror.put_blob(blob)?;
+        }
+        for id in &message.large_blobs {
+            if !mirror.has_blob(id) {
+                mirror.put_blob(&fetch_blob(log, id, until).await?)?;
+            }
+        }
+        match &message.lines_in {
+            Some(id) => mirror.append(&fetch_blob(log, id, until).await?)?,
+            None => mirror.append(&message.lines)?,
+        };
+    }
+    mirror.sync()?;
+    Ok(mirror)
+}
+
+/// Drops what the local copy has and the shared log has not: it never counted.
+fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalError> {
+    let (end, head) = mirror.end();
+    let common = messages.iter().rev().find(|message| message.last <= end);
+    match common {
+        _ if end == 0 => Ok(mirror),
+        Some(common) if common.last == end && common.head == head => Ok(mirror),
+        Some(common) if common.last < end => match mirror.cut(common.last, common.head) {
+            Err(JournalError::OtherHistory { .. }) => mirror.reset(),
+            cut => cut.map(|()| mirror),
+        },
+        Some(_) | None => mirror.reset(),
+    }
+}
+
+/// A copy of a run's journal, for whoever watches it on this machine.
+pub struct FleetCopy {
+    /// The shared log.
+    pub log: Arc<dyn SharedLog>,
+    /// This machine.
+    pub machine: Arc<dyn Machine>,
+    /// The place of the copy.
+    pub store: Store,
+    /// The run.
+    pub root: RunId,
+}
+
+/// A copy cannot be kept up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The local disk does not do it, or a blob is missing.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl FleetCopy {
+    /// Keeps the copy up to date until the run is let go of, and holds it until then: whoever looks
+    /// at it here sees a run that is at work.
+    ///
+    /// # Errors
+    /// The log contradicts itself, or the copy cannot be written.
+    pub async fn follow(&self) -> Result<(), FollowError> {
+        let subject = run_subject(self.root, self.root);
+        let mut news = self.log.news(&subject);
+        let mut reading = Reading::new(subject);
+        let name = log_name(self.root);
+        let mut mirror: Option<Mirror> = None;
+        loop {
+            let mut messages = Vec::new();
+            let mut sink = |message: &RunMessage| {
+                if let RunMessageKind::Entries(lines) = &message.kind {
+                    messages.push(lines.clone());
+                }
+                Ok(())
+            };
+            let until = self.machine.now() + REQUEST;
+            let read = reading.catch_up(&*self.log, &mut sink, until).await;
+            if !messages.is_empty() {
+                let copy = match mirror.take() {
+                    Some(copy) => copy,
+                    None => align(
+                        self.store.mirror(&name).map_err(CopyError::from)?,
+                        &messages,
+                    )
+                    .map_err(CopyError::from)?,
+                };
+                mirror = Some(fill(copy, &self.log, &messages, until).await?);
+            }
+            match read {
+                Ok(_) | Err(ReadError::Unreachable(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let standing = &reading.standing;
+            if standing.entries > 0 && standing.holder.is_none() {
+                return Ok(());
+            }
+            tokio::select! {
+                _ = news.changed() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! A run that this process drives for the fleet: its journal is taken from the shared log, and every
+//! entry goes there before it counts.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc::sync_channel},
+};
+
+use async_trait::async_trait;
+use gyrus_contract::{BlobId, RunId};
+use gyrus_journal::{
+    Error as JournalError, LogName, Replica, ReplicaBatch, ReplicaDone, Replicas, Store,
+};
+use gyrus_kernel::{Entry, RUNS, log_name, parse};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch},
+};
+
+use crate::{
+    BlobError, BootTime, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes,
+    Machine, Reading, RunMessage, RunMessageKind, SharedLog, Wait, WriterId, claim,
+    copy::{CopyError, restore, run_subject},
+    store_blob,
+};
+
+/// Largest blob that goes with a message, in bytes.
+const SMALL_BLOB: usize = 64 << 10;
+
+/// Largest size of the blobs of a message together, and of its lines.
+const CARRIED: usize = 192 << 10;
+
+/// A run cannot be driven here.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Its log cannot be taken.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// Its journal cannot be copied.
+    #[error("the run's journal cannot be copied to this machine")]
+    Copy(#[source] Box<CopyError>),
+    /// The local journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl From<CopyError> for DriveError {
+    fn from(error: CopyError) -> Self {
+        Self::Copy(Box::new(error))
+    }
+}
+
+/// The order to drive a run.
+#[derive(Clone)]
+pub struct Driving {
+    /// The shared log.
+    pub log: Arc<dyn SharedLog>,
+    /// This machine.
+    pub machine: Arc<dyn Machine>,
+    /// The local journals.
+    pub store: Store,
+    /// The run, which a person or program asked for.
+    pub root: RunId,
+    /// The words of the claim.
+    pub claimed: Claimed,
+    /// How to proceed if another worker holds it.
+    pub wait: Wait,
+}
+
+/// A run that this process drives.
+pub struct Driven {
+    replicas: Arc<FleetReplicas>,
+    lost: watch::Receiver<Option<HoldError>>,
+}
+
+impl Driven {
+    /// Takes a run, with those below it, and makes the local copies of their journals equal to what
+    /// the shared log has.
+    ///
+    /// # Errors
+    /// Another worker drives it, or its journal cannot be had.
+    pub async fn take(driving: Driving, until: BootTime) -> Result<Self, DriveError> {
+        let (lose, lost) = watch::channel(None);
+        let replicas = Arc::new_cyclic(|itself| FleetReplicas {
+            itself: itself.clone(),
+            driving,
+            keepers: Mutex::default(),
+            stored: Mutex::default(),
+            runtime: Handle::current(),
+            lose,
+        });
+        let root = replicas.driving.root;
+        replicas.restore(root, until).await?;
+        Ok(Self { replicas, lost })
+    }
+
+    /// Returns the replicas of the run's journals, for the store that it is driven with.
+    pub fn replicas(&self) -> Arc<dyn Replicas> {
+        self.replicas.clone()
+    }
+
+    /// Returns once the run is lost to this process, which must then end.
+    pub fn lost(&self) -> impl Future<Output = HoldError> + Send + use<> {
+        let mut lost = self.lost.clone();
+        async move {
+            let lost = lost.wait_for(Option::is_some).await;
+            lost.ok()
+                .and_then(|lost| lost.clone())
+                .unwrap_or(HoldError::Lost)
+        }
+    }
+
+    /// Lets the run go: it is parked or over, and nothing of it is alive.
+    ///
+    /// # Errors
+    /// It was lost before.
+    pub async fn end(self) -> Result<(), HoldError> {
+        let root = self.replicas.driving.root;
+        let keeper = self.replicas.keepers().get(&root).cloned();
+        let (answer, answered) = oneshot::channel();
+        let sent = keeper.map(|keeper| keeper.send(Job::Release(answer)).is_ok());
+        match (sent, answered.await) {
+            (Some(true), Ok(released)) => released,
+            _ => Err(HoldError::Lost),
+        }
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        // The keepers end once nobody has work for them.
+        self.replicas.keepers().clear();
+    }
+}
+
+/// The replicas of the journals of a run and those below it.
+struct FleetReplicas {
+    /// For the tasks that keep the logs.
+    itself: Weak<FleetReplicas>,
+    driving: Driving,
+    keepers: Mutex<BTreeMap<RunId, mpsc::UnboundedSender<Job>>>,
+    /// The blobs that are known to be in the shared log.
+    stored: Mutex<HashSet<BlobId>>,
+    runtime: Handle,
+    lose: watch::Sender<Option<HoldError>>,
+}
+
+impl fmt::Debug for FleetReplicas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FleetReplicas")
+            .field(&self.driving.root)
+            .finish()
+    }
+}
+
+/// Work for the keeper of one log.
+enum Job {
+    /// Append a batch.
+    Store(ReplicaBatch, ReplicaDone),
+    /// Say how many entries the shared log has.
+    Has(std::sync::mpsc::SyncSender<Result<u64, String>>),
+    /// Let the log go.
+    Release(oneshot::Sender<Result<(), HoldError>>),
+}
+
+impl FleetReplicas {
+    fn keepers(&self) -> MutexGuard<'_, BTreeMap<RunId, mpsc::UnboundedSender<Job>>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the journal of a run, and of those below it.
+    async fn restore(self: &Arc<Self>, root: RunId, until: BootTime) -> Result<(), DriveError> {
+        let mut known = BTreeSet::from([root]);
+        let mut open = vec![root];
+        while let Some(run) = open.pop() {
+            let (hold, messages) = self.claim(run, until).await?;
+            let entries = messages.last().map_or(0, |last| last.last);
+            // It is kept alive from here on, however long the copying takes.
+            self.keep(run, Some((hold, entries)));
+            let Driving { store, log, .. } = &self.driving;
+            restore(store, &log_name(run), log, &messages, until).await?;
+            if entries == 0 {
+                continue;
+            }
+            for entry in store.reader(&log_name(run))?.entries(1)? {
+                if let Ok(Entry::ChildStarted(child)) = parse(&entry?)
+                    && known.insert(child.child)
+                {
+                    open.push(child.child);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim(
+        &self,
+        run: RunId,
+        until: BootTime,
+    ) -> Result<(Hold, Vec<EntryLines>), ClaimError> {
+        let Driving {
+            log,
+            machine,
+            root,
+            claimed,
+            wait,
+            ..
+        } = &self.driving;
+        let is_root = run == *root;
+        // Who holds the root has proven that the worker before it is dead.
+        let wait = if is_root { *wait } else { Wait::Dead };
+        let unbound: Arc<dyn Machine> = Arc::new(Unbound(Arc::clone(machine)));
+        let claimant = Claimant {
+            log,
+            machine: if is_root { machine } else { &unbound },
+            writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
+            claimed: claimed.clone(),
+        };
+        let mut reading = Reading::new(run_subject(*root, run));
+        let mut messages = Vec::new();
+        let mut sink = |message: &RunMessage| {
+            if let RunMessageKind::Entries(lines) = &message.kind {
+                messages.push(lines.clone());
+            }
+            Ok(())
+        };
+        let hold = claim(claimant, &mut reading, &mut sink, wait, until).await?;
+        Ok((hold, messages))
+    }
+
+    /// Starts the keeper of a run's log; one without a hold takes it first. Returns it.
+    fn keep(self: &Arc<Self>, run: RunId, held: Option<(Hold, u64)>) -> mpsc::UnboundedSender<Job> {
+        let (sender, jobs) = mpsc::unbounded_channel();
+        self.keepers().insert(run, sender.clone());
+        let replicas = Arc::clone(self);
+        self.runtime.spawn(async move {
+            replicas.keeper(run, held, jobs).await;
+        });
+        sender
+    }
+
+    async fn keeper(
+        &self,
+        run: RunId,
+        held: Option<(Hold, u64)>,
+        mut jobs: mpsc::UnboundedReceiver<Job>,
+    ) {
+        let held = match held {
+            Some(held) => Ok(held),
+            None => {
+                let lease = LeaseTimes::new(std::time::Duration::from_millis(
+                    self.driving.claimed.lease_ms,
+                ));
+                let until = self.driving.machine.now() + lease.lease();
+                let claimed = self.claim(run, until).await;
+                claimed.map(|(hold, messages)| (hold, messages.last().map_or(0, |last| last.last)))
+            }
+        };
+        let lost = match held {
+            Ok((hold, entries)) => self.work(run, hold, entries, &mut jobs).await,
+            Err(error) => Some(HoldError::Impossible {
+                why: error.to_string(),
+            }),
+        };
+        let Some(error) = lost else {
+            return;
+        };
+        self.lose.send_modify(|lost| {
+            lost.get_or_insert(error.clone());
+        });
+        while let Some(job) = jobs.recv().await {
+            match job {
+                Job::Store(_, done) => done.failed(error.to_string()),
+                Job::Has(answer) => drop(answer.send(Err(error.to_string()))),
+                Job::Release(answer) => drop(answer.send(Err(error.clone()))),
+            }
+        }
+    }
+
+    /// Does the jobs of a log, and shows that the worker lives. Returns why it is lost, if it is.
+    async fn work(
+        &self,
+        run: RunId,
+        mut hold: Hold,
+        mut entries: u64,
+        jobs: &mut mpsc::UnboundedReceiver<Job>,
+    ) -> Option<HoldError> {
+        // The root's lease is the lease of all.
+        let renews = run == self.driving.root;
+        loop {
+            let job = tokio::select! {
+                job = jobs.recv() => job?,
+                () = self.driving.machine.sleep_until(hold.renewal_due()), if renews => {
+                    if let Err(error) = hold.renew().await {
+                        return Some(error);
+                    }
+                    continue;
+                }
+            };
+            match job {
+                Job::Has(answer) => drop(answer.send(Ok(entries))),
+                Job::Release(answer) => {
+                    drop(answer.send(hold.release().await.map(drop)));
+                    return None;
+                }
+                Job::Store(batch, done) => match self.append(&mut hold, &batch, renews).await {
+                    Ok(()) => {
+                        entries = batch.last_seq;
+                        done.stored();
+                    }
+                    Err(error) => {
+                        done.failed(error.to_string());
+                        return Some(error);
+                    }
+                },
+            }
+        }
+    }
+
+    async fn append(
+        &self,
+        hold: &mut Hold,
+        batch: &ReplicaBatch,
+        renews: bool,
+    ) -> Result<(), HoldError> {
+        let mut lines = {
+            let packing = self.pack(batch);
+            tokio::pin!(packing);
+            loop {
+                tokio::select! {
+                    packed = &mut packing => break packed?,
+                    () = self.driving.machine.sleep_until(hold.renewal_due()), if renews => {
+                        hold.renew().await?;
+                    }
+                }
+            }
+        };
+        (lines.first, lines.last) = (batch.first_seq, batch.last_seq);
+        hold.append(lines).await?;
+        Ok(())
+    }
+
+    /// Returns a batch as a message carries it. What is too large for that is in the log by then.
+    async fn pack(&self, batch: &ReplicaBatch) -> Result<EntryLines, HoldError> {
+        let mut packed = EntryLines {
+            first: batch.first_seq,
+            last: batch.last_seq,
+            previous: batch.previous,
+            head: batch.head,
+            lines: Arc::default(),
+            blobs: Vec::new(),
+            large_blobs: Vec::new(),
+            lines_in: None,
+        };
+        let mut carried = 0;
+        for id in &batch.blobs {
+            let bytes = batch.blob(id).map_err(|error| HoldError::Impossible {
+                why: error.to_string(),
+            })?;
+            if bytes.len() <= SMALL_BLOB && carried + bytes.len() <= CARRIED {
+                carried += bytes.len();
+                packed.blobs.push(bytes.into());
+            } else {
+                self.store_blob(&bytes).await?;
+                packed.large_blobs.push(*id);
+            }
+        }
+        if batch.lines.len() <= CARRIED {
+            packed.lines = batch.lines.as_slice().into();
+        } else {
+            packed.lines_in = Some(self.store_blob(&batch.lines).await?);
+        }
+        Ok(packed)
+    }
+
+    async fn store_blob(&self, bytes: &[u8]) -> Result<BlobId, HoldError> {
+        let id = BlobId::of(bytes);
+        let is_known = |stored: &Mutex<HashSet<BlobId>>| {
+            let stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            stored.contains(&id)
+        };
+        if is_known(&self.stored) {
+            return Ok(id);
+        }
+        let Driving { log, machine, .. } = &self.driving;
+        // The renewals decide how long the log may be silent; this only ends an attempt.
+        let until = machine.now() + std::time::Duration::from_secs(60);
+        let stored = store_blob(log, machine, bytes, until).await;
+        stored.map_err(|error| match error {
+            BlobError::Unreachable(unreachable) => HoldError::Late {
+                why: unreachable.why,
+            },
+            error => HoldError::Impossible {
+                why: error.to_string(),
+            },
+        })?;
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.insert(id);
+        Ok(id)
+    }
+}
+
+impl Replicas for FleetReplicas {
+    fn replica_of(&self, log: &LogName) -> Option<Arc<dyn Replica>> {
+        if log.kind() != RUNS {
+            return None;
+        }
+        let run = log.id().parse().ok()?;
+        let known = self.keepers().get(&run).cloned();
+        let keeper = match known {
+            Some(keeper) => keeper,
+            None => {
+                let itself = self.itself.upgrade();
+                itself.expect("whoever calls this has it").keep(run, None)
+            }
+        };
+        Some(Arc::new(LogReplica { keeper }))
+    }
+}
+
+/// The replica of one log.
+#[derive(Debug)]
+struct LogReplica {
+    keeper: mpsc::UnboundedSender<Job>,
+}
+
+impl Replica for LogReplica {
+    fn store(&self, batch: ReplicaBatch, done: ReplicaDone) {
+        // A keeper that is gone drops the answer, which is a failure.
+        let _ = self.keeper.send(Job::Store(batch, done));
+    }
+
+    fn has(&self) -> Result<u64, String> {
+        let (answer, answered) = sync_channel(1);
+        let gone = |_| "the keeper of the log is gone".to_owned();
+        self.keeper.send(Job::Has(answer)).map_err(|_| gone(()))?;
+        answered.recv().map_err(|_| gone(()))?
+    }
+}
+
+/// A machine on which this claim does not decide how long the process lives.
+struct Unbound(Arc<dyn Machine>);
+
+#[async_trait]
+impl Machine for Unbound {
+    fn now(&self) -> BootTime {
+        self.0.now()
+    }
+
+    async fn sleep_until(&self, time: BootTime) {
+        self.0.sleep_until(time).await;
+    }
+
+    fn live_until(&self, _: BootTime) -> Result<(), String> {
+        Ok(())
+    }
+}

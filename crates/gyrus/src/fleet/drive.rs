@@ -1,0 +1,85 @@
+//! A process that drives one run for a fleet.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::RunId;
+use gyrus_fleet::{
+    ClaimError, Claimed, DriveError, Driven, Driving, LeasedMachine, Machine as _, OsMachine, Wait,
+    nats::{Connection, FleetAddress, NatsLog},
+};
+use gyrus_surfaces::console::put;
+
+use crate::{Gyrus, commands::work::FleetOrder, exit::Code, failure::Failure};
+
+/// Takes a run from the fleet, lets `carry_out` go on with it, and lets it go. If it is lost to this
+/// process meanwhile, the process ends at once.
+pub(crate) fn drive(
+    order: &FleetOrder,
+    run: RunId,
+    gyrus: &Gyrus,
+    carry_out: impl FnOnce(&Gyrus) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
+    // Apart from the run's own: whatever the run does, the signs that this process lives go out.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("no threads can be started").because(&error))?;
+    let driven = runtime.block_on(take(order, run, gyrus))?;
+    let lost = driven.lost();
+    runtime.spawn(async move {
+        let error = lost.await;
+        // If nobody hears it, the exit code says it.
+        let _ = put(&format!(
+            "{error}; this process ends, and nothing is lost\n"
+        ));
+        std::process::exit(Code::Elsewhere as i32);
+    });
+    let gyrus = Gyrus {
+        replicas: Some(driven.replicas()),
+        ..gyrus.clone()
+    };
+    let done = carry_out(&gyrus);
+    if let Err(error) = runtime.block_on(driven.end()) {
+        // What the run did counts; only that it was let go of is not known to the others, who wait
+        // for the end of the lease then.
+        put(&format!("the run could not be let go of: {error}\n"))?;
+    }
+    runtime.shutdown_background();
+    done
+}
+
+async fn take(order: &FleetOrder, run: RunId, gyrus: &Gyrus) -> Result<Driven, Failure> {
+    let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
+    // The worker that started this process has looked at the servers.
+    let connection = Connection::open(&address).await?;
+    let driving = Driving {
+        log: Arc::new(NatsLog::new(connection)),
+        machine: Arc::new(LeasedMachine::default()),
+        store: gyrus.store()?,
+        root: run,
+        claimed: Claimed {
+            worker: order.worker.clone(),
+            lease_ms: order.lease_ms,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        wait: Wait::Succeed { seen: None },
+    };
+    let until = OsMachine.now() + Duration::from_millis(order.lease_ms);
+    Driven::take(driving, until)
+        .await
+        .map_err(|error| explain(run, error))
+}
+
+fn explain(run: RunId, error: DriveError) -> Failure {
+    let name = run.short();
+    match error {
+        DriveError::Claim(ClaimError::Held { holder, .. }) => Failure::elsewhere(format!(
+            "worker {} drives run {name}",
+            holder.claimed.worker
+        )),
+        error => {
+            Failure::elsewhere(format!("run {name} cannot be taken from the fleet")).because(&error)
+        }
+    }
+}

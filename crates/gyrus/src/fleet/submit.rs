@@ -1,0 +1,127 @@
+//! `gyrus run --fleet`: a run is put into the queue of a fleet, and watched here.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::{DEFAULT_AGENT, RunId};
+use gyrus_fleet::{FleetCopy, FleetQueue, Machine, OsMachine, SharedLog, nats::NatsLog};
+use gyrus_journal::Store;
+use gyrus_kernel::log_name;
+use gyrus_runtime::queue::{Gateway, NewCommand, RunRequest, Stage, Work};
+use gyrus_surfaces::{console::put, terminal};
+
+use crate::{Gyrus, commands::follow, drive, exit::Code, failure::Failure};
+
+/// Time for which the servers may be silent while a run is submitted.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
+/// its journal is kept apart from this machine's own runs.
+pub(crate) fn submit_and_follow(
+    gyrus: &Gyrus,
+    fleet: &str,
+    request: RunRequest,
+    json: bool,
+) -> Result<Code, Failure> {
+    let home = gyrus.home()?;
+    home.create_state()?;
+    let copies = home.state.join("fleet/copies");
+    let copies = Store::open(&copies)
+        .map_err(|error| Failure::failed("the copies of runs cannot be kept").because(&error))?;
+    let runtime = drive::runtime()?;
+    let submitted = runtime.block_on(submit(gyrus, fleet, request, &copies))?;
+    let run = submitted.run;
+    if let Some(code) = runtime.block_on(submitted.begun(&copies))? {
+        return Ok(code);
+    }
+    // Printing is done on threads of its own.
+    let code = follow::follow(gyrus, &copies, run, json);
+    runtime.shutdown_background();
+    code
+}
+
+struct Submitted {
+    run: RunId,
+    id: String,
+    gateway: Gateway,
+}
+
+async fn submit(
+    gyrus: &Gyrus,
+    fleet: &str,
+    request: RunRequest,
+    copies: &Store,
+) -> Result<Submitted, Failure> {
+    let address = super::address(gyrus, fleet)?;
+    let connection = super::connect(&address).await?;
+    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
+    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
+    let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), Some(PATIENCE)).await?;
+    let follower = Arc::clone(&queue);
+    tokio::spawn(async move { follower.follow().await });
+    let name = format!("client-{}", gyrus_contract::time_ordered_uuid());
+    let gateway = Gateway::share(copies, queue, name);
+    let queued = gateway
+        .submit(NewCommand {
+            work: Work::Start(Box::new(request)),
+            run: None,
+            from: terminal::person(gyrus.environment.user.as_deref(), "command line"),
+            agent: DEFAULT_AGENT.to_owned(),
+            priority: 0,
+            not_before_ms: None,
+            key: None,
+            correlation: None,
+        })
+        .await?;
+    let (run, id) = (queued.command.run, queued.command.id.clone());
+    put(&format!(
+        "run {} is in the queue of {address}\n",
+        run.short()
+    ))?;
+    let copy = FleetCopy {
+        log,
+        machine,
+        store: copies.clone(),
+        root: run,
+    };
+    tokio::spawn(async move {
+        if let Err(error) = copy.follow().await {
+            // Who watches sees no more; the run goes on.
+            let _ = put(&format!("the run cannot be watched any more: {error}\n"));
+        }
+    });
+    Ok(Submitted { run, id, gateway })
+}
+
+impl Submitted {
+    /// Waits until the run has begun; returns the exit code if it never will.
+    async fn begun(&self, copies: &Store) -> Result<Option<Code>, Failure> {
+        let name = log_name(self.run);
+        let mut changes = self.gateway.changes();
+        loop {
+            if copies.exists(&name) {
+                return Ok(None);
+            }
+            let stage = self
+                .gateway
+                .with(|queue| queue.get(&self.id).map(|one| one.stage.clone()));
+            match stage {
+                Some(Stage::Ended { summary, .. }) if !copies.exists(&name) => {
+                    return Err(Failure::failed(format!("the run did not begin: {summary}")));
+                }
+                Some(Stage::Cancelled { by, .. }) => {
+                    put(&format!("{} took the run back\n", by.id))?;
+                    return Ok(Some(Code::Denied));
+                }
+                _ => {}
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                _ = tokio::signal::ctrl_c() => {
+                    put("no longer waited for; the run stays in the queue\n")?;
+                    return Ok(Some(Code::Interrupted));
+                }
+            }
+        }
+    }
+}
