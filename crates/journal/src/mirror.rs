@@ -9,7 +9,7 @@
 //! A mirror never decides which entries count. Its caller does, who knows the source: it appends,
 //! cuts off what the source does not have, or begins anew.
 
-use std::{mem, sync::Arc};
+use std::{io, mem, sync::Arc};
 
 use gyrus_contract::{BlobId, Digest};
 
@@ -34,7 +34,7 @@ const APPEND_LIMIT: usize = 128 << 20;
 /// syncs that a segment costs.
 const SEGMENT_BATCHES: usize = 4;
 
-/// The only writer of a log that is a copy. Dropping it releases the log, which then is one like any
+/// The only writer of a log that is a copy. All calls may block for the disk. Dropping it releases the log, which then is one like any
 /// other.
 #[derive(Debug)]
 pub struct Mirror {
@@ -216,9 +216,16 @@ impl Mirror {
 
     /// Records a failure after which it is unknown what is on disk.
     fn failed(&mut self, error: Error) -> Error {
-        let failure = Failure::of(error, self.synced);
-        let error = failure.error(&self.files.name);
-        self.failure = Some(failure);
+        if matches!(error, Error::Io { .. }) {
+            let failure = Failure::of(error, self.synced);
+            let error = failure.error(&self.files.name);
+            self.failure = Some(failure);
+            return error;
+        }
+        // Another process created the log meanwhile, for example.
+        let source = io::Error::other(error.to_string());
+        let again = Error::io("write", &self.files.folder)(source);
+        self.failure = Some(Failure::of(again, self.synced));
         error
     }
 

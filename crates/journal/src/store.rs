@@ -106,7 +106,8 @@ impl Store {
         })
     }
 
-    /// Returns the same store, whose logs are from now on created and taken with their replicas.
+    /// Returns the same store, through which logs are created and taken with their replicas. Other
+    /// clones of the store do not use them.
     #[must_use]
     pub fn with_replicas(self, replicas: Arc<dyn Replicas>) -> Store {
         Store {

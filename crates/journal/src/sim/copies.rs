@@ -455,7 +455,7 @@ fn write(store: &Store, random: &mut Rng, durable: &mut u64) -> Result<(), Error
     };
     let mut writer = log.publish(&[first])?;
     *durable = 1;
-    for _ in 0..9 {
+    for _ in 0..6 {
         writer.put_blob(&blob(random.u64(1..6)))?;
         append(&writer, random)?;
         match random.u8(..4) {

@@ -281,6 +281,8 @@ fn a_mirror_holds_the_log_and_leaves_nothing_when_it_is_empty() {
     );
     first.append(&lines).unwrap();
     let late = second.append(&lines).unwrap_err();
+    assert!(matches!(late, Error::Exists { .. }));
+    let late = second.append(&lines).unwrap_err();
     assert!(
         late.to_string().contains("there is a log runs/a already"),
         "{late}"
