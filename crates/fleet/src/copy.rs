@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::RunId;
 use gyrus_journal::{Error as JournalError, LogName, Mirror, Store};
 use gyrus_kernel::log_name;
+use tokio::sync::watch;
 
 use crate::{
     BlobError, BootTime, EntryLines, Machine, ReadError, Reading, RunMessage, RunMessageKind,
@@ -113,18 +114,25 @@ pub enum FollowError {
 }
 
 impl FleetCopy {
-    /// Keeps the copy up to date until the run is let go of, and holds it until then: whoever looks
-    /// at it here sees a run that is at work.
+    /// Keeps the copy up to date until nobody works on the run and `is_over`, which is asked again
+    /// at every change of `changes`. Holds the copy until then: whoever looks at it here sees a run
+    /// that is at work.
     ///
     /// # Errors
     /// The log contradicts itself, or the copy cannot be written.
-    pub async fn follow(&self) -> Result<(), FollowError> {
+    pub async fn follow(
+        &self,
+        is_over: impl Fn() -> bool + Send,
+        mut changes: watch::Receiver<u64>,
+    ) -> Result<(), FollowError> {
         let subject = run_subject(self.root, self.root);
         let mut news = self.log.news(&subject);
         let mut reading = Reading::new(subject);
         let name = log_name(self.root);
         let mut mirror: Option<Mirror> = None;
         loop {
+            // Asked before the log is read: what was written until then is read.
+            let is_over = is_over();
             let mut messages = Vec::new();
             let mut sink = |message: &RunMessage| {
                 if let RunMessageKind::Entries(lines) = &message.kind {
@@ -150,11 +158,12 @@ impl FleetCopy {
                 Err(error) => return Err(error.into()),
             }
             let standing = &reading.standing;
-            if standing.entries > 0 && standing.holder.is_none() {
+            if is_over && standing.holder.is_none() {
                 return Ok(());
             }
             tokio::select! {
                 _ = news.changed() => {}
+                _ = changes.changed() => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }

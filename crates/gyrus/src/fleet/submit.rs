@@ -83,8 +83,16 @@ async fn submit(
         store: copies.clone(),
         root: run,
     };
+    let (asked, changes) = (gateway.clone(), gateway.changes());
+    let command = id.clone();
+    let is_over = move || {
+        asked.with(|queue| {
+            let stage = queue.get(&command).map(|one| &one.stage);
+            stage.is_none_or(|stage| stage.is_over() || matches!(stage, Stage::Parked { .. }))
+        })
+    };
     tokio::spawn(async move {
-        if let Err(error) = copy.follow().await {
+        if let Err(error) = copy.follow(is_over, changes).await {
             // Who watches sees no more; the run goes on.
             let _ = put(&format!("the run cannot be watched any more: {error}\n"));
         }

@@ -19,6 +19,8 @@ mod provider;
 mod tool_server;
 mod editor;
 
+#[cfg(feature = "fleet")]
+mod fleet;
 mod lessons;
 mod catching_up;
 mod answer_schemas;

@@ -1,0 +1,216 @@
+//! Runs of a fleet: a real server, real workers on homes of their own, and processes that are killed
+//! and stopped.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Running, Said, THREE_STEPS, TIMEOUT, World, said};
+
+/// The lease of the workers: as short as may be.
+const LEASE: &str = "2s";
+
+/// Adds to a ledger at once, and again much later.
+const SLOW: &str = r#"
+[[reply]]
+text = "At once."
+calls = [{ tool = "shell", arguments = { command = "echo one >> ledger.txt" } }]
+[[reply]]
+text = "This takes a while."
+calls = [{ tool = "shell", arguments = { command = "echo begun >> ledger.txt; sleep 25; echo late >> ledger.txt" } }]
+[[reply]]
+text = "That is all."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
+"#;
+
+/// The folder of the server's program, if it is installed.
+fn program() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nats-server/bin");
+    folder.join("nats-server").exists().then_some(folder)
+}
+
+/// A fleet with its server.
+struct Fleet {
+    world: World,
+    address: String,
+    _server: Running,
+}
+
+impl Fleet {
+    /// Starts the server; `None` if its program is not installed.
+    fn start(script: &str) -> Option<Self> {
+        let program = program()?;
+        let world = World::new(script);
+        let mut command = at(&world, "server", &["fleet", "up", "--port", "0"]);
+        let path = format!("{}:{}", program.display(), env::var("PATH").unwrap());
+        let mut server = Running::of(command.env("PATH", path));
+        server.hears("it runs until Ctrl-C");
+        let address = fs::read_to_string(world.path("server/fleet/address")).unwrap();
+        Some(Self {
+            world,
+            address,
+            _server: server,
+        })
+    }
+
+    fn worker(&self, home: &str) -> Running {
+        let words = ["worker", "--fleet", &self.address, "--lease", LEASE];
+        let mut worker = Running::of(&mut at(&self.world, home, &words));
+        worker.hears("takes runs of");
+        worker
+    }
+
+    /// The command that submits a run and watches it.
+    fn submit(&self, more: &[&str]) -> Command {
+        let words = [
+            &self.world.run_arguments(&[])[..],
+            &["--fleet", &self.address],
+            more,
+        ];
+        at(&self.world, "client", &words.concat())
+    }
+
+    /// The processes that drive runs of a worker with this home.
+    fn drivers(&self, home: &str) -> Vec<Pid> {
+        let home = format!("GYRUS_HOME={}", self.world.path(home).display());
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid: &i32| {
+            let read = |file| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let environment = read("environ");
+            let is_home = environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == home.as_bytes());
+            is_home && read("cmdline") == b"gyrus\0work\0"
+        })
+        .map(|pid| Pid::from_raw(pid).unwrap())
+        .collect()
+    }
+}
+
+/// gyrus with a home of its own.
+fn at(world: &World, home: &str, words: &[&str]) -> Command {
+    let mut command = world.command(words);
+    command.env("GYRUS_HOME", world.path(home));
+    command
+}
+
+fn no_server() {
+    eprintln!("nats-server is not installed");
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn exits(running: Command) -> Said {
+    let mut running = running;
+    said(running.output().unwrap())
+}
+
+#[test]
+fn a_run_is_done_by_a_worker_and_watched_from_elsewhere() {
+    let Some(fleet) = Fleet::start(THREE_STEPS) else {
+        return no_server();
+    };
+    let mut worker = fleet.worker("one");
+    let told = exits(fleet.submit(&[])).exits(0);
+    assert_eq!(told.out.trim(), "It says hello.");
+    assert!(told.err.contains("cat out.txt >> ledger.txt"), "{told:?}");
+    assert_eq!(fleet.world.file("ledger.txt"), "hello\n");
+    // What the run may not do, it may not do there either.
+    let wrong = exits(fleet.submit(&["--max-steps", "1"])).exits(3);
+    assert!(wrong.err.contains("a limit was reached"), "{wrong:?}");
+    worker.signal(Signal::INT);
+    worker.hears("parking what is at work");
+}
+
+#[test]
+fn a_killed_worker_and_its_run_are_succeeded_and_nothing_happens_twice() {
+    let Some(fleet) = Fleet::start(SLOW) else {
+        return no_server();
+    };
+    let worker = fleet.worker("one");
+    let watched = std::thread::spawn({
+        let mut submit = fleet.submit(&[]);
+        move || said(submit.output().unwrap())
+    });
+    fleet.world.wait_for_file("ledger.txt", "begun");
+    let _other = fleet.worker("two");
+    let drivers = fleet.drivers("one");
+    assert_eq!(drivers.len(), 1);
+    // The worker first: it would start the run again.
+    worker.signal(Signal::KILL);
+    kill_process(drivers[0], Signal::KILL).unwrap();
+    let told = watched.join().unwrap().exits(0);
+    assert_eq!(told.out.trim(), "finished");
+    assert_eq!(fleet.world.file("ledger.txt"), "one\nbegun\n");
+}
+
+#[test]
+fn a_stopped_run_is_killed_at_its_deadline_and_succeeded() {
+    let Some(fleet) = Fleet::start(SLOW) else {
+        return no_server();
+    };
+    let worker = fleet.worker("one");
+    let watched = std::thread::spawn({
+        let mut submit = fleet.submit(&[]);
+        move || said(submit.output().unwrap())
+    });
+    fleet.world.wait_for_file("ledger.txt", "begun");
+    let _other = fleet.worker("two");
+    worker.signal(Signal::STOP);
+    let driver = fleet.drivers("one")[0];
+    kill_process(driver, Signal::STOP).unwrap();
+    // It is not let go on, and all the same it is gone, with its command.
+    eventually("the stopped run lives", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", driver.as_raw_pid()));
+        // Its parent is stopped and does not bury it.
+        stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
+    });
+    let told = watched.join().unwrap().exits(0);
+    assert_eq!(told.out.trim(), "finished");
+    assert_eq!(fleet.world.file("ledger.txt"), "one\nbegun\n");
+    worker.signal(Signal::KILL);
+}
+
+#[test]
+fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
+    let Some(fleet) = Fleet::start(THREE_STEPS) else {
+        return no_server();
+    };
+    let doctor = |address: &str| {
+        let told = exits(at(&fleet.world, "client", &["fleet", "doctor", "--fleet", address]));
+        told.exits(2)
+    };
+    let (server, monitor) = fleet.address.split_once('?').unwrap();
+    let port = server.rsplit(':').next().unwrap();
+    for (address, words) in [
+        ("nats://127.0.0.1:1?monitor=1".to_owned(), "no server of the fleet answers"),
+        (format!("nats://wrong@127.0.0.1:{port}?{monitor}"), "do not accept who this is"),
+        (server.to_owned(), "?monitor=8222"),
+        (format!("{server}?monitor=1"), "cannot be read"),
+        ("what".to_owned(), "it begins with nats:// or tls://"),
+    ] {
+        let told = doctor(&address);
+        let text = format!("{}{}", told.out, told.err);
+        assert!(text.contains(words), "{address}: {text}");
+        assert!(!text.contains("wrong@") && !text.contains(server), "{text}");
+    }
+    // A run is not submitted there either.
+    let words = ["run", "say hello", "--fleet", "nats://127.0.0.1:1?monitor=1"];
+    let told = exits(at(&fleet.world, "client", &words)).exits(2);
+    told.says("gyrus fleet up");
+    let good = exits(at(&fleet.world, "client", &["fleet", "doctor", "--fleet", &fleet.address]));
+    let good = good.exits(0);
+    assert!(good.out.contains("the second of two writers was refused"), "{good:?}");
+}
