@@ -45,9 +45,12 @@ impl Binding {
         let Self::Nursery(nursery) = self else {
             return Ok(());
         };
-        // The end of the nursery would leave its process group to nobody, and the kernel sends
-        // SIGHUP to the stopped processes of such a group.
-        setsid()?;
+        if signal != Signal::KILL {
+            // The end of the nursery would leave its process group to nobody, and the kernel sends
+            // SIGHUP to the stopped processes of such a group. A session of its own costs a
+            // keeper time on a busy machine.
+            setsid()?;
+        }
         set_parent_process_death_signal(Some(signal))?;
         let at_once = Timespec::default();
         match poll(&mut [PollFd::new(nursery, PollFlags::IN)], Some(&at_once))? {

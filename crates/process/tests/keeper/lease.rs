@@ -26,7 +26,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::{ESCAPE, TIMEOUT, World, block_on, child_of, other_half, spec, until};
+use crate::{ESCAPE, TIMEOUT, World, block_on, child_of, other_half, parent_of, spec, until};
 
 /// Duration of leases that tests wait for.
 const SHORT: Duration = Duration::from_millis(250);
@@ -223,12 +223,12 @@ fn refusals() {
     assert_eq!(leases.len(), 1);
 }
 
-/// Main function of a process that begins a lease and sleeps.
+/// Main function of a process that begins a lease and sleeps for a while.
 fn begin(milliseconds: u64) {
     match Lease::begin(BootTime::from_ms(milliseconds)) {
         Ok(lease) => {
             say("begun");
-            thread::sleep(LONG);
+            thread::sleep(TIMEOUT);
             lease.end();
         }
         Err(error) => say(format!("{error:?}")),
@@ -308,6 +308,7 @@ impl Leased {
             // Shells of the command may still come and go.
             block_on(until("stopped processes", || {
                 let processes = match part {
+                    Part::Nursery => vec![parent_of(&self.guard)],
                     Part::Guard => vec![self.guard.clone()],
                     Part::Servers => self.servers.clone(),
                     Part::Command => self.world.alive(),
@@ -367,6 +368,7 @@ impl Drop for Leased {
 /// Processes that a test stops.
 #[derive(Debug, Clone, Copy)]
 enum Part {
+    Nursery,
     Guard,
     Servers,
     Command,
@@ -394,7 +396,7 @@ fn a_deadline_ends_everything(level: Level) {
         (&[Part::Servers], "run out"),
         (&[Part::Guard, Part::Servers], "run out"),
         (
-            &[Part::Guard, Part::Servers, Part::Command],
+            &[Part::Nursery, Part::Guard, Part::Servers, Part::Command],
             "run out, stopped",
         ),
     ] {
@@ -422,7 +424,8 @@ fn the_end_of_a_run_ends_what_is_stopped(level: Level) {
             &[Part::Guard][..],
             &[Part::Servers],
             &[Part::Guard, Part::Servers],
-            &[Part::Guard, Part::Servers, Part::Command],
+            &[Part::Nursery, Part::Guard],
+            &[Part::Nursery, Part::Guard, Part::Servers, Part::Command],
         ] {
             let mut leased = Leased::start(level, place);
             leased.stop(stopped);
@@ -553,7 +556,8 @@ pub(super) fn figures() {
         }
     }
     for level in [Level::Namespace, Level::Subreaper] {
-        for stopped in [&[][..], &[Part::Guard, Part::Servers, Part::Command]] {
+        let all = [Part::Nursery, Part::Guard, Part::Servers, Part::Command];
+        for stopped in [&[][..], &all] {
             let mut late: Vec<[Duration; 2]> = (0..100)
                 .map(|_| {
                     let mut leased = Leased::start(level, Place::Bare);

@@ -221,22 +221,15 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 /// Returns the keeper's process that is not the recorded one.
 fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
     match level {
-        Level::Namespace => {
-            let parent = parent_of(recorded.pid).unwrap();
-            ProcessIdentity::of(parent).unwrap().unwrap()
-        }
+        Level::Namespace => parent_of(recorded),
         Level::Subreaper => child_of(recorded),
     }
 }
 
-fn parent_of(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("PPid:"))?
-        .trim()
-        .parse()
-        .ok()
+/// Returns the parent of a process.
+fn parent_of(process: &ProcessIdentity) -> ProcessIdentity {
+    let parent = parent_number(process.pid).unwrap();
+    ProcessIdentity::of(parent).unwrap().unwrap()
 }
 
 /// Returns a child of a process.
@@ -244,8 +237,18 @@ fn child_of(process: &ProcessIdentity) -> ProcessIdentity {
     let pid = fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-        .find(|pid| parent_of(*pid) == Some(process.pid));
+        .find(|pid| parent_number(*pid) == Some(process.pid));
     ProcessIdentity::of(pid.unwrap()).unwrap().unwrap()
+}
+
+fn parent_number(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// Returns the peak resident memory of a process, in kilobytes.
