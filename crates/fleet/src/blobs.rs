@@ -7,8 +7,8 @@ use std::sync::Arc;
 use gyrus_contract::BlobId;
 
 use crate::{
-    Appended, BootTime, LeaseTimes, LogUnreachable, Machine, MessageId, SharedLog, Subject,
-    WriterId,
+    AppendAnswer, LeaseTimes, LogSubject, LogUnreachable, Machine, MachineTime, MessageId,
+    SharedLog, WriterId,
 };
 
 /// Size of a piece in bytes.
@@ -36,8 +36,8 @@ pub enum BlobError {
     },
 }
 
-fn subject(id: &BlobId) -> Subject {
-    Subject::new(&format!("blobs.{id}")).expect("a hash is a word")
+fn subject(id: &BlobId) -> LogSubject {
+    LogSubject::new(&format!("blobs.{id}")).expect("a hash is a word")
 }
 
 /// Stores a blob, unless the log has it.
@@ -48,7 +48,7 @@ pub async fn store_blob(
     log: &Arc<dyn SharedLog>,
     machine: &Arc<dyn Machine>,
     bytes: &[u8],
-    until: BootTime,
+    until: MachineTime,
 ) -> Result<BlobId, BlobError> {
     let id = BlobId::of(bytes);
     let subject = subject(&id);
@@ -65,15 +65,15 @@ pub async fn store_blob(
             index: have as u64,
         };
         match log.append_if(&message, position, &body, until).await {
-            Appended::Stored { position: stored } => {
+            AppendAnswer::Stored { position: stored } => {
                 (have, position) = (have + 1, stored);
                 continue;
             }
-            Appended::Impossible { why } => return Err(BlobError::Impossible { id, why }),
-            Appended::Unknown { why } if machine.now() >= until => {
+            AppendAnswer::Impossible { why } => return Err(BlobError::Impossible { id, why }),
+            AppendAnswer::Unknown { why } if machine.now() >= until => {
                 return Err(LogUnreachable { why }.into());
             }
-            Appended::Unknown { .. } | Appended::Busy | Appended::Refused { .. } => {}
+            AppendAnswer::Unknown { .. } | AppendAnswer::Busy | AppendAnswer::Refused { .. } => {}
         }
         let pause = LeaseTimes::new(std::time::Duration::from_secs(2)).pause();
         machine.sleep_until(machine.now() + pause).await;
@@ -90,8 +90,8 @@ pub async fn store_blob(
 /// Returns the number of pieces that there are, and the place of the last one.
 async fn have(
     log: &Arc<dyn SharedLog>,
-    subject: &Subject,
-    until: BootTime,
+    subject: &LogSubject,
+    until: MachineTime,
 ) -> Result<(usize, u64), LogUnreachable> {
     let (mut count, mut last) = (0, 0);
     loop {
@@ -110,7 +110,7 @@ async fn have(
 pub async fn fetch_blob(
     log: &Arc<dyn SharedLog>,
     id: &BlobId,
-    until: BootTime,
+    until: MachineTime,
 ) -> Result<Vec<u8>, BlobError> {
     let subject = subject(id);
     let (mut bytes, mut last) = (Vec::new(), 0);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    Appended, BootTime, Claimed, Hold, Holder, LeaseTimes, Machine, MessageId, ReadError, Reading,
-    RunMessage, RunMessageKind, SharedLog, WriterId, reading::Sink,
+    AppendAnswer, Claimed, Hold, LeaseTimes, Machine, MachineTime, MessageId, ReadError, RunHolder,
+    RunMessage, RunMessageKind, RunReading, SharedLog, WriterId, reading::Sink,
 };
 
-/// What to do about a run that another worker holds.
+/// The way to proceed with a run that another worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Leave it to that worker.
@@ -15,7 +15,7 @@ pub enum Wait {
     /// Wait until that worker must have been killed, and take the run unless it showed up meanwhile.
     Succeed {
         /// The place of its last message, and a time after which this was seen on this machine.
-        seen: Option<(u64, BootTime)>,
+        seen: Option<(u64, MachineTime)>,
     },
     /// Take it at once: the caller knows that everything of that worker's run is dead.
     Dead,
@@ -28,7 +28,7 @@ pub enum ClaimError {
     #[error("worker {} drives the run", holder.claimed.worker)]
     Held {
         /// The worker.
-        holder: Box<Holder>,
+        holder: Box<RunHolder>,
         /// The place of its last message.
         position: u64,
     },
@@ -68,10 +68,10 @@ pub struct Claimant<'a> {
 /// Another worker holds it, or the log cannot be read or written.
 pub async fn claim(
     claimant: Claimant<'_>,
-    reading: &mut Reading,
+    reading: &mut RunReading,
     sink: &mut Sink<'_>,
     wait: Wait,
-    until: BootTime,
+    until: MachineTime,
 ) -> Result<Hold, ClaimError> {
     let mut claiming = Claiming {
         claimant,
@@ -102,9 +102,9 @@ pub async fn claim(
 struct Claiming<'a> {
     claimant: Claimant<'a>,
     wait: Wait,
-    until: BootTime,
+    until: MachineTime,
     /// The time of the first attempt, from which the lease counts whichever attempt is stored.
-    first_sent: Option<BootTime>,
+    first_sent: Option<MachineTime>,
     why: String,
 }
 
@@ -115,14 +115,14 @@ impl Claiming<'_> {
         ))
     }
 
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         self.claimant.machine.now()
     }
 
     /// Reads what there is, for as long as it takes until the time that was given.
     async fn catch_up(
         &mut self,
-        reading: &mut Reading,
+        reading: &mut RunReading,
         sink: &mut Sink<'_>,
     ) -> Result<(), ClaimError> {
         loop {
@@ -147,11 +147,11 @@ impl Claiming<'_> {
     }
 
     /// Returns the hold if the claim is in the log and still good for something.
-    fn landed(&self, reading: &Reading) -> Result<Option<Hold>, ClaimError> {
+    fn landed(&self, reading: &RunReading) -> Result<Option<Hold>, ClaimError> {
         let Some(first_sent) = self.first_sent else {
             return Ok(None);
         };
-        let is_ours = |holder: &&Holder| holder.writer == self.claimant.writer;
+        let is_ours = |holder: &&RunHolder| holder.writer == self.claimant.writer;
         if reading
             .standing
             .holder
@@ -187,7 +187,7 @@ impl Claiming<'_> {
     }
 
     /// Whether the run may be taken now. Waits if it may be later.
-    async fn may_take(&mut self, reading: &Reading) -> Result<bool, ClaimError> {
+    async fn may_take(&mut self, reading: &RunReading) -> Result<bool, ClaimError> {
         let Some(holder) = &reading.standing.holder else {
             return Ok(true);
         };
@@ -228,7 +228,7 @@ impl Claiming<'_> {
     /// Tries once; returns the claim and its place if it is stored.
     async fn attempt(
         &mut self,
-        reading: &Reading,
+        reading: &RunReading,
     ) -> Result<Option<(u64, RunMessage)>, ClaimError> {
         let message = RunMessage {
             writer: self.claimant.writer,
@@ -250,15 +250,15 @@ impl Claiming<'_> {
             .append_if(&id, expected, &message.encode(), attempt)
             .await
         {
-            Appended::Stored { position } if position > expected => {
+            AppendAnswer::Stored { position } if position > expected => {
                 return Ok(Some((position, message)));
             }
-            Appended::Stored { .. } | Appended::Busy => {
+            AppendAnswer::Stored { .. } | AppendAnswer::Busy => {
                 self.why = "another write is under way".to_owned();
             }
-            Appended::Refused { .. } => self.why = "others write too".to_owned(),
-            Appended::Unknown { why } => self.why = why,
-            Appended::Impossible { why } => return Err(ClaimError::Impossible { why }),
+            AppendAnswer::Refused { .. } => self.why = "others write too".to_owned(),
+            AppendAnswer::Unknown { why } => self.why = why,
+            AppendAnswer::Impossible { why } => return Err(ClaimError::Impossible { why }),
         }
         self.pause().await;
         Ok(None)

@@ -8,8 +8,8 @@ use gyrus_kernel::log_name;
 use tokio::sync::watch;
 
 use crate::{
-    BlobError, BootTime, EntryLines, Machine, ReadError, Reading, RunMessage, RunMessageKind,
-    SharedLog, Subject, fetch_blob,
+    BlobError, EntryLines, LogSubject, Machine, MachineTime, ReadError, RunMessage, RunMessageKind,
+    RunReading, SharedLog, fetch_blob,
 };
 
 /// Time for one request.
@@ -19,8 +19,8 @@ const REQUEST: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Returns the subject of a run's journal: those of a family stand together.
-pub fn run_subject(root: RunId, run: RunId) -> Subject {
-    Subject::new(&format!("runs.{root}.{run}")).expect("ids of runs are words")
+pub fn run_subject(root: RunId, run: RunId) -> LogSubject {
+    LogSubject::new(&format!("runs.{root}.{run}")).expect("ids of runs are words")
 }
 
 /// The local copy cannot be made.
@@ -40,7 +40,7 @@ pub(crate) async fn restore(
     name: &LogName,
     log: &Arc<dyn SharedLog>,
     messages: &[EntryLines],
-    until: BootTime,
+    until: MachineTime,
 ) -> Result<(), CopyError> {
     if messages.is_empty() && !store.exists(name) {
         return Ok(());
@@ -54,7 +54,7 @@ async fn fill(
     mut mirror: Mirror,
     log: &Arc<dyn SharedLog>,
     messages: &[EntryLines],
-    until: BootTime,
+    until: MachineTime,
 ) -> Result<Mirror, CopyError> {
     let have = mirror.end().0;
     for message in messages.iter().filter(|message| message.first > have) {
@@ -127,7 +127,7 @@ impl FleetCopy {
     ) -> Result<(), FollowError> {
         let subject = run_subject(self.root, self.root);
         let mut news = self.log.news(&subject);
-        let mut reading = Reading::new(subject);
+        let mut reading = RunReading::new(subject);
         let name = log_name(self.root);
         let mut mirror: Option<Mirror> = None;
         loop {

@@ -19,8 +19,8 @@ use tokio::{
 };
 
 use crate::{
-    BlobError, BootTime, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes,
-    Machine, Reading, RunMessage, RunMessageKind, SharedLog, Wait, WriterId, claim,
+    BlobError, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine,
+    MachineTime, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, restore, run_subject},
     store_blob,
 };
@@ -64,7 +64,7 @@ pub struct Driving {
     pub root: RunId,
     /// The words of the claim.
     pub claimed: Claimed,
-    /// How to proceed if another worker holds it.
+    /// The way to proceed if another worker holds it.
     pub wait: Wait,
 }
 
@@ -80,7 +80,7 @@ impl Driven {
     ///
     /// # Errors
     /// Another worker drives it, or its journal cannot be had.
-    pub async fn take(driving: Driving, until: BootTime) -> Result<Self, DriveError> {
+    pub async fn take(driving: Driving, until: MachineTime) -> Result<Self, DriveError> {
         let (lose, lost) = watch::channel(None);
         let replicas = Arc::new_cyclic(|itself| FleetReplicas {
             itself: itself.clone(),
@@ -170,7 +170,7 @@ impl FleetReplicas {
     }
 
     /// Takes the journal of a run, and of those below it.
-    async fn restore(self: &Arc<Self>, root: RunId, until: BootTime) -> Result<(), DriveError> {
+    async fn restore(self: &Arc<Self>, root: RunId, until: MachineTime) -> Result<(), DriveError> {
         let mut known = BTreeSet::from([root]);
         let mut open = vec![root];
         while let Some(run) = open.pop() {
@@ -197,7 +197,7 @@ impl FleetReplicas {
     async fn claim(
         &self,
         run: RunId,
-        until: BootTime,
+        until: MachineTime,
     ) -> Result<(Hold, Vec<EntryLines>), ClaimError> {
         let Driving {
             log,
@@ -217,7 +217,7 @@ impl FleetReplicas {
             writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
             claimed: claimed.clone(),
         };
-        let mut reading = Reading::new(run_subject(*root, run));
+        let mut reading = RunReading::new(run_subject(*root, run));
         let mut messages = Vec::new();
         let mut sink = |message: &RunMessage| {
             if let RunMessageKind::Entries(lines) = &message.kind {
@@ -444,15 +444,15 @@ struct Unbound(Arc<dyn Machine>);
 
 #[async_trait]
 impl Machine for Unbound {
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         self.0.now()
     }
 
-    async fn sleep_until(&self, time: BootTime) {
+    async fn sleep_until(&self, time: MachineTime) {
         self.0.sleep_until(time).await;
     }
 
-    fn live_until(&self, _: BootTime) -> Result<(), String> {
+    fn live_until(&self, _: MachineTime) -> Result<(), String> {
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Appended, BootTime, EntryLines, LeaseTimes, LogUnreachable, Machine, MessageId, Reading,
-    RunMessage, RunMessageKind, SharedLog, Subject, WriterId,
+    AppendAnswer, EntryLines, LeaseTimes, LogSubject, LogUnreachable, Machine, MachineTime,
+    MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, WriterId,
 };
 
 /// The run is lost to this worker: nothing more may be done for it.
@@ -44,7 +44,7 @@ pub enum HoldError {
 pub struct Hold {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,
-    subject: Subject,
+    subject: LogSubject,
     writer: WriterId,
     epoch: u64,
     times: LeaseTimes,
@@ -53,7 +53,7 @@ pub struct Hold {
     /// The number of this writer's last message.
     index: u64,
     /// The time at which the last message that is in the log was sent.
-    sent: BootTime,
+    sent: MachineTime,
     lost: bool,
 }
 
@@ -61,10 +61,10 @@ impl Hold {
     pub(crate) fn new(
         log: Arc<dyn SharedLog>,
         machine: Arc<dyn Machine>,
-        reading: &Reading,
+        reading: &RunReading,
         writer: WriterId,
         times: LeaseTimes,
-        sent: BootTime,
+        sent: MachineTime,
     ) -> Result<Self, String> {
         machine.live_until(sent + times.lease())?;
         Ok(Self {
@@ -87,12 +87,12 @@ impl Hold {
     }
 
     /// Returns the time until which the run may be driven.
-    pub fn deadline(&self) -> BootTime {
+    pub fn deadline(&self) -> MachineTime {
         self.sent + self.times.lease()
     }
 
     /// Returns the time at which [`Hold::renew`] is due, unless entries are appended before.
-    pub fn renewal_due(&self) -> BootTime {
+    pub fn renewal_due(&self) -> MachineTime {
         self.sent + self.times.renew_after()
     }
 
@@ -149,7 +149,7 @@ impl Hold {
 
     /// Tries until the message is in the log, or this worker's time is up. Returns its place, and
     /// the time of the first attempt: whichever attempt was stored was sent then or later.
-    async fn deliver(&self, message: &RunMessage) -> Result<(u64, BootTime), HoldError> {
+    async fn deliver(&self, message: &RunMessage) -> Result<(u64, MachineTime), HoldError> {
         let id = MessageId {
             subject: self.subject.clone(),
             writer: self.writer,
@@ -157,7 +157,7 @@ impl Hold {
         };
         let body = message.encode();
         let first_sent = self.machine.now();
-        let give_up = BootTime(
+        let give_up = MachineTime(
             self.deadline()
                 .0
                 .saturating_sub(u64::try_from(self.times.margin().as_micros()).unwrap_or(0)),
@@ -170,14 +170,14 @@ impl Hold {
             }
             let attempt = (now + self.times.attempt()).min(give_up);
             let look = match self.log.append_if(&id, self.position, &body, attempt).await {
-                Appended::Stored { position } => return Ok((position, first_sent)),
-                Appended::Impossible { why } => return Err(HoldError::Impossible { why }),
-                Appended::Busy => false,
-                Appended::Refused { .. } => {
+                AppendAnswer::Stored { position } => return Ok((position, first_sent)),
+                AppendAnswer::Impossible { why } => return Err(HoldError::Impossible { why }),
+                AppendAnswer::Busy => false,
+                AppendAnswer::Refused { .. } => {
                     "the last message of the run's log is another one".clone_into(&mut why);
                     true
                 }
-                Appended::Unknown { why: reason } => {
+                AppendAnswer::Unknown { why: reason } => {
                     why = reason;
                     true
                 }
@@ -198,7 +198,11 @@ impl Hold {
 
     /// Looks for the message in the log. `None` if the log does not show what follows the last
     /// message: that proves nothing.
-    async fn look(&self, message: &RunMessage, until: BootTime) -> Result<Option<u64>, LookError> {
+    async fn look(
+        &self,
+        message: &RunMessage,
+        until: MachineTime,
+    ) -> Result<Option<u64>, LookError> {
         let shown = self
             .log
             .read_from(&self.subject, self.position, until)

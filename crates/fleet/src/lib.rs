@@ -8,7 +8,7 @@
 //! Clocks are never compared, reads are never believed to be fresh, and an answer that did not come
 //! is never taken for a refusal.
 //!
-//! Reading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
+//! RunReading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
 //! says), `claim` and `hold` (how it is taken and written).
 
 mod blobs;
@@ -35,12 +35,12 @@ pub use copy::{CopyError, FleetCopy, FollowError, run_subject};
 pub use driven::{DriveError, Driven, Driving};
 pub use hold::{Hold, HoldError};
 pub use lease::LeaseTimes;
-pub use log::{Appended, LogUnreachable, MessageId, SharedLog, StoredMessage, Subject};
-pub use machine::{BootTime, Machine};
+pub use log::{AppendAnswer, LogSubject, LogUnreachable, MessageId, SharedLog, StoredMessage};
 #[cfg(feature = "nats")]
 pub use machine::{LeasedMachine, OsMachine};
+pub use machine::{Machine, MachineTime};
 pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
 pub use queue::FleetQueue;
-pub use reading::{ReadError, Reading};
-pub use standing::{Holder, Inconsistent, Standing};
+pub use reading::{ReadError, RunReading};
+pub use standing::{Inconsistent, RunHolder, RunStanding};
 pub use succession::Succession;

@@ -5,13 +5,13 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use crate::{BootTime, WriterId};
+use crate::{MachineTime, WriterId};
 
 /// The name of one history in a shared log: words of `[a-z0-9-]`, joined by dots.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Subject(Arc<str>);
+pub struct LogSubject(Arc<str>);
 
-impl Subject {
+impl LogSubject {
     /// Returns the subject with this name; `None` if it is not one.
     pub fn new(name: &str) -> Option<Self> {
         let is_word = |word: &str| {
@@ -29,7 +29,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for LogSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MessageId {
     /// The subject.
-    pub subject: Subject,
+    pub subject: LogSubject,
     /// The writer.
     pub writer: WriterId,
     /// The number of the message among its writer's.
@@ -69,7 +69,7 @@ pub struct StoredMessage {
 
 /// The answer to a conditional append.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendAnswer {
     /// The message is stored, now or by an earlier attempt, and outlives any crash.
     Stored {
         /// Its place.
@@ -114,8 +114,8 @@ pub trait SharedLog: Send + Sync {
         id: &MessageId,
         expected: u64,
         body: &Arc<[u8]>,
-        until: BootTime,
-    ) -> Appended;
+        until: MachineTime,
+    ) -> AppendAnswer;
 
     /// Returns messages of a subject after a place, in order and without a gap. It may be what was
     /// there a while ago, and it need not be all.
@@ -124,12 +124,12 @@ pub trait SharedLog: Send + Sync {
     /// The engine does not answer by `until`.
     async fn read_from(
         &self,
-        subject: &Subject,
+        subject: &LogSubject,
         after: u64,
-        until: BootTime,
+        until: MachineTime,
     ) -> Result<Vec<StoredMessage>, LogUnreachable>;
 
     /// Returns a receiver that changes when there may be something new on a subject. It is a hint: it
     /// may come early, late, or not at all.
-    fn news(&self, subject: &Subject) -> watch::Receiver<u64>;
+    fn news(&self, subject: &LogSubject) -> watch::Receiver<u64>;
 }

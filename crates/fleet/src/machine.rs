@@ -7,9 +7,9 @@ use async_trait::async_trait;
 /// A time by this machine's own clock, in microseconds since it was started; it goes on while the
 /// machine is suspended. Times of two machines are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BootTime(pub u64);
+pub struct MachineTime(pub u64);
 
-impl Add<Duration> for BootTime {
+impl Add<Duration> for MachineTime {
     type Output = Self;
 
     fn add(self, time: Duration) -> Self {
@@ -18,7 +18,7 @@ impl Add<Duration> for BootTime {
     }
 }
 
-impl BootTime {
+impl MachineTime {
     /// Returns the time from `earlier` to this; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -29,17 +29,17 @@ impl BootTime {
 #[async_trait]
 pub trait Machine: Send + Sync {
     /// Returns the time.
-    fn now(&self) -> BootTime;
+    fn now(&self) -> MachineTime;
 
     /// Returns once it is this time or later.
-    async fn sleep_until(&self, time: BootTime);
+    async fn sleep_until(&self, time: MachineTime);
 
     /// Lets this process and everything that it started live until this time, and no longer unless
     /// it is called again: then the machine kills them, whatever state they are in.
     ///
     /// # Errors
     /// Returns the reason why the machine cannot promise that.
-    fn live_until(&self, time: BootTime) -> Result<(), String>;
+    fn live_until(&self, time: MachineTime) -> Result<(), String>;
 }
 
 /// This machine, for whoever drives nothing: it kills nobody.
@@ -57,15 +57,15 @@ pub struct LeasedMachine {
 #[cfg(feature = "nats")]
 #[async_trait]
 impl Machine for LeasedMachine {
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         OsMachine.now()
     }
 
-    async fn sleep_until(&self, time: BootTime) {
+    async fn sleep_until(&self, time: MachineTime) {
         OsMachine.sleep_until(time).await;
     }
 
-    fn live_until(&self, time: BootTime) -> Result<(), String> {
+    fn live_until(&self, time: MachineTime) -> Result<(), String> {
         use gyrus_process::lease::{BootTime, Lease};
         // Rounded down: never later than promised.
         let deadline = BootTime::from_ms(time.0 / 1_000);
@@ -80,14 +80,14 @@ impl Machine for LeasedMachine {
 #[cfg(feature = "nats")]
 #[async_trait]
 impl Machine for OsMachine {
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         let micros = u64::try_from(time.tv_nsec / 1_000).unwrap_or(0);
-        BootTime(seconds * 1_000_000 + micros)
+        MachineTime(seconds * 1_000_000 + micros)
     }
 
-    async fn sleep_until(&self, time: BootTime) {
+    async fn sleep_until(&self, time: MachineTime) {
         // The timer of the runtime stands still while the machine is suspended.
         loop {
             let left = time.since(self.now());
@@ -98,7 +98,7 @@ impl Machine for OsMachine {
         }
     }
 
-    fn live_until(&self, _: BootTime) -> Result<(), String> {
+    fn live_until(&self, _: MachineTime) -> Result<(), String> {
         Ok(())
     }
 }

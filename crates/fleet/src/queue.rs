@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::{
-    Appended, BootTime, LogUnreachable, Machine, MessageId, SharedLog, StoredMessage, Subject,
-    WriterId,
+    AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
+    StoredMessage, WriterId,
 };
 
 /// Time for one request.
@@ -63,7 +63,7 @@ struct Message {
 pub struct FleetQueue {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,
-    subject: Subject,
+    subject: LogSubject,
     writer: WriterId,
     /// Number of messages that were tried.
     tried: AtomicU64,
@@ -103,7 +103,7 @@ impl FleetQueue {
         let queue = Self {
             log,
             machine,
-            subject: Subject::new("queue.main").expect("it is a name"),
+            subject: LogSubject::new("queue.main").expect("it is a name"),
             writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
             tried: AtomicU64::new(0),
             patience,
@@ -140,7 +140,7 @@ impl FleetQueue {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn until(&self) -> BootTime {
+    fn until(&self) -> MachineTime {
         self.machine.now() + REQUEST
     }
 
@@ -233,9 +233,13 @@ impl FleetQueue {
         loop {
             let appended = self.log.append_if(&id, position, &body, self.until()).await;
             let silent = match appended {
-                Appended::Impossible { why } => return Err(Silent(LedgerError::Shared { why })),
-                Appended::Unknown { why } => Some(LedgerError::Shared { why }),
-                Appended::Stored { .. } | Appended::Refused { .. } | Appended::Busy => None,
+                AppendAnswer::Impossible { why } => {
+                    return Err(Silent(LedgerError::Shared { why }));
+                }
+                AppendAnswer::Unknown { why } => Some(LedgerError::Shared { why }),
+                AppendAnswer::Stored { .. } | AppendAnswer::Refused { .. } | AppendAnswer::Busy => {
+                    None
+                }
             };
             // Whatever the answer was: the log itself says whether it is there.
             let read = self.catch_up().await;

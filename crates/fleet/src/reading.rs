@@ -1,7 +1,8 @@
-//! Reading a run's log as far as the engine shows it.
+//! RunReading a run's log as far as the engine shows it.
 
 use crate::{
-    BadMessage, BootTime, Inconsistent, LogUnreachable, RunMessage, SharedLog, Standing, Subject,
+    BadMessage, Inconsistent, LogSubject, LogUnreachable, MachineTime, RunMessage, RunStanding,
+    SharedLog,
 };
 
 /// A run's log cannot be read.
@@ -26,19 +27,19 @@ pub(crate) type Sink<'a> = dyn FnMut(&RunMessage) -> Result<(), String> + Send +
 
 /// A run's log as far as it was read.
 #[derive(Debug, Clone)]
-pub struct Reading {
+pub struct RunReading {
     /// The name of the log.
-    pub subject: Subject,
+    pub subject: LogSubject,
     /// The state that follows from what was read.
-    pub standing: Standing,
+    pub standing: RunStanding,
 }
 
-impl Reading {
+impl RunReading {
     /// Begins to read a log from its first message.
-    pub fn new(subject: Subject) -> Self {
+    pub fn new(subject: LogSubject) -> Self {
         Self {
             subject,
-            standing: Standing::default(),
+            standing: RunStanding::default(),
         }
     }
 
@@ -51,7 +52,7 @@ impl Reading {
         &mut self,
         log: &dyn SharedLog,
         sink: &mut Sink<'_>,
-        until: BootTime,
+        until: MachineTime,
     ) -> Result<usize, ReadError> {
         let mut count = 0;
         loop {

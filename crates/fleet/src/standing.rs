@@ -8,13 +8,13 @@ use crate::{Claimed, LeaseTimes, RunMessage, RunMessageKind, WriterId};
 
 /// The state of a run's log up to a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct RunStanding {
     /// The place of the last message; 0 if there is none.
     pub position: u64,
     /// The number of the last claim; 0 if there was none.
     pub epoch: u64,
     /// The worker that drives the run; `None` if it was let go.
-    pub holder: Option<Holder>,
+    pub holder: Option<RunHolder>,
     /// The number of the journal's last entry; 0 if it has none.
     pub entries: u64,
     /// The hash of that entry, if there is one.
@@ -23,7 +23,7 @@ pub struct Standing {
 
 /// The worker that drives a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct RunHolder {
     /// The writer of its messages.
     pub writer: WriterId,
     /// The number of its last message.
@@ -32,7 +32,7 @@ pub struct Holder {
     pub claimed: Claimed,
 }
 
-impl Holder {
+impl RunHolder {
     /// The times of its lease, which it chose itself.
     pub fn times(&self) -> LeaseTimes {
         LeaseTimes::new(Duration::from_millis(self.claimed.lease_ms))
@@ -50,7 +50,7 @@ pub struct Inconsistent {
     pub why: String,
 }
 
-impl Standing {
+impl RunStanding {
     /// Takes the next message.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Standing {
                 return Err(inconsistent("it claims the run under a wrong number"));
             }
             self.epoch = message.epoch;
-            self.holder = Some(Holder {
+            self.holder = Some(RunHolder {
                 writer: message.writer,
                 index: 0,
                 claimed: claimed.clone(),

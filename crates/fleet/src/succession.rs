@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use gyrus_runtime::queue::{Command, Gateway};
 
 use crate::{
-    BootTime, ClaimError, Claimant, Claimed, LeaseTimes, Machine, ReadError, Reading, RunMessage,
-    SharedLog, Wait, WriterId, claim, run_subject,
+    ClaimError, Claimant, Claimed, LeaseTimes, Machine, MachineTime, ReadError, RunMessage,
+    RunReading, SharedLog, Wait, WriterId, claim, run_subject,
 };
 
 /// Watches the runs of other workers until this is dropped.
@@ -28,9 +28,9 @@ pub struct Succession {
 /// A run of another worker.
 struct Watched {
     worker: String,
-    reading: Reading,
+    reading: RunReading,
     /// The time at which its last message was seen for the first time.
-    at: BootTime,
+    at: MachineTime,
 }
 
 impl Succession {
@@ -59,7 +59,7 @@ impl Succession {
                 .entry(command.id.clone())
                 .or_insert_with(|| Watched {
                     worker,
-                    reading: Reading::new(run_subject(command.run, command.run)),
+                    reading: RunReading::new(run_subject(command.run, command.run)),
                     at: self.machine.now(),
                 });
             let until = self.machine.now() + times.attempt();

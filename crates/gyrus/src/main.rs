@@ -125,6 +125,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// Lets a fleet reach the goal.
+#[cfg(feature = "fleet")]
+fn at_fleet(run: &commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
+    fleet::submit_and_follow(gyrus, run)
+}
+
+#[cfg(not(feature = "fleet"))]
+fn at_fleet(_: &commands::run::Run, _: &Gyrus) -> Result<Code, Failure> {
+    Err(commands::fleet_missing::missing())
+}
+
 /// Carries out the command in this process.
 fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
     let line = CommandLine::parse();
@@ -132,6 +143,7 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
         runtime::keep_out_of_workspaces(home);
     }
     let done = match line.command {
+        Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(&run, gyrus),
         Some(command) => command.execute(gyrus),
         None if terminal::can_ask() => prompt::open(gyrus, line.flags),
         None => first_steps(),

@@ -5,7 +5,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::Subject;
+use crate::LogSubject;
 
 /// The port of a server if none is given.
 const PORT: u16 = 4222;
@@ -15,8 +15,8 @@ const PORT: u16 = 4222;
 pub struct FleetAddress {
     /// The servers, each as `nats://host:port`.
     pub servers: Vec<String>,
-    /// What this machine says who it is: the same to all servers.
-    pub login: Option<Login>,
+    /// The credentials of this machine: the same for all servers.
+    pub login: Option<FleetLogin>,
     /// Whether only encrypted connections are made.
     pub demands_tls: bool,
     /// The name of the fleet: several can share the servers.
@@ -35,9 +35,9 @@ pub struct FleetAddress {
     pub replicas: Option<u8>,
 }
 
-/// What a machine says who it is.
+/// The credentials of a machine.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Login {
+pub enum FleetLogin {
     /// A name and a password.
     Password {
         /// The name.
@@ -81,22 +81,7 @@ impl FleetAddress {
             _ => return Err("it begins with nats:// or tls://".to_owned()),
         };
         let (servers, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut login = None;
-        let servers = servers.trim_end_matches('/').split(',');
-        let servers = servers.map(|text| {
-            let (user, host) = text.rsplit_once('@').unwrap_or(("", text));
-            if !user.is_empty() {
-                let given = read_login(user);
-                if login
-                    .replace(given.clone())
-                    .is_some_and(|other| other != given)
-                {
-                    return Err("it names several logins; all servers get the same".to_owned());
-                }
-            }
-            server(host)
-        });
-        let servers = servers.collect::<Result<Vec<_>, _>>()?;
+        let (servers, login) = read_servers(servers.trim_end_matches('/'))?;
         let mut address = Self {
             servers,
             login,
@@ -174,13 +159,30 @@ impl fmt::Display for FleetAddress {
     }
 }
 
-fn read_login(text: &str) -> Login {
+fn read_servers(text: &str) -> Result<(Vec<String>, Option<FleetLogin>), String> {
+    let mut login = None;
+    let mut servers = Vec::new();
+    for text in text.split(',') {
+        let (user, host) = text.rsplit_once('@').unwrap_or(("", text));
+        if !user.is_empty() {
+            let given = read_login(user);
+            let before = login.replace(given.clone());
+            if before.is_some_and(|before| before != given) {
+                return Err("it names several logins; all servers get the same".to_owned());
+            }
+        }
+        servers.push(server(host)?);
+    }
+    Ok((servers, login))
+}
+
+fn read_login(text: &str) -> FleetLogin {
     match text.split_once(':') {
-        Some((user, password)) => Login::Password {
+        Some((user, password)) => FleetLogin::Password {
             user: user.to_owned(),
             password: password.to_owned(),
         },
-        None => Login::Token(text.to_owned()),
+        None => FleetLogin::Token(text.to_owned()),
     }
 }
 
@@ -211,7 +213,7 @@ fn server(host: &str) -> Result<String, String> {
 }
 
 fn fleet_name(value: &str) -> Result<String, String> {
-    match Subject::new(value) {
+    match LogSubject::new(value) {
         Some(_) if !value.contains('.') && value.len() <= 32 => Ok(value.to_owned()),
         _ => Err(format!(
             "the name `{value}` is not of the letters a-z, digits and dashes, at most 32"
@@ -252,7 +254,7 @@ mod tests {
         );
         assert!(address.demands_tls && address.name == "blue");
         let word = FleetAddress::parse("nats://secret@a,secret@b").unwrap();
-        assert!(word.login == Some(Login::Token("secret".to_owned())));
+        assert!(word.login == Some(FleetLogin::Token("secret".to_owned())));
         assert_eq!(
             address.monitor_addresses(),
             [

@@ -11,7 +11,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Req
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{FleetAddress, Login};
+use super::{FleetAddress, FleetLogin};
 use crate::LogUnreachable;
 
 /// Time that a server may take to accept a connection.
@@ -22,7 +22,7 @@ const PING: Duration = Duration::from_secs(5);
 
 /// The fleet cannot be reached.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub enum FleetConnectError {
     /// No server answers.
     #[error("no server of the fleet answers at {address}: {why}; is one running there?")]
     Unreachable {
@@ -51,19 +51,19 @@ pub enum ConnectError {
 
 /// A connection to the servers of a fleet. Clones are the same connection.
 #[derive(Clone)]
-pub struct Connection {
+pub struct FleetConnection {
     pub(super) client: Client,
     address: Arc<FleetAddress>,
     /// The last thing that a server said went wrong.
     complaint: Arc<Mutex<Option<String>>>,
 }
 
-impl Connection {
+impl FleetConnection {
     /// Connects to a server of the fleet. The connection is made again by itself when it breaks.
     ///
     /// # Errors
     /// No server can be reached, or none accepts this machine.
-    pub async fn open(address: &FleetAddress) -> Result<Self, ConnectError> {
+    pub async fn open(address: &FleetAddress) -> Result<Self, FleetConnectError> {
         let complaint: Arc<Mutex<Option<String>>> = Arc::default();
         let options = options(address, &complaint)?;
         let client = options
@@ -140,7 +140,7 @@ impl Connection {
 fn options(
     address: &FleetAddress,
     complaint: &Arc<Mutex<Option<String>>>,
-) -> Result<ConnectOptions, ConnectError> {
+) -> Result<ConnectOptions, FleetConnectError> {
     let heard = Arc::clone(complaint);
     let mut options = ConnectOptions::new()
         .name("gyrus")
@@ -160,8 +160,8 @@ fn options(
             }
         });
     options = match address.login.clone() {
-        Some(Login::Password { user, password }) => options.user_and_password(user, password),
-        Some(Login::Token(token)) => options.token(token),
+        Some(FleetLogin::Password { user, password }) => options.user_and_password(user, password),
+        Some(FleetLogin::Token(token)) => options.token(token),
         None => options,
     };
     if let Some(path) = &address.credentials {
@@ -186,27 +186,27 @@ fn options(
     Ok(options)
 }
 
-fn read(path: &Path) -> Result<String, ConnectError> {
+fn read(path: &Path) -> Result<String, FleetConnectError> {
     fs::read_to_string(path).map_err(|source| file_error(path, source))
 }
 
-fn file_error(path: &Path, source: io::Error) -> ConnectError {
-    ConnectError::File {
+fn file_error(path: &Path, source: io::Error) -> FleetConnectError {
+    FleetConnectError::File {
         path: path.display().to_string(),
         source,
     }
 }
 
-fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> ConnectError {
+fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> FleetConnectError {
     let (shown, why) = (address.to_string(), reason(error));
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            ConnectError::Refused {
+            FleetConnectError::Refused {
                 address: shown,
                 why,
             }
         }
-        _ => ConnectError::Unreachable {
+        _ => FleetConnectError::Unreachable {
             address: shown,
             why,
         },

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Connection,
+    FleetConnection,
     streams::{code, description, server_subject, stream_name},
 };
 use crate::{
-    Appended, BootTime, LogUnreachable, Machine, MessageId, OsMachine, SharedLog, StoredMessage,
-    Subject,
+    AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, OsMachine,
+    SharedLog, StoredMessage,
 };
 
 /// The last message of the subject is another one. The description ends with its number.
@@ -35,12 +35,12 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// The shared log on the servers of a fleet.
 #[derive(Clone)]
 pub struct NatsLog {
-    connection: Connection,
+    connection: FleetConnection,
 }
 
 impl NatsLog {
     /// Creates the log over a connection.
-    pub fn new(connection: Connection) -> Self {
+    pub fn new(connection: FleetConnection) -> Self {
         Self { connection }
     }
 
@@ -56,11 +56,14 @@ impl SharedLog for NatsLog {
         id: &MessageId,
         expected: u64,
         body: &Arc<[u8]>,
-        until: BootTime,
-    ) -> Appended {
+        until: MachineTime,
+    ) -> AppendAnswer {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", id.to_string());
-        headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());
+        headers.insert(
+            "Nats-Expected-Last-LogSubject-Sequence",
+            expected.to_string(),
+        );
         let subject = server_subject(self.fleet(), id.subject.as_str());
         let limit = self.connection.client.max_payload();
         if body.len() + 1_024 > limit {
@@ -68,22 +71,22 @@ impl SharedLog for NatsLog {
                 "a message of {} bytes is over the servers' limit, max_payload = {limit}",
                 body.len()
             );
-            return Appended::Impossible { why };
+            return AppendAnswer::Impossible { why };
         }
         let sent = self
             .connection
             .publish(subject, headers, body.to_vec(), within(until));
         match sent.await {
             Ok(answer) => read_acknowledgement(&answer),
-            Err(LogUnreachable { why }) => Appended::Unknown { why },
+            Err(LogUnreachable { why }) => AppendAnswer::Unknown { why },
         }
     }
 
     async fn read_from(
         &self,
-        subject: &Subject,
+        subject: &LogSubject,
         after: u64,
-        until: BootTime,
+        until: MachineTime,
     ) -> Result<Vec<StoredMessage>, LogUnreachable> {
         let time = within(until);
         let late = |_| LogUnreachable {
@@ -94,7 +97,7 @@ impl SharedLog for NatsLog {
             .map_err(late)?
     }
 
-    fn news(&self, subject: &Subject) -> watch::Receiver<u64> {
+    fn news(&self, subject: &LogSubject) -> watch::Receiver<u64> {
         let (sender, receiver) = watch::channel(0);
         let client = self.connection.client.clone();
         let subject = server_subject(self.fleet(), subject.as_str());
@@ -122,7 +125,7 @@ impl SharedLog for NatsLog {
 impl NatsLog {
     async fn read(
         &self,
-        subject: &Subject,
+        subject: &LogSubject,
         after: u64,
     ) -> Result<Vec<StoredMessage>, LogUnreachable> {
         let unreachable = |why: String| LogUnreachable { why };
@@ -154,15 +157,15 @@ impl NatsLog {
 }
 
 /// Returns the time that is left.
-fn within(until: BootTime) -> Duration {
+fn within(until: MachineTime) -> Duration {
     until.since(OsMachine.now()).max(Duration::from_millis(1))
 }
 
-fn read_acknowledgement(answer: &Value) -> Appended {
+fn read_acknowledgement(answer: &Value) -> AppendAnswer {
     let Some(code) = code(answer) else {
         return match answer["seq"].as_u64() {
-            Some(position) => Appended::Stored { position },
-            None => Appended::Unknown {
+            Some(position) => AppendAnswer::Stored { position },
+            None => AppendAnswer::Unknown {
                 why: format!("the answer has no number: {answer}"),
             },
         };
@@ -172,13 +175,13 @@ fn read_acknowledgement(answer: &Value) -> Appended {
         WRONG_LAST_SEQUENCE => {
             let last = why.rsplit(' ').next().and_then(|last| last.parse().ok());
             match last {
-                Some(last) => Appended::Refused { last },
-                None => Appended::Unknown { why },
+                Some(last) => AppendAnswer::Refused { last },
+                None => AppendAnswer::Unknown { why },
             }
         }
-        code if UNDER_WAY.contains(&code) => Appended::Busy,
-        code if NO_LEADER.contains(&code) => Appended::Unknown { why },
-        _ => Appended::Impossible { why },
+        code if UNDER_WAY.contains(&code) => AppendAnswer::Busy,
+        code if NO_LEADER.contains(&code) => AppendAnswer::Unknown { why },
+        _ => AppendAnswer::Impossible { why },
     }
 }
 

@@ -12,8 +12,8 @@ mod requirements;
 mod server;
 mod streams;
 
-pub use address::{BadFleetAddress, FleetAddress, Login};
-pub use connection::{ConnectError, Connection};
+pub use address::{BadFleetAddress, FleetAddress, FleetLogin};
+pub use connection::{FleetConnectError, FleetConnection};
 pub use log::NatsLog;
 pub use permissions::permissions;
 pub use requirements::{OLDEST_SERVER, Requirement, RequirementError, requirements};

@@ -1,11 +1,11 @@
-//! What the servers of a fleet must be, or an acknowledged entry could be lost. Each is tried, and
-//! none assumed.
+//! The requirements on the servers of a fleet, without which an acknowledged entry could be lost.
+//! Each is tried, and none assumed.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Connection;
+use super::FleetConnection;
 
 /// The oldest server with which appends are fenced across a change of the leader.
 pub const OLDEST_SERVER: [u32; 3] = [2, 14, 6];
@@ -99,7 +99,7 @@ pub fn requirements(varz: &Value) -> Result<Vec<Requirement>, RequirementError> 
     ])
 }
 
-impl Connection {
+impl FleetConnection {
     /// Checks the version of the server that this is connected to.
     ///
     /// # Errors

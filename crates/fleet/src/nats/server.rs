@@ -54,7 +54,7 @@ pub enum ServerError {
     /// Its files cannot be written, or its program not be run.
     #[error("the server cannot be started: {what}")]
     Io {
-        /// What was tried.
+        /// The step that failed.
         what: String,
         /// The cause.
         source: io::Error,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Connection;
+use super::FleetConnection;
 use crate::LogUnreachable;
 
 /// The kinds of streams: the first word of a subject names one.
@@ -54,7 +54,7 @@ pub enum StreamError {
 ///
 /// # Errors
 /// One cannot be made, or is not as it must be.
-pub async fn prepare_streams(connection: &Connection) -> Result<(), StreamError> {
+pub async fn prepare_streams(connection: &FleetConnection) -> Result<(), StreamError> {
     for kind in STREAMS {
         prepare(connection, kind).await?;
     }
@@ -71,7 +71,7 @@ pub(super) fn server_subject(fleet: &str, subject: &str) -> String {
     format!("gyrus.{fleet}.{subject}")
 }
 
-async fn prepare(connection: &Connection, kind: &str) -> Result<(), StreamError> {
+async fn prepare(connection: &FleetConnection, kind: &str) -> Result<(), StreamError> {
     let name = stream_name(&connection.address().name, kind);
     let about = format!("$JS.API.STREAM.INFO.{name}");
     let found = connection.ask(about.clone(), &json!({}), REQUEST).await?;
@@ -117,7 +117,7 @@ pub(super) fn description(answer: &Value) -> String {
     words.unwrap_or("it does not say why").to_owned()
 }
 
-fn settings(connection: &Connection, kind: &str, name: &str) -> Value {
+fn settings(connection: &FleetConnection, kind: &str, name: &str) -> Value {
     let address = connection.address();
     let is_cluster = connection.client.server_info().cluster.is_some();
     let replicas = address.replicas.unwrap_or(if is_cluster { 3 } else { 1 });

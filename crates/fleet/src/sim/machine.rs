@@ -9,10 +9,10 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::world::{Answer, Shared};
+use super::state::{Answer, Shared};
 use crate::{
-    Appended, BootTime, LogUnreachable, Machine, MessageId, SharedLog, StoredMessage, Subject,
-    WriterId,
+    AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
+    StoredMessage, WriterId,
 };
 
 /// The surroundings of one process.
@@ -49,23 +49,23 @@ impl Surroundings {
 
     /// Returns after this time on the worker's own clock.
     pub(super) async fn sleep(&self, micros: u64) {
-        let until = BootTime(self.now().0 + micros);
+        let until = MachineTime(self.now().0 + micros);
         self.sleep_until(until).await;
     }
 }
 
 #[async_trait]
 impl Machine for Surroundings {
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         self.shared.inner().local_time(self.process)
     }
 
-    async fn sleep_until(&self, time: BootTime) {
+    async fn sleep_until(&self, time: MachineTime) {
         let number = self.shared.inner().wake_at(self.process, time);
         self.wait(number).await;
     }
 
-    fn live_until(&self, time: BootTime) -> Result<(), String> {
+    fn live_until(&self, time: MachineTime) -> Result<(), String> {
         self.shared.inner().live_until(self.process, time);
         Ok(())
     }
@@ -78,8 +78,8 @@ impl SharedLog for Surroundings {
         id: &MessageId,
         expected: u64,
         body: &Arc<[u8]>,
-        until: BootTime,
-    ) -> Appended {
+        until: MachineTime,
+    ) -> AppendAnswer {
         let mut id = id.clone();
         let number = {
             let mut inner = self.shared.inner();
@@ -89,8 +89,8 @@ impl SharedLog for Surroundings {
             inner.send_append(self.process, id, expected, body.clone(), until)
         };
         match self.wait(number).await {
-            Answer::Appended(appended) => appended,
-            _ => Appended::Unknown {
+            Answer::Append(appended) => appended,
+            _ => AppendAnswer::Unknown {
                 why: "no answer".to_owned(),
             },
         }
@@ -98,9 +98,9 @@ impl SharedLog for Surroundings {
 
     async fn read_from(
         &self,
-        subject: &Subject,
+        subject: &LogSubject,
         after: u64,
-        until: BootTime,
+        until: MachineTime,
     ) -> Result<Vec<StoredMessage>, LogUnreachable> {
         let number = self
             .shared
@@ -114,7 +114,7 @@ impl SharedLog for Surroundings {
         }
     }
 
-    fn news(&self, _: &Subject) -> tokio::sync::watch::Receiver<u64> {
+    fn news(&self, _: &LogSubject) -> tokio::sync::watch::Receiver<u64> {
         tokio::sync::watch::channel(0).1
     }
 }

@@ -7,12 +7,13 @@
 //! some time after the last fault; one that does not is a run that is stuck.
 
 mod machine;
+mod outcome;
+mod state;
 mod stream;
 mod worker;
 mod world;
 
 use std::{
-    fmt,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -20,61 +21,14 @@ use std::{
     thread,
 };
 
-pub use self::world::Outcome;
+pub use self::outcome::{FailedFleetSchedule, Flaw, Outcome};
 use self::world::World;
-
-/// A mistake that is made on purpose, to see that the properties find it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
-    /// The log does not look at the number that a writer expects.
-    NoFencing,
-    /// A successor does not wait until the worker before must be dead.
-    NoWaiting,
-    /// Messages of all writers share their names.
-    SharedIds,
-    /// Nothing ends a worker whose lease is over.
-    NoKill,
-    /// The log acknowledges what it can still lose.
-    LazySync,
-}
-
-impl Flaw {
-    /// All flaws.
-    pub const ALL: [Self; 5] = [
-        Self::NoFencing,
-        Self::NoWaiting,
-        Self::SharedIds,
-        Self::NoKill,
-        Self::LazySync,
-    ];
-}
-
-/// A schedule in which a property does not hold.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub struct FailedSchedule {
-    /// The seed.
-    pub seed: u64,
-    /// The property.
-    pub why: String,
-    /// The end of what happened, oldest first.
-    pub trace: Vec<String>,
-}
-
-impl fmt::Display for FailedSchedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}", self.seed, self.why)?;
-        for line in &self.trace {
-            write!(f, "\n  {line}")?;
-        }
-        Ok(())
-    }
-}
 
 /// Lives the schedule of a seed.
 ///
 /// # Errors
 /// A property does not hold.
-pub fn live(seed: u64, flaw: Option<Flaw>) -> Result<Outcome, FailedSchedule> {
+pub fn live(seed: u64, flaw: Option<Flaw>) -> Result<Outcome, FailedFleetSchedule> {
     // A schedule that fails is lived again, to be told.
     World::new(seed, flaw, false)
         .live()
@@ -92,9 +46,9 @@ pub fn sweep(
     schedules: u64,
     first_seed: u64,
     flaw: Option<Flaw>,
-) -> Result<Outcome, FailedSchedule> {
+) -> Result<Outcome, FailedFleetSchedule> {
     let next = AtomicU64::new(0);
-    let found: Mutex<Result<Outcome, FailedSchedule>> = Mutex::new(Ok(Outcome::default()));
+    let found: Mutex<Result<Outcome, FailedFleetSchedule>> = Mutex::new(Ok(Outcome::default()));
     let result = || found.lock().unwrap_or_else(PoisonError::into_inner);
     let live_on = || {
         let mut own = Outcome::default();

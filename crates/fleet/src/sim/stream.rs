@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use fastrand::Rng;
 
-use super::Flaw;
-use crate::{Appended, MessageId, StoredMessage, Subject};
+use super::outcome::Flaw;
+use crate::{AppendAnswer, LogSubject, MessageId, StoredMessage};
 
 /// A stream of subjects.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    subjects: BTreeMap<Subject, Vec<StoredMessage>>,
+    subjects: BTreeMap<LogSubject, Vec<StoredMessage>>,
     last: u64,
     /// The messages whose names are remembered, and when they were stored.
     known: HashMap<MessageId, (u64, u64)>,
-    under_way: BTreeMap<Subject, Proposal>,
+    under_way: BTreeMap<LogSubject, Proposal>,
     /// Time for which a name is remembered.
     window: u64,
     flaw: Option<Flaw>,
@@ -35,7 +35,7 @@ pub(super) struct Proposal {
 /// The result of a message's arrival.
 pub(super) enum Arrival {
     /// It is answered at once.
-    Answered(Appended),
+    Answered(AppendAnswer),
     /// It is proposed to the other replicas.
     Proposed,
 }
@@ -50,11 +50,11 @@ impl Stream {
     }
 
     /// Returns the messages of a subject.
-    pub(super) fn messages(&self, subject: &Subject) -> &[StoredMessage] {
+    pub(super) fn messages(&self, subject: &LogSubject) -> &[StoredMessage] {
         self.subjects.get(subject).map_or(&[], Vec::as_slice)
     }
 
-    fn last_of(&self, subject: &Subject) -> u64 {
+    fn last_of(&self, subject: &LogSubject) -> u64 {
         self.messages(subject)
             .last()
             .map_or(0, |last| last.position)
@@ -65,25 +65,25 @@ impl Stream {
         if let Some((position, at)) = self.known.get(&proposal.id)
             && now.saturating_sub(*at) <= self.window
         {
-            return Arrival::Answered(Appended::Stored {
+            return Arrival::Answered(AppendAnswer::Stored {
                 position: *position,
             });
         }
         let subject = &proposal.id.subject;
         let is_fenced = self.flaw != Some(Flaw::NoFencing);
         if self.under_way.contains_key(subject) {
-            return Arrival::Answered(Appended::Busy);
+            return Arrival::Answered(AppendAnswer::Busy);
         }
         let last = self.last_of(subject);
         if is_fenced && last != proposal.expected {
-            return Arrival::Answered(Appended::Refused { last });
+            return Arrival::Answered(AppendAnswer::Refused { last });
         }
         self.under_way.insert(subject.clone(), proposal);
         Arrival::Proposed
     }
 
     /// Stores what is under way on a subject. Returns it, and its place.
-    pub(super) fn commit(&mut self, subject: &Subject, now: u64) -> Option<(Proposal, u64)> {
+    pub(super) fn commit(&mut self, subject: &LogSubject, now: u64) -> Option<(Proposal, u64)> {
         let proposal = self.under_way.remove(subject)?;
         self.last += 1;
         let position = self.last;
@@ -111,7 +111,7 @@ impl Stream {
     /// Returns what a replica shows of a subject after a place.
     pub(super) fn shown(
         &self,
-        subject: &Subject,
+        subject: &LogSubject,
         after: u64,
         random: &mut Rng,
     ) -> Vec<StoredMessage> {

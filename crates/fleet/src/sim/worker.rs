@@ -6,8 +6,8 @@ use gyrus_contract::Digest;
 
 use super::machine::Surroundings;
 use crate::{
-    BootTime, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine, Reading,
-    RunMessage, RunMessageKind, SharedLog, Subject, Wait, WriterId, claim,
+    Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, LogSubject, Machine, MachineTime,
+    RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
 };
 
 /// An entry of a run's journal.
@@ -54,7 +54,7 @@ fn can_be_probed(step: u32) -> bool {
 }
 
 /// A worker's process, for as long as it lives.
-pub(super) async fn work(around: Surroundings, runs: Vec<Subject>, steps: u32, lease_us: u64) {
+pub(super) async fn work(around: Surroundings, runs: Vec<LogSubject>, steps: u32, lease_us: u64) {
     let times = LeaseTimes::new(std::time::Duration::from_micros(lease_us));
     let mut open = runs;
     while !open.is_empty() {
@@ -77,7 +77,7 @@ pub(super) async fn work(around: Surroundings, runs: Vec<Subject>, steps: u32, l
 
 struct Driving {
     around: Surroundings,
-    run: Subject,
+    run: LogSubject,
     entries: Vec<Step>,
     head: Digest,
     times: LeaseTimes,
@@ -135,7 +135,7 @@ impl Driving {
                 build: "simulated".to_owned(),
             },
         };
-        let mut reading = Reading::new(self.run.clone());
+        let mut reading = RunReading::new(self.run.clone());
         let (entries, head) = (&mut self.entries, &mut self.head);
         let mut sink = |message: &RunMessage| {
             if let RunMessageKind::Entries(lines) = &message.kind {
@@ -208,7 +208,7 @@ impl Driving {
 
     /// Lets time pass while the run is held.
     async fn pass(&self, hold: &mut Hold, micros: u64) -> Result<(), HoldError> {
-        let end = BootTime(self.around.now().0 + micros);
+        let end = MachineTime(self.around.now().0 + micros);
         loop {
             let next = end.min(hold.renewal_due());
             self.around.sleep_until(next).await;

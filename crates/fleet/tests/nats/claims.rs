@@ -7,8 +7,8 @@ use std::{
 
 use gyrus_contract::Digest;
 use gyrus_fleet::{
-    Appended, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, Machine, MessageId,
-    Reading, RunMessage, RunMessageKind, SharedLog, Subject, Wait, WriterId, claim,
+    AppendAnswer, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LogSubject, Machine,
+    MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
 };
 
 use crate::servers::{Servers, TestMachine};
@@ -32,7 +32,7 @@ impl Worker {
         }
     }
 
-    async fn claim(&mut self, run: &Subject, wait: Wait) -> Result<Hold, ClaimError> {
+    async fn claim(&mut self, run: &LogSubject, wait: Wait) -> Result<Hold, ClaimError> {
         let machine: Arc<dyn Machine> = self.machine.clone();
         let claimant = Claimant {
             log: &self.log,
@@ -44,7 +44,7 @@ impl Worker {
                 build: "test".to_owned(),
             },
         };
-        let mut reading = Reading::new(run.clone());
+        let mut reading = RunReading::new(run.clone());
         self.entries.clear();
         let entries = &mut self.entries;
         let mut sink = |message: &RunMessage| {
@@ -60,7 +60,7 @@ impl Worker {
 
 impl Worker {
     /// Claims a run whose holder is dead, however long the servers take.
-    async fn claim_in_the_end(&mut self, run: &Subject) -> Hold {
+    async fn claim_in_the_end(&mut self, run: &LogSubject) -> Hold {
         let deadline = self.machine.now() + Duration::from_secs(60);
         loop {
             match self.claim(run, Wait::Dead).await {
@@ -84,8 +84,8 @@ fn entry(number: u64) -> EntryLines {
     }
 }
 
-fn subject(name: &str) -> Subject {
-    Subject::new(name).unwrap()
+fn subject(name: &str) -> LogSubject {
+    LogSubject::new(name).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,26 +160,26 @@ async fn the_answers_of_the_server_are_told_apart() {
     let append = async |id, expected, body: &Arc<[u8]>| {
         worker.log.append_if(&id, expected, body, until).await
     };
-    let Appended::Stored { position } = append(id(1, 0), 0, &body).await else {
+    let AppendAnswer::Stored { position } = append(id(1, 0), 0, &body).await else {
         panic!("it is the first")
     };
     assert_eq!(
         append(id(2, 0), 0, &body).await,
-        Appended::Refused { last: position }
+        AppendAnswer::Refused { last: position }
     );
     // The same name is the same message. Servers differ in which they look at first: the name or the
     // number.
     let again = append(id(1, 0), 0, &body).await;
-    let refused = Appended::Refused { last: position };
-    assert!(again == Appended::Stored { position } || again == refused);
+    let refused = AppendAnswer::Refused { last: position };
+    assert!(again == AppendAnswer::Stored { position } || again == refused);
     let large: Arc<[u8]> = vec![b'x'; 2 << 20].into();
     assert!(matches!(
         append(id(2, 1), position, &large).await,
-        Appended::Impossible { .. }
+        AppendAnswer::Impossible { .. }
     ));
     assert!(matches!(
         append(id(2, 2), position, &body).await,
-        Appended::Stored { .. }
+        AppendAnswer::Stored { .. }
     ));
     let read = worker.log.read_from(&subject, 0, until).await.unwrap();
     assert_eq!(read.len(), 2);
@@ -188,7 +188,7 @@ async fn the_answers_of_the_server_are_told_apart() {
         .read_from(&subject, read[1].position, until)
         .await;
     assert_eq!(read.unwrap(), []);
-    let other = Subject::new("runs.never").unwrap();
+    let other = LogSubject::new("runs.never").unwrap();
     assert_eq!(worker.log.read_from(&other, 0, until).await.unwrap(), []);
 }
 

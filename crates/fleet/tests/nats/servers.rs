@@ -11,9 +11,9 @@ use std::{
 };
 
 use gyrus_fleet::{
-    BootTime, Machine, OsMachine, SharedLog,
+    Machine, MachineTime, OsMachine, SharedLog,
     nats::{
-        ClusterOptions, Connection, FleetAddress, LocalServer, NatsLog, ServerOptions,
+        ClusterOptions, FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions,
         prepare_streams,
     },
 };
@@ -90,8 +90,8 @@ impl Servers {
         FleetAddress::parse(&format!("nats://{}", hosts.join(","))).unwrap()
     }
 
-    pub(crate) async fn connect(&self) -> Connection {
-        let connection = Connection::open(&self.address()).await.unwrap();
+    pub(crate) async fn connect(&self) -> FleetConnection {
+        let connection = FleetConnection::open(&self.address()).await.unwrap();
         // A cluster needs a moment to choose its leader.
         let deadline = std::time::Instant::now() + Duration::from_secs(30);
         while let Err(error) = prepare_streams(&connection).await {
@@ -114,15 +114,15 @@ pub(crate) struct TestMachine {
 
 #[async_trait::async_trait]
 impl Machine for TestMachine {
-    fn now(&self) -> BootTime {
+    fn now(&self) -> MachineTime {
         OsMachine.now()
     }
 
-    async fn sleep_until(&self, time: BootTime) {
+    async fn sleep_until(&self, time: MachineTime) {
         OsMachine.sleep_until(time).await;
     }
 
-    fn live_until(&self, time: BootTime) -> Result<(), String> {
+    fn live_until(&self, time: MachineTime) -> Result<(), String> {
         self.lives_until.fetch_max(time.0, Ordering::Relaxed);
         Ok(())
     }

@@ -7,9 +7,9 @@ use std::{
 
 use clap::{Args, Subcommand};
 use gyrus_fleet::{
-    Appended, Machine as _, MessageId, OsMachine, SharedLog as _, Subject, WriterId,
+    AppendAnswer, LogSubject, Machine as _, MessageId, OsMachine, SharedLog as _, WriterId,
     nats::{
-        Connection, FleetAddress, LocalServer, NatsLog, ServerOptions, permissions,
+        FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions, permissions,
         prepare_streams, requirements,
     },
 };
@@ -131,7 +131,7 @@ impl FleetDoctor {
 }
 
 async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
-    let connection = match Connection::open(address).await {
+    let connection = match FleetConnection::open(address).await {
         Ok(connection) => connection,
         Err(error) => return vec![("servers", Finding::Bad(error.into()))],
     };
@@ -190,10 +190,10 @@ async fn servers(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
 }
 
 /// Appends as two writers of which only one can be right.
-async fn try_fencing(connection: &Connection) -> Result<String, Failure> {
+async fn try_fencing(connection: &FleetConnection) -> Result<String, Failure> {
     let log = NatsLog::new(connection.clone());
     let name = format!("queue.doctor-{}", gyrus_contract::time_ordered_uuid());
-    let subject = Subject::new(&name).expect("it is a name");
+    let subject = LogSubject::new(&name).expect("it is a name");
     let until = || OsMachine.now() + Duration::from_secs(10);
     let append = async |writer: u128| {
         let id = MessageId {
@@ -207,7 +207,7 @@ async fn try_fencing(connection: &Connection) -> Result<String, Failure> {
     let began = SystemTime::now();
     let first = append(1).await;
     let took = began.elapsed().unwrap_or_default();
-    let Appended::Stored { position } = first else {
+    let AppendAnswer::Stored { position } = first else {
         let complaint = connection.complaint().unwrap_or_default();
         return Err(
             Failure::usage(format!("nothing can be appended: {first:?} {complaint}"))
@@ -215,7 +215,7 @@ async fn try_fencing(connection: &Connection) -> Result<String, Failure> {
         );
     };
     let second = append(2).await;
-    if second != (Appended::Refused { last: position }) {
+    if second != (AppendAnswer::Refused { last: position }) {
         return Err(Failure::usage(format!(
             "of two writers with the same expectation, the second was not refused: {second:?}"
         )));
@@ -244,7 +244,7 @@ struct Permissions {
 
 impl Permissions {
     fn execute(&self) -> Result<Code, Failure> {
-        if Subject::new(&self.name).is_none() || self.name.contains('.') {
+        if LogSubject::new(&self.name).is_none() || self.name.contains('.') {
             return Err(Failure::usage(format!(
                 "`{}` is not the name of a fleet: letters a-z, digits and dashes",
                 self.name

@@ -32,7 +32,7 @@ impl Worker {
     }
 }
 
-pub(super) fn missing() -> Failure {
+pub(crate) fn missing() -> Failure {
     let failure = Failure::usage("this gyrus was built without its fleet");
     failure.hint("build it with: cargo install --path crates/gyrus --features fleet")
 }

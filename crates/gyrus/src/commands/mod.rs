@@ -53,7 +53,7 @@ pub(crate) mod work;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(not(feature = "fleet"))]
-mod fleet_missing;
+pub(crate) mod fleet_missing;
 
 pub(crate) use self::approve::check_edited;
 #[cfg(not(feature = "fleet"))]

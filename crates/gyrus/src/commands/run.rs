@@ -1,6 +1,8 @@
 //! `gyrus run`
 
 use std::io::{self, Read};
+#[cfg(feature = "fleet")]
+use std::path::PathBuf;
 
 use clap::Args;
 use gyrus::runtime::Home;
@@ -22,7 +24,6 @@ use crate::{
     new_run::{self, RunOptions, Session},
     procedures,
     screen::ScreenOptions,
-    serve::words,
     setup, state_folder, stopped,
 };
 use gyrus_surfaces::{
@@ -115,9 +116,6 @@ impl Run {
 
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
-        if let Some(fleet) = &self.fleet {
-            return self.at_fleet(gyrus, fleet);
-        }
         self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
         self.flags.screen.confirm()?;
@@ -186,18 +184,18 @@ impl Run {
         code
     }
 
-    /// Puts the run into the queue of a fleet, and watches it.
-    #[cfg(feature = "fleet")]
-    fn at_fleet(&self, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
-        let workspace = new_run::workspace(&gyrus.home()?, self.flags.workdir.as_deref())?;
-        let request = words::typed_request(self.goal()?, workspace)?;
-        self.check(gyrus)?;
-        crate::fleet::submit_and_follow(gyrus, fleet, request, self.output.json())
+    /// Returns the address of the fleet that is to reach the goal, if one is named.
+    pub(crate) fn fleet(&self) -> Option<&str> {
+        self.fleet.as_deref()
     }
 
-    #[cfg(not(feature = "fleet"))]
-    fn at_fleet(&self, _: &Gyrus, _: &str) -> Result<Code, Failure> {
-        Err(super::fleet_missing::missing())
+    /// Returns the goal and the folder, and whether entries are to be printed as JSON, of a run that
+    /// could be started.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn asked(&self, gyrus: &Gyrus) -> Result<(Text, PathBuf, bool), Failure> {
+        self.check(gyrus)?;
+        let workspace = new_run::workspace(&gyrus.home()?, self.flags.workdir.as_deref())?;
+        Ok((self.goal()?, workspace, self.output.json()))
     }
 
     /// Checks that such a run could be started, as far as that is known without its model.

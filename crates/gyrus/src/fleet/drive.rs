@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::RunId;
 use gyrus_fleet::{
     ClaimError, Claimed, DriveError, Driven, Driving, LeasedMachine, Machine as _, OsMachine, Wait,
-    nats::{Connection, FleetAddress, NatsLog},
+    nats::{FleetAddress, FleetConnection, NatsLog},
 };
 use gyrus_surfaces::console::put;
 
@@ -52,7 +52,7 @@ pub(crate) fn drive(
 async fn take(order: &FleetOrder, run: RunId, gyrus: &Gyrus) -> Result<Driven, Failure> {
     let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
     // The worker that started this process has looked at the servers.
-    let connection = Connection::open(&address).await?;
+    let connection = FleetConnection::open(&address).await?;
     let driving = Driving {
         log: Arc::new(NatsLog::new(connection)),
         machine: Arc::new(LeasedMachine::default()),

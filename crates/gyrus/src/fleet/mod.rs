@@ -7,7 +7,7 @@ mod submit;
 mod worker;
 
 use gyrus_fleet::nats::{
-    ConnectError, Connection, FleetAddress, Requirement, RequirementError, StreamError,
+    FleetAddress, FleetConnectError, FleetConnection, Requirement, RequirementError, StreamError,
     prepare_streams, requirements,
 };
 
@@ -39,8 +39,8 @@ pub(crate) fn text(gyrus: &Gyrus, given: &str) -> Result<String, Failure> {
 
 /// Connects to a fleet. Its servers are looked at first: one that could lose what it acknowledged
 /// is refused.
-pub(crate) async fn connect(address: &FleetAddress) -> Result<Connection, Failure> {
-    let connection = Connection::open(address).await?;
+pub(crate) async fn connect(address: &FleetAddress) -> Result<FleetConnection, Failure> {
+    let connection = FleetConnection::open(address).await?;
     connection.check_version()?;
     check_servers(address).await?;
     prepare_streams(&connection).await?;
@@ -56,14 +56,14 @@ pub(crate) async fn check_servers(address: &FleetAddress) -> Result<Vec<Requirem
     Ok(found)
 }
 
-impl From<ConnectError> for Failure {
-    fn from(error: ConnectError) -> Self {
+impl From<FleetConnectError> for Failure {
+    fn from(error: FleetConnectError) -> Self {
         let hint = match &error {
-            ConnectError::Unreachable { .. } => "to start one for trying: gyrus fleet up",
-            ConnectError::Refused { .. } => {
+            FleetConnectError::Unreachable { .. } => "to start one for trying: gyrus fleet up",
+            FleetConnectError::Refused { .. } => {
                 "give what the servers know: a token or user:password before the host, or ?creds=FILE"
             }
-            ConnectError::File { .. } => "check the files in the address of the fleet",
+            FleetConnectError::File { .. } => "check the files in the address of the fleet",
         };
         Failure::usage(&error).hint(hint)
     }

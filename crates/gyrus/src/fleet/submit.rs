@@ -9,19 +9,25 @@ use gyrus_kernel::log_name;
 use gyrus_runtime::queue::{Gateway, NewCommand, RunRequest, Stage, Work};
 use gyrus_surfaces::{console::put, terminal};
 
-use crate::{Gyrus, commands::follow, drive, exit::Code, failure::Failure};
+use super::LOCAL;
+use crate::{
+    Gyrus,
+    commands::{follow, run::Run},
+    drive,
+    exit::Code,
+    failure::Failure,
+    serve::words,
+};
 
 /// Time for which the servers may be silent while a run is submitted.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
 /// its journal is kept apart from this machine's own runs.
-pub(crate) fn submit_and_follow(
-    gyrus: &Gyrus,
-    fleet: &str,
-    request: RunRequest,
-    json: bool,
-) -> Result<Code, Failure> {
+pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Failure> {
+    let fleet = asked.fleet().unwrap_or(LOCAL);
+    let (goal, workspace, json) = asked.asked(gyrus)?;
+    let request = words::typed_request(goal, workspace)?;
     let home = gyrus.home()?;
     home.create_state()?;
     let copies = home.state.join("fleet/copies");

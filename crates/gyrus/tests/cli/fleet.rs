@@ -189,14 +189,24 @@ fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
         return no_server();
     };
     let doctor = |address: &str| {
-        let told = exits(at(&fleet.world, "client", &["fleet", "doctor", "--fleet", address]));
+        let told = exits(at(
+            &fleet.world,
+            "client",
+            &["fleet", "doctor", "--fleet", address],
+        ));
         told.exits(2)
     };
     let (server, monitor) = fleet.address.split_once('?').unwrap();
     let port = server.rsplit(':').next().unwrap();
     for (address, words) in [
-        ("nats://127.0.0.1:1?monitor=1".to_owned(), "no server of the fleet answers"),
-        (format!("nats://wrong@127.0.0.1:{port}?{monitor}"), "do not accept who this is"),
+        (
+            "nats://127.0.0.1:1?monitor=1".to_owned(),
+            "no server of the fleet answers",
+        ),
+        (
+            format!("nats://wrong@127.0.0.1:{port}?{monitor}"),
+            "do not accept who this is",
+        ),
         (server.to_owned(), "?monitor=8222"),
         (format!("{server}?monitor=1"), "cannot be read"),
         ("what".to_owned(), "it begins with nats:// or tls://"),
@@ -207,10 +217,22 @@ fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
         assert!(!text.contains("wrong@") && !text.contains(server), "{text}");
     }
     // A run is not submitted there either.
-    let words = ["run", "say hello", "--fleet", "nats://127.0.0.1:1?monitor=1"];
+    let words = [
+        "run",
+        "say hello",
+        "--fleet",
+        "nats://127.0.0.1:1?monitor=1",
+    ];
     let told = exits(at(&fleet.world, "client", &words)).exits(2);
     told.says("gyrus fleet up");
-    let good = exits(at(&fleet.world, "client", &["fleet", "doctor", "--fleet", &fleet.address]));
+    let good = exits(at(
+        &fleet.world,
+        "client",
+        &["fleet", "doctor", "--fleet", &fleet.address],
+    ));
     let good = good.exits(0);
-    assert!(good.out.contains("the second of two writers was refused"), "{good:?}");
+    assert!(
+        good.out.contains("the second of two writers was refused"),
+        "{good:?}"
+    );
 }

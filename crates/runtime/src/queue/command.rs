@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use gyrus_contract::{Principal, RunId, Text};
 use serde::{Deserialize, Serialize};
 
+/// Maximum size of a command as JSON, in bytes.
+pub const MAX_COMMAND: usize = 1 << 20;
+
 /// The highest priority; the lowest is its negative.
 pub const MAX_PRIORITY: i8 = 100;
 

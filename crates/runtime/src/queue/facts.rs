@@ -10,7 +10,10 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Queue, QueueError, QueueFact};
+use super::{
+    error::QueueError,
+    state::{Queue, QueueFact},
+};
 use crate::ledger::{Ledger, LedgerError};
 
 /// Returns the facts that follow from a state, if any.

@@ -8,6 +8,7 @@
 mod announced;
 mod command;
 mod dispatch;
+mod error;
 mod facts;
 mod state;
 
@@ -23,13 +24,16 @@ use tokio::sync::watch;
 
 use self::facts::Facts;
 pub use self::{
-    command::{Command, ContextText, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work},
+    command::{
+        Command, ContextText, MAX_COMMAND, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work,
+    },
     dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
+    error::QueueError,
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
 };
 use crate::{
-    BusError, EventBus,
+    EventBus,
     ledger::{Ledger, LedgerError},
 };
 
@@ -41,49 +45,6 @@ pub const MAX_OPEN: usize = 100_000;
 
 /// Maximum size of their texts together, in bytes.
 pub const MAX_OPEN_BYTES: usize = 256 << 20;
-
-/// Maximum size of a command as JSON, in bytes.
-pub const MAX_COMMAND: usize = 1 << 20;
-
-/// The error of a queue.
-#[derive(Debug, thiserror::Error)]
-pub enum QueueError {
-    /// It cannot be read or written.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The journal of a run cannot be read.
-    #[error(transparent)]
-    Journal(#[from] gyrus_journal::Error),
-    /// The question of a run cannot be read.
-    #[error(transparent)]
-    Approval(#[from] gyrus_kernel::approvals::ApprovalError),
-    /// The end of a command cannot be published.
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// It is full.
-    #[error("too many commands wait already; take some back, or wait until they are done")]
-    Full,
-    /// The command is too large.
-    #[error("the command is {bytes} bytes long; at most {MAX_COMMAND} are accepted")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-    },
-    /// There is no such command.
-    #[error("there is no command `{id}`; is it long over?")]
-    NotFound {
-        /// The id that was given.
-        id: String,
-    },
-    /// The command cannot be taken back any more.
-    #[error("command {id} has begun: stop its run {} instead", run.short())]
-    Begun {
-        /// The command.
-        id: String,
-        /// Its run.
-        run: RunId,
-    },
-}
 
 /// A command as it is asked for.
 #[derive(Debug, Clone)]
