@@ -19,7 +19,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("acp", 3_600),
     ("chat", 6_600),
     ("contract", 6_160),
-    ("fleet", 3_700),
+    ("fleet", 5_200),
     ("gate", 18_040),
     ("gyrus", 29_870),
     ("journal", 8_520),
