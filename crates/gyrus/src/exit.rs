@@ -24,8 +24,8 @@ pub(crate) enum Code {
     Stuck = 6,
     /// The model could not be reached or refused the key. The run can be resumed.
     ModelUnreachable = 7,
-    /// Another worker of the fleet has the run. Nothing is lost.
-    Elsewhere = 8,
+    /// Another worker of the fleet has the run, or the fleet cannot be reached. Nothing is lost.
+    Elsewhere = gyrus_runtime::queue::RUN_IS_ELSEWHERE as isize,
     /// Interrupted at the terminal. The run can be resumed.
     Interrupted = 130,
 }

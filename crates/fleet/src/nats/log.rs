@@ -61,7 +61,7 @@ impl SharedLog for NatsLog {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", id.to_string());
         headers.insert(
-            "Nats-Expected-Last-LogSubject-Sequence",
+            "Nats-Expected-Last-Subject-Sequence",
             expected.to_string(),
         );
         let subject = server_subject(self.fleet(), id.subject.as_str());

@@ -225,3 +225,36 @@ async fn nothing_acknowledged_is_lost_while_each_server_of_a_cluster_is_killed_i
     }
     hold.release().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_writers_only_one_is_ever_right() {
+    let Some(servers) = Servers::start(1) else {
+        return eprintln!("nats-server is not installed");
+    };
+    let worker = Worker::new(&servers, "one").await;
+    let body: Arc<[u8]> = b"text".as_slice().into();
+    let mut wrong = 0;
+    for kind in ["runs", "queue", "inbox", "blobs"] {
+        for number in 0..25 {
+            let subject = subject(&format!("{kind}.race-{number}"));
+            let until = worker.machine.now() + Duration::from_secs(5);
+            let append = async |writer, expected| {
+                let id = MessageId {
+                    subject: subject.clone(),
+                    writer: WriterId(writer),
+                    index: 0,
+                };
+                worker.log.append_if(&id, expected, &body, until).await
+            };
+            let AppendAnswer::Stored { position } = append(1, 0).await else {
+                panic!("it is the first")
+            };
+            let second = append(2, 0).await;
+            if second != (AppendAnswer::Refused { last: position }) {
+                eprintln!("{kind} {number}: {position} {second:?}");
+                wrong += 1;
+            }
+        }
+    }
+    assert_eq!(wrong, 0);
+}

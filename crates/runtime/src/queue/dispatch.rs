@@ -28,6 +28,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A wait without an end of its own.
 const LONG: Duration = Duration::from_secs(3_600);
 
+/// Exit code of a process that did not get its run, or lost it to another worker that shares the
+/// queue. The command waits for its turn again then.
+pub const RUN_IS_ELSEWHERE: i32 = 8;
+
 /// The end of a process that drove a run.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerEnd {
@@ -196,6 +200,14 @@ impl Watching {
         let mut reached = self.progress(command.run);
         loop {
             let end = worker.await;
+            if !self.gateway.has(&command.id) {
+                // Another worker has it by now.
+                return Ok(());
+            }
+            if end.code == Some(RUN_IS_ELSEWHERE) {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                return self.gateway.reach(&command.id, Stage::Queued).await;
+            }
             let state = match RunState::of(self.gateway.store(), command.run) {
                 Ok(RunState::Running(holder)) => {
                     // Somebody else has taken it up.
@@ -215,10 +227,6 @@ impl Watching {
                     return self.gateway.end(&command.id, end.code, failure(&end)).await;
                 }
                 Ok(RunState::NeverBegan) | Err(_) => {}
-            }
-            if !self.gateway.has(&command.id) {
-                // Another worker has it by now.
-                return Ok(());
             }
             if let Err(latched) = self.latch.check() {
                 let summary = summary(&Ending::from(latched));

@@ -27,7 +27,7 @@ pub use self::{
     command::{
         Command, ContextText, MAX_COMMAND, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work,
     },
-    dispatch::{Dispatcher, Worker, WorkerEnd, Workers},
+    dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::QueueError,
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
