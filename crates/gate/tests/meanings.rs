@@ -31,6 +31,7 @@ fn tool(name: &str, parameters: &Value) -> ToolSpec {
             destructive: false,
             definition: Digest::of(name.as_bytes()),
             setup: Some(Digest::of(b"setup")),
+            returns: Vec::new(),
         })],
         repeat: Repeat::Never,
     }

@@ -10,6 +10,7 @@
 
 mod check;
 mod pattern;
+mod question;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
+pub(crate) use self::question::question;
 use crate::{
     Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
     runs::entries,
