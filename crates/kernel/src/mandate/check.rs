@@ -182,8 +182,8 @@ enum Results {
     Named,
     /// They did not.
     Unnamed,
-    /// Pages show something after a form was sent, and it is not data.
-    OfPage,
+    /// They are not data, but what a page shows after a form was sent.
+    NotData,
 }
 
 impl Check<'_> {
@@ -239,7 +239,7 @@ impl Check<'_> {
             arguments.insert(path, values);
         }
         let results = match (returns_data, named) {
-            (false, _) => Results::OfPage,
+            (false, _) => Results::NotData,
             (true, true) => Results::Named,
             (true, false) => Results::Unnamed,
         };
@@ -333,7 +333,7 @@ impl Check<'_> {
         for hole in pattern.holes() {
             match self.earlier.get(&hole.of) {
                 None => self.wrong.push(format!("{at}: there is no call `{}` before this one", hole.of)),
-                Some(Results::OfPage) => self.wrong.push(format!(
+                Some(Results::NotData) => self.wrong.push(format!(
                     "{at}: `{}` sends a form, and values cannot come from what a page shows then",
                     hole.of
                 )),

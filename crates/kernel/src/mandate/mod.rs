@@ -85,8 +85,9 @@ struct FieldSource {
 /// The writer of a field, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Written {
-    /// In data that a single thing holds: whoever writes a whole file can write fields into it.
-    InAThing,
+    /// Whoever wrote the content of the single thing that was read: who writes a whole file can write
+    /// fields into it.
+    InContent,
     /// In YAML that a call returned which reads no single thing. A server that joins lines lets
     /// whoever writes one of them write more.
     Joined,
@@ -196,7 +197,7 @@ impl Provenance {
             (true, _) => Written::Encoded,
             (false, true) if results::is_json(&text) => Written::Encoded,
             (false, true) => Written::Joined,
-            (false, false) => Written::InAThing,
+            (false, false) => Written::InContent,
         };
         for leaf in results::leaves(value.as_ref(), &text) {
             if self.leaves >= MAX_LEAVES {
@@ -363,7 +364,7 @@ impl Provenance {
         let at_least = if is_payee {
             Written::Encoded
         } else {
-            Written::InAThing
+            Written::InContent
         };
         let fills = |hole: &Hole, text: &str| match &hole.field {
             Some(field) => self.is_in_field((&hole.of, field), text, at_least),

@@ -8,8 +8,14 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Inline, MandateSet, ToolCalled, log_name};
 
-/// The tools: name, action, and arguments with their roles.
-const TOOLS: [(&str, ToolAction, &[(&str, ArgumentRole)]); 6] = [
+/// A tool: its name, its action, and its arguments with their roles.
+type Described = (
+    &'static str,
+    ToolAction,
+    &'static [(&'static str, ArgumentRole)],
+);
+
+const TOOLS: [Described; 6] = [
     (
         "search",
         ToolAction::Reads,
