@@ -158,6 +158,7 @@ mod tests {
             let filled = |hole: &Hole, text: &str| match (hole.of.as_str(), hole.field.as_deref()) {
                 ("a", Some("name")) => text == "Chez Max" || text == "Bo",
                 ("a", None) => text == "word",
+                ("any", _) => true,
                 _ => false,
             };
             Pattern::read(pattern).unwrap().fits(value, &filled)
@@ -180,6 +181,7 @@ mod tests {
             ("{a.name}", "Chez Max "),
             ("{a.name}", "{a.name}"),
             ("Dinner at {a.name}", "dinner at Chez Max and more"),
+            ("{a.name}!", "Bo! evil@y.com"),
             ("{b.name}", "Bo"),
             ("{a.other}", "Bo"),
             ("{a.[]}", "Bo"),
@@ -188,5 +190,9 @@ mod tests {
             assert!(!fits(pattern, value), "{pattern} {value}");
         }
         assert!(Pattern::read(&"{a.b}".repeat(4)).is_err());
+        // Several holes are tried at each place of a value, so that is short.
+        for (length, expected) in [(MAX_FILLED, true), (MAX_FILLED + 1, false)] {
+            assert_eq!(fits("{any}{any}", &"y".repeat(length)), expected);
+        }
     }
 }
