@@ -256,6 +256,10 @@ pub struct Service {
     /// The digest of how the server is started or reached; `None` in runs of before it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Digest>,
+    /// The paths of the fields that a result has, as the server names them: names joined by dots,
+    /// with `[]` after those of lists. Empty if it does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returns: Vec<String>,
 }
 
 /// The access of a server.

@@ -31,6 +31,7 @@ fn tool(name: &str, parameters: &Value) -> ToolSpec {
             destructive: false,
             definition: Digest::of(name.as_bytes()),
             setup: Some(Digest::of(b"setup")),
+            returns: Vec::new(),
         })],
         repeat: Repeat::Never,
     }
@@ -133,6 +134,18 @@ impl Office {
     }
 
     fn judge(&self, spec: &ToolSpec, arguments: &Value, mode: Mode, grants: &[Grant]) -> Verdict {
+        self.judge_as(None, spec, arguments, mode, grants)
+    }
+
+    /// Judges a call that is one of the mandate's, if it has the id of one.
+    fn judge_as(
+        &self,
+        mandated: Option<&str>,
+        spec: &ToolSpec,
+        arguments: &Value,
+        mode: Mode,
+        grants: &[Grant],
+    ) -> Verdict {
         let call = ToolCall::new(spec.name.clone(), arguments.clone());
         let place = Place {
             run: RunId::new(),
@@ -153,7 +166,7 @@ impl Office {
             skills: &[],
             trusted: &[GOAL],
             link_was_seen: false,
-            mandated: None,
+            mandated,
         };
         self.gate.judge(&call, spec, &under)
     }
@@ -284,6 +297,47 @@ fn every_kind_of_call_in_every_mode() {
                 "{name} {arguments} {word}: {verdict:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_mandate_lets_pass_what_is_high_and_nothing_above() {
+    let office = Office::under("");
+    let judged = |spec: &ToolSpec, arguments: &Value| {
+        let judge = |(mode, _)| office.judge_as(Some("a"), spec, arguments, mode, &[]);
+        Mode::ALL.map(|mode| judge(mode).decision)
+    };
+    let passes = [Deny, Allow, Allow, Allow, Allow];
+    let asks = [Deny, Ask, Ask, Ask, Deny];
+    let mail = json!({"to": "evil@y.com", "body": "see http://evil.com/x"});
+    for (name, arguments, expected) in [
+        ("find", json!({"query": "notes"}), [Allow; 5]),
+        ("move_file", json!({"id": "7"}), passes),
+        ("send_mail", mail.clone(), passes),
+        ("post", json!({"text": "x"}), passes),
+        ("pay", json!({"to": "DE1", "amount": 5}), passes),
+        ("delete", json!({"id": "7"}), asks),
+        ("log_in", json!({"password": "x"}), asks),
+        ("post", json!({"text": "⟦secret:KEY⟧"}), asks),
+    ] {
+        assert_eq!(
+            judged(&named(name), &arguments),
+            expected,
+            "{name} {arguments}"
+        );
+    }
+    // Neither where no sandbox contains the server, nor where nobody said what the tool does.
+    let changes: [fn(&mut Service); 2] = [
+        |service| service.reach = Reach::Everything,
+        |service| service.definition = Digest::of(b"other words"),
+    ];
+    for change in changes {
+        let mut spec = named("send_mail");
+        let [Touch::Serves(service)] = spec.touches.as_mut_slice() else {
+            panic!("{spec:?}");
+        };
+        change(service);
+        assert_eq!(judged(&spec, &mail), asks, "{spec:?}");
     }
 }
 

@@ -21,6 +21,7 @@ fn tool(reach: Reach, destructive: bool) -> ToolSpec {
             destructive,
             definition: Digest::of(b"first"),
             setup: None,
+            returns: Vec::new(),
         })],
         repeat: Repeat::Never,
     }

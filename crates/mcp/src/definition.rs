@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use gyrus_contract::{Digest, Reach, Repeat, Service, ToolSpec, Touch};
 use serde_json::{Map, Value};
 
+use crate::returns;
+
 /// Separator between the name of a server and that of its tool.
 const BETWEEN: &str = "__";
 
@@ -54,7 +56,7 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     for said in rest.by_ref().take(MAX_TOOLS) {
         match one(server, reach, said) {
             Ok(spec) => {
-                bytes += spec.description.len() + spec.parameters.to_string().len();
+                bytes += size(&spec);
                 by_name.entry(spec.name.clone()).or_default().push(spec);
             }
             Err(why) => left_out.push(LeftOut {
@@ -88,6 +90,14 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     (specs, left_out)
 }
 
+/// Returns the size in bytes of what a server says of a tool.
+fn size(spec: &ToolSpec) -> usize {
+    let services = spec.touches.iter().filter_map(Touch::service);
+    let fields = services.flat_map(|service| &service.returns);
+    let fields: usize = fields.map(String::len).sum();
+    spec.description.len() + spec.parameters.to_string().len() + fields
+}
+
 fn one(server: &str, reach: Reach, said: &Value) -> Result<ToolSpec, String> {
     let Some(name) = said["name"].as_str().filter(|name| !name.is_empty()) else {
         return Err("it has no name".to_owned());
@@ -107,6 +117,7 @@ fn one(server: &str, reach: Reach, said: &Value) -> Result<ToolSpec, String> {
             destructive: said["annotations"]["destructiveHint"] == Value::Bool(true),
             definition,
             setup: None,
+            returns: returns::fields(&said["outputSchema"]),
         })],
         // The server's own hints do not count: the effect of a second call is unknown.
         repeat: Repeat::Never,

@@ -9,6 +9,7 @@
 //! program hands in [`RunServer`]), and which of the configured servers a person allowed.
 
 mod definition;
+mod returns;
 mod setup;
 mod section;
 mod project;

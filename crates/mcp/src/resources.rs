@@ -96,6 +96,7 @@ impl ResourceTool {
                 destructive: false,
                 definition: self.definition(),
                 setup: None,
+                returns: Vec::new(),
             })],
             repeat: Repeat::Never,
         }

@@ -340,3 +340,62 @@ pub(super) fn passes<'a>(under: &Judgement<'a>, meant: Option<&MeantCall>) -> Op
     };
     under.mandated.filter(|_| passes)
 }
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::Mode;
+
+    use super::*;
+
+    #[test]
+    fn a_form_passes_that_says_what_it_is_about_and_what_it_pays() {
+        use ArgumentRole::{Amount, Name, Option as Setting, Text, To};
+        let mut under = Judgement {
+            agent: "main",
+            workspace: Path::new("/srv/work"),
+            mode: Mode::Ask,
+            exposed: true,
+            throwaway: false,
+            undoable: false,
+            grants: &[],
+            skills: &[],
+            trusted: &[],
+            link_was_seen: false,
+            mandated: Some("a"),
+        };
+        let meant = |action, roles: &[ArgumentRole]| MeantCall {
+            name: "send on http://shop.com".to_owned(),
+            action,
+            values: roles
+                .iter()
+                .map(|role| ArgumentValue {
+                    path: "field".to_owned(),
+                    role: Some(*role),
+                    text: "x".to_owned(),
+                    is_text: true,
+                })
+                .collect(),
+        };
+        for (action, roles, expected) in [
+            (ToolAction::Sends, &[To][..], true),
+            (ToolAction::Sends, &[Text, Name], true),
+            (ToolAction::Creates, &[Amount], true),
+            (ToolAction::Sends, &[Text, Setting], false),
+            (ToolAction::Changes, &[], false),
+            (ToolAction::Pays, &[To, Amount], true),
+            (ToolAction::Pays, &[To, Name], false),
+            (ToolAction::Deletes, &[Name, Amount], false),
+        ] {
+            let meant = meant(Some(action), roles);
+            let passed = passes(&under, Some(&meant)).is_some();
+            assert_eq!(passed, expected, "{meant:?}");
+        }
+        assert_eq!(passes(&under, Some(&meant(None, &[To]))), None);
+        assert_eq!(passes(&under, None), None);
+        under.mandated = None;
+        assert_eq!(
+            passes(&under, Some(&meant(Some(ToolAction::Sends), &[To]))),
+            None
+        );
+    }
+}

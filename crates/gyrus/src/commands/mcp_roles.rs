@@ -3,18 +3,12 @@
 use clap::Args;
 use gyrus_contract::{Digest, Service, ToolSpec, Touch};
 use gyrus_gate::{ConfirmedTool, Meanings, ServerMeanings, propose};
-use gyrus_surfaces::{console::Painter, output};
-use gyrus_text::{counted, one_line};
+use gyrus_surfaces::output;
+use gyrus_text::one_line;
 use serde_json::json;
 
-use super::roles::{Consent, RoleRow, Why, correct, forget, show};
-use crate::{
-    drive,
-    exit::Code,
-    failure::Failure,
-    mcp::{self, Around},
-    private_file,
-};
+use super::roles::{RoleList, RoleRow, Why, correct, forget};
+use crate::{drive, exit::Code, failure::Failure, mcp};
 
 /// Say what a server's tools do and what their arguments stand for, so that calls can be judged
 ///
@@ -43,7 +37,7 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    pub(super) fn execute(self, around: &Around<'_>, plain: bool) -> Result<Code, Failure> {
+    pub(super) fn execute(self, around: &mcp::Around<'_>, plain: bool) -> Result<Code, Failure> {
         let folder = around.home.policy_files(around.workspace).meanings();
         let file = Meanings::file(&folder, &self.name);
         if self.forget {
@@ -74,41 +68,27 @@ impl Roles {
         let text = wanted
             .to_text()
             .map_err(|error| Failure::failed(error.to_string()))?;
-        let content = Digest::of(text.as_bytes()).to_string();
-        let mut out = output::standard();
-        if self.json {
-            out.json(&json!({"server": self.name, "content": content, "tools": wanted.tools}))?;
-            return Ok(Code::Reached);
-        }
-        let painter = Painter::new(&out, plain);
-        writeln!(
-            out,
-            "What the tools of `{}` do, and what their arguments are:",
-            one_line(&self.name)
-        )?;
-        show(&mut out, &painter, &rows)?;
-        if known == Some(&wanted) {
-            writeln!(out, "this is what you confirmed; nothing is to be done")?;
-            return Ok(Code::Reached);
-        }
-        drop(out);
-        let consent = Consent {
-            command: &format!("gyrus mcp roles {}", self.name),
+        let list = RoleList {
+            heading: format!(
+                "What the tools of `{}` do, and what their arguments are:",
+                self.name
+            ),
+            rows: &rows,
+            one: "tool",
+            text,
+            file: &file,
+            is_confirmed: known == Some(&wanted),
+            command: format!("gyrus mcp roles {}", self.name),
             corrections: &self.corrections,
             given: self.content.as_deref(),
         };
-        consent.ask(&content)?;
-        private_file::write(&file, text.as_bytes()).map_err(|error| {
-            Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-        })?;
-        let mut out = output::standard();
-        writeln!(
-            out,
-            "confirmed for {}; to take it back: gyrus mcp roles {} --forget",
-            counted(rows.len(), "tool"),
-            self.name
-        )?;
-        Ok(Code::Reached)
+        if self.json {
+            let content = list.content();
+            let shown = json!({"server": self.name, "content": content, "tools": wanted.tools});
+            output::standard().json(&shown)?;
+            return Ok(Code::Reached);
+        }
+        list.confirm(plain)
     }
 }
 

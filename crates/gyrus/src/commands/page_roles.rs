@@ -2,16 +2,16 @@
 
 use clap::Args;
 use gyrus::runtime::Home;
-use gyrus_contract::{Aim, ArgumentRole, Digest};
+use gyrus_contract::{Aim, ArgumentRole};
 use gyrus_gate::{ConfirmedForm, Forms, OriginForms, propose_form};
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, entries, log_name, runs};
-use gyrus_surfaces::{console::Painter, output};
-use gyrus_text::{counted, one_line, quote};
+use gyrus_surfaces::output;
+use gyrus_text::{one_line, quote};
 use serde_json::json;
 
-use super::roles::{Consent, RoleRow, Why, correct, forget, show};
-use crate::{exit::Code, failure::Failure, new_run, private_file};
+use super::roles::{RoleList, RoleRow, Why, correct, forget};
+use crate::{exit::Code, failure::Failure, new_run};
 
 /// Number of runs in which forms are looked for, the newest.
 const RUNS_READ: usize = 30;
@@ -81,40 +81,24 @@ impl PageRoles {
         let text = wanted
             .to_text()
             .map_err(|error| Failure::failed(error.to_string()))?;
-        let content = Digest::of(text.as_bytes()).to_string();
-        let mut out = output::standard();
-        if self.json {
-            out.json(&json!({"origin": origin, "content": content, "forms": wanted.forms}))?;
-            return Ok(Code::Reached);
-        }
-        let painter = Painter::new(&out, plain);
-        writeln!(
-            out,
-            "What the forms of {origin} do, and what their fields are:"
-        )?;
-        show(&mut out, &painter, &rows)?;
-        if known == Some(&wanted) {
-            writeln!(out, "this is what you confirmed; nothing is to be done")?;
-            return Ok(Code::Reached);
-        }
-        drop(out);
-        let command = format!("gyrus browser roles {origin}");
-        let consent = Consent {
-            command: &command,
+        let list = RoleList {
+            heading: format!("What the forms of {origin} do, and what their fields are:"),
+            rows: &rows,
+            one: "form",
+            text,
+            file: &file,
+            is_confirmed: known == Some(&wanted),
+            command: format!("gyrus browser roles {origin}"),
             corrections: &self.corrections,
             given: self.content.as_deref(),
         };
-        consent.ask(&content)?;
-        private_file::write(&file, text.as_bytes()).map_err(|error| {
-            Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-        })?;
-        let mut out = output::standard();
-        writeln!(
-            out,
-            "confirmed for {}; to take it back: {command} --forget",
-            counted(rows.len(), "form")
-        )?;
-        Ok(Code::Reached)
+        if self.json {
+            let content = list.content();
+            let shown = json!({"origin": origin, "content": content, "forms": wanted.forms});
+            output::standard().json(&shown)?;
+            return Ok(Code::Reached);
+        }
+        list.confirm(plain)
     }
 
     /// Applies the person's corrections.

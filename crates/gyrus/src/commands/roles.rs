@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use gyrus_contract::{ArgumentRole, ToolAction, ToolMeaning};
+use gyrus_contract::{ArgumentRole, Digest, ToolAction, ToolMeaning};
 use gyrus_surfaces::{
     console::Painter,
     output::{self, Output},
     projection::Tone,
     terminal,
 };
-use gyrus_text::one_line;
+use gyrus_text::{counted, one_line};
 
-use crate::{exit::Code, failure::Failure};
+use crate::{exit::Code, failure::Failure, private_file};
 
 /// Digits of a content that name it.
 const NAMED_BY: usize = 8;
@@ -37,30 +37,70 @@ pub(super) enum Why {
     Changed,
 }
 
-/// A person's yes to a list.
-pub(super) struct Consent<'a> {
+/// A list that a person is to confirm.
+pub(super) struct RoleList<'a> {
+    /// The line above it.
+    pub(super) heading: String,
+    pub(super) rows: &'a [RoleRow],
+    /// The word for one row, such as `tool`.
+    pub(super) one: &'static str,
+    /// The text of the file once the list is confirmed.
+    pub(super) text: String,
+    pub(super) file: &'a Path,
+    /// Whether they confirmed exactly this list before.
+    pub(super) is_confirmed: bool,
     /// The command that shows the list.
-    pub(super) command: &'a str,
+    pub(super) command: String,
+    /// The corrections that were made to it.
     pub(super) corrections: &'a [String],
     /// The digest of the list to which they said yes beforehand.
     pub(super) given: Option<&'a str>,
 }
 
-impl Consent<'_> {
-    /// A yes to exactly this list: at the terminal, or by its digest.
-    pub(super) fn ask(&self, content: &str) -> Result<(), Failure> {
+impl RoleList<'_> {
+    /// Returns the digest by which a yes names the list.
+    pub(super) fn content(&self) -> String {
+        Digest::of(self.text.as_bytes()).to_string()
+    }
+
+    /// Shows the list, asks for a yes, and keeps what was confirmed.
+    pub(super) fn confirm(&self, plain: bool) -> Result<Code, Failure> {
+        let mut out = output::standard();
+        let painter = Painter::new(&out, plain);
+        writeln!(out, "{}", one_line(&self.heading))?;
+        show(&mut out, &painter, self.rows)?;
+        if self.is_confirmed {
+            writeln!(out, "this is what you confirmed; nothing is to be done")?;
+            return Ok(Code::Reached);
+        }
+        drop(out);
+        self.ask()?;
+        private_file::write(self.file, self.text.as_bytes()).map_err(|error| {
+            Failure::failed(format!("{} cannot be written", self.file.display())).because(&error)
+        })?;
+        writeln!(
+            output::standard(),
+            "confirmed for {}; to take it back: {} --forget",
+            counted(self.rows.len(), self.one),
+            self.command
+        )?;
+        Ok(Code::Reached)
+    }
+
+    /// Returns when the person said yes to exactly this list: at the terminal, or by its digest.
+    fn ask(&self) -> Result<(), Failure> {
+        let content = self.content();
         let short = &content[..NAMED_BY];
         if let Some(given) = self.given {
-            return if given.len() >= NAMED_BY && content.starts_with(given) {
-                Ok(())
-            } else {
-                let what = format!("this list is not {}, but {short}", one_line(given));
-                Err(Failure::usage(what).hint("look at it again before you confirm it"))
-            };
+            if given.len() >= NAMED_BY && content.starts_with(given) {
+                return Ok(());
+            }
+            let what = format!("this list is not {}, but {short}", one_line(given));
+            return Err(Failure::usage(what).hint("look at it again before you confirm it"));
         }
         if !terminal::can_ask() {
             let what = "this needs your yes, and there is no terminal to ask at";
-            let mut command = self.command.to_owned();
+            let mut command = self.command.clone();
             for correction in self.corrections {
                 command.push_str(&format!(" --set {}", one_line(correction)));
             }
@@ -76,6 +116,7 @@ impl Consent<'_> {
         )))
     }
 }
+
 /// Deletes a file of meanings. `forgotten` says what follows.
 pub(super) fn forget(file: &Path, forgotten: &str) -> Result<Code, Failure> {
     let mut out = output::standard();
@@ -145,7 +186,7 @@ fn has_argument(row: &RoleRow, path: &str) -> bool {
     !path.split('.').any(str::is_empty) && row.parameters["properties"].get(first).is_some()
 }
 
-pub(super) fn show(out: &mut Output, painter: &Painter, rows: &[RoleRow]) -> Result<(), Failure> {
+fn show(out: &mut Output, painter: &Painter, rows: &[RoleRow]) -> Result<(), Failure> {
     let width = rows
         .iter()
         .map(|row| row.name.chars().count())

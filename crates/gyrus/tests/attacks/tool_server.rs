@@ -37,6 +37,8 @@ pub(crate) struct Tool {
     /// `["string"]` for a list, a table for an object.
     #[serde(default)]
     arguments: Map<String, Value>,
+    /// The fields of the results in the same way, if the server describes them.
+    returns: Option<Value>,
     answers: Option<Answer>,
     /// The answer of a tool that has an effect.
     #[serde(default)]
@@ -303,11 +305,15 @@ impl Tool {
         };
         let required = self.arguments.iter().filter(|(_, kind)| is_needed(kind));
         let required: Vec<_> = required.map(|(name, _)| name).collect();
-        json!({
+        let mut described = json!({
             "name": self.name,
             "description": self.description,
             "inputSchema": {"type": "object", "properties": properties, "required": required},
-        })
+        });
+        if let Some(fields) = &self.returns {
+            described["outputSchema"] = schema(fields);
+        }
+        described
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use gyrus_contract::{Part, Purpose};
 use gyrus_kernel::{Entry, Settled};
 use serde_json::{Value, json};
 
@@ -127,6 +128,41 @@ fn what_was_stated_passes_and_what_was_read_does_not() {
         _ => None,
     });
     insta::assert_snapshot!(set.unwrap(), @"found = office__search_events(query: team dinner) · mail = office__send_mail(recipients: {found.participants}) for each");
+    world.replays();
+}
+
+#[test]
+fn the_question_names_the_fields_that_a_server_describes() {
+    let office = Office::open(data());
+    let mandate = json!({"calls": [
+        {"id": "found", "tool": "office__search_events", "arguments": {"query": "team dinner"}},
+        {
+            "id": "mail", "tool": "office__send_mail",
+            "arguments": {"recipients": "{found.events[].participants[]}"},
+        },
+    ]});
+    let mail = json!({"recipients": ["anna@x.com", "bob@x.com"], "body": "at eight"});
+    let calls = [
+        ("search_events", json!({"query": "team dinner"})),
+        ("send_mail", mail),
+    ];
+    let world = world(&office, &mandate, &calls);
+    assert_eq!(
+        settled(&world, "Tell everybody at the team dinner."),
+        [Done, Done]
+    );
+    let asked = world.entries().into_iter().find_map(|entry| match entry {
+        Entry::ModelCall(call) if call.purpose == Purpose::Mandate => Some(call.tail),
+        _ => None,
+    });
+    let asked = asked.unwrap()[0].parts[0].clone();
+    let Part::Text(asked) = asked else {
+        panic!("{asked:?}");
+    };
+    let returns: Vec<_> = asked.text.matches("\"returns\"").collect();
+    assert_eq!(returns.len(), 1, "{}", asked.text);
+    let fields = r#""returns":"events[].id, events[].title, events[].participants[]""#;
+    assert!(asked.text.contains(fields), "{}", asked.text);
     world.replays();
 }
 

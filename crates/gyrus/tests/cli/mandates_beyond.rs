@@ -12,8 +12,9 @@ use crate::{
 
 use Settled::{Done, Refused};
 
-/// A script with several calls in one reply, that then makes the calls of `after`, and finishes.
-fn in_one_turn(calls: &[(&str, Value)], after: &[(&str, Value)]) -> String {
+/// A script that states these calls, makes several in one reply and then those of `after`, and
+/// finishes.
+fn in_one_turn(stated: Value, calls: &[(&str, Value)], after: &[(&str, Value)]) -> String {
     let turn: Vec<_> = calls
         .iter()
         .map(|(tool, arguments)| {
@@ -21,9 +22,9 @@ fn in_one_turn(calls: &[(&str, Value)], after: &[(&str, Value)]) -> String {
             format!("{{ tool = \"office__{tool}\", arguments = {arguments} }}")
         })
         .collect();
-    let none = json!({"calls": []}).to_string();
+    let mandate = json!({"calls": stated}).to_string();
     let start = format!(
-        "[[reply]]\npurpose = \"mandate\"\ntext = '''{none}'''\n[[reply]]\ncalls = [{}]\n",
+        "[[reply]]\npurpose = \"mandate\"\ntext = '''{mandate}'''\n[[reply]]\ncalls = [{}]\n",
         turn.join(", ")
     );
     start + &script(&[], after)
@@ -48,12 +49,21 @@ fn several_calls_of_a_turn_are_one_question() {
         ("send_money", json!({"account": "DE1", "amount": 3})),
         ("delete_event", json!({"event_id": "4"})),
     ];
-    let after = [mail("anna@x.com", "one"), mail("bob@x.com", "other")];
+    // What the mandate states still passes.
+    let stated = json!([
+        {"id": "a", "tool": "office__create_event", "arguments": {"participants": "carl@x.com"}},
+    ]);
+    let event = json!({"title": "x", "participants": ["carl@x.com"]});
+    let after = [
+        ("create_event", event),
+        mail("anna@x.com", "one"),
+        mail("bob@x.com", "other"),
+    ];
     let world = scripted(&office, &[], &[]);
-    std::fs::write(world.path("script.toml"), in_one_turn(&turn, &after)).unwrap();
-    let said = world
-        .gyrus(&["run", "tell them", "--on-ask", "park"])
-        .exits(5);
+    let script = in_one_turn(stated, &turn, &after);
+    std::fs::write(world.path("script.toml"), script).unwrap();
+    let goal = "tell them, and invite carl@x.com";
+    let said = world.gyrus(&["run", goal, "--on-ask", "park"]).exits(5);
     for words in [
         "The run wants to make these 3 calls",
         "1. office__send_mail",
@@ -75,9 +85,9 @@ fn several_calls_of_a_turn_are_one_question() {
     }
     assert_eq!(
         settled(&world),
-        [Done, Done, Done, Done, Refused, Refused, Refused]
+        [Done, Done, Done, Done, Refused, Done, Refused, Refused]
     );
-    assert_eq!(office.ledger().len(), 3, "{:?}", office.ledger());
+    assert_eq!(office.ledger().len(), 4, "{:?}", office.ledger());
     world.replays();
 }
 
@@ -87,7 +97,11 @@ fn a_no_to_several_calls_is_one_no() {
     let office = Office::open(json!({"events": []}));
     let world = scripted(&office, &[], &[]);
     let turn = [mail("anna@x.com"), mail("bob@x.com")];
-    std::fs::write(world.path("script.toml"), in_one_turn(&turn, &[])).unwrap();
+    std::fs::write(
+        world.path("script.toml"),
+        in_one_turn(json!([]), &turn, &[]),
+    )
+    .unwrap();
     world
         .gyrus(&["run", "tell them", "--on-ask", "park"])
         .exits(5);

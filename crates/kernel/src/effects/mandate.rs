@@ -21,9 +21,6 @@ const REPAIRS: u32 = 2;
 /// Maximum length of the reply in tokens.
 const OUTPUT: u64 = 4_000;
 
-/// Maximum size in bytes of the tools that are shown; with more, there is no mandate.
-const MAX_SHOWN: usize = 60_000;
-
 /// Whether a person is to approve the mandate before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MandateReview {
@@ -97,7 +94,11 @@ impl Run {
         tools: &MeantTools,
     ) -> Result<Mandate, Stop> {
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
-        let mut talk = vec![lead(&trusted, tools)];
+        let Some(question) = mandate::question(tools, &trusted) else {
+            self.refused(&[format!("the {} tools are too many to show", tools.len())])?;
+            return Ok(Mandate::default());
+        };
+        let mut talk = vec![Message::user(Text::new(question, Origin::Kernel))];
         let mut rest = Mandate::default();
         for _ in 0..=REPAIRS {
             let ask = Ask {
@@ -186,30 +187,6 @@ fn meant_forms(core: &Core, meanings: &BTreeMap<String, ToolMeaning>) -> Result<
         Some((spec.name.clone(), (spec, meaning)))
     });
     Ok(meant.collect())
-}
-
-/// The question: the person's words, and the tools.
-fn lead(trusted: &[&str], tools: &MeantTools) -> Message {
-    let mut shown = String::new();
-    for (spec, meaning) in tools.values() {
-        let tool = json!({
-            "tool": spec.name,
-            "action": meaning.action,
-            "description": spec.description,
-            "parameters": spec.parameters["properties"],
-            "roles": meaning.arguments,
-        });
-        shown.push_str(&tool.to_string());
-        shown.push('\n');
-    }
-    if shown.len() > MAX_SHOWN {
-        shown.clear();
-    }
-    let words = format!(
-        "What the person typed:\n{}\n\nThe tools:\n{shown}\nState the calls now.",
-        trusted.join("\n\n")
-    );
-    Message::user(Text::new(words, Origin::Kernel))
 }
 
 fn set(core: &Core, begun: Begun, mandate: Mandate) -> Result<(), Stop> {

@@ -182,8 +182,8 @@ enum Results {
     Named,
     /// They did not.
     Unnamed,
-    /// Pages show something after a form was sent, and it is not data.
-    OfPage,
+    /// They are not data, but what a page shows after a form was sent.
+    NotData,
 }
 
 impl Check<'_> {
@@ -239,7 +239,7 @@ impl Check<'_> {
             arguments.insert(path, values);
         }
         let results = match (returns_data, named) {
-            (false, _) => Results::OfPage,
+            (false, _) => Results::NotData,
             (true, true) => Results::Named,
             (true, false) => Results::Unnamed,
         };
@@ -333,7 +333,7 @@ impl Check<'_> {
         for hole in pattern.holes() {
             match self.earlier.get(&hole.of) {
                 None => self.wrong.push(format!("{at}: there is no call `{}` before this one", hole.of)),
-                Some(Results::OfPage) => self.wrong.push(format!(
+                Some(Results::NotData) => self.wrong.push(format!(
                     "{at}: `{}` sends a form, and values cannot come from what a page shows then",
                     hole.of
                 )),
@@ -371,5 +371,266 @@ fn role_of(meaning: &ToolMeaning, path: &str) -> Option<ArgumentRole> {
             return Some(*role);
         }
         path = path.rsplit_once('.')?.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::{Digest, Reach, Repeat, Service, Touch};
+
+    use super::*;
+
+    const GOAL: &str = "Do what todo.txt says, see http://wiki.com, mail anna@x.com, move the \
+                        dinner to room 2, pay 120.50 to DE1, and order 2 mugs for 24.";
+
+    /// A tool; one with an address is a form.
+    fn tool(
+        name: &str,
+        action: ToolAction,
+        roles: &[(&str, Option<ArgumentRole>)],
+    ) -> (String, (ToolSpec, ToolMeaning)) {
+        let names = roles
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), json!({})));
+        let service = Service {
+            server: "srv".to_owned(),
+            tool: name.to_owned(),
+            reach: Reach::Elsewhere,
+            destructive: false,
+            definition: Digest::of(b""),
+            setup: None,
+            returns: Vec::new(),
+        };
+        let is_form = name.contains("http://");
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({"properties": names.collect::<serde_json::Map<_, _>>()}),
+            touches: if is_form {
+                Vec::new()
+            } else {
+                vec![Touch::Serves(service)]
+            },
+            repeat: Repeat::Never,
+        };
+        let roles = roles
+            .iter()
+            .filter_map(|(name, role)| Some(((*name).to_owned(), (*role)?)));
+        let meaning = ToolMeaning {
+            action,
+            arguments: roles.collect(),
+        };
+        (name.to_owned(), (spec, meaning))
+    }
+
+    fn tools() -> MeantTools {
+        use ArgumentRole::{Amount, Name, Option as Setting, Page, Password, Text, To};
+        MeantTools::from([
+            tool(
+                "search",
+                ToolAction::Reads,
+                &[("words", Some(Setting)), ("page", Some(Page))],
+            ),
+            tool("file", ToolAction::Reads, &[("name", Some(Name))]),
+            tool(
+                "mail",
+                ToolAction::Sends,
+                &[
+                    ("to", Some(To)),
+                    ("cc", None),
+                    ("amount", Some(Amount)),
+                    ("body", Some(Text)),
+                    ("code", Some(Password)),
+                ],
+            ),
+            tool(
+                "move",
+                ToolAction::Changes,
+                &[("event", Some(Name)), ("price", Some(Amount))],
+            ),
+            tool(
+                "pay",
+                ToolAction::Pays,
+                &[("to", Some(To)), ("amount", Some(Amount))],
+            ),
+            tool("delete", ToolAction::Deletes, &[("event", Some(Name))]),
+            tool(
+                "order on http://shop.com",
+                ToolAction::Pays,
+                &[("item", Some(Name)), ("total", Some(Amount))],
+            ),
+        ])
+    }
+
+    fn read_calls(calls: &Value) -> Result<Mandate, Refused> {
+        read(&json!({ "calls": calls }).to_string(), &tools(), &[GOAL])
+    }
+
+    /// Checks that a mandate of these calls does not hold for this one reason; an empty one stands
+    /// for none.
+    #[track_caller]
+    fn check(calls: &Value, expected: &str) {
+        let wrong = read_calls(calls).map_or_else(|refused| refused.wrong, |_| Vec::new());
+        match expected {
+            "" => assert_eq!(wrong, [] as [String; 0], "{calls}"),
+            _ => assert!(
+                wrong.len() == 1 && wrong[0].contains(expected),
+                "{calls}: {wrong:?}"
+            ),
+        }
+    }
+
+    #[test]
+    fn each_value_is_checked_by_what_its_argument_stands_for() {
+        let stands = "does not stand in what the person typed";
+        let any = "`*` cannot stand for a place or a thing";
+        for (tool, arguments, expected) in [
+            ("mail", json!({"to": "Anna@x.com", "body": "*"}), ""),
+            ("mail", json!({"to": ["anna@x.com", "evil@y.com"]}), stands),
+            (
+                "mail",
+                json!({"to": "anna@x.com", "cc": "evil@y.com"}),
+                stands,
+            ),
+            ("mail", json!({"to": "*"}), any),
+            ("mail", json!({"to": "anna@x.com", "cc": "*"}), any),
+            ("mail", json!({"to": "up to anna@x.com"}), stands),
+            ("mail", json!({"to": "2"}), stands),
+            ("mail", json!({"to": "anna@x.com", "amount": 24}), ""),
+            ("mail", json!({"to": "anna@x.com", "amount": 25}), stands),
+            (
+                "mail",
+                json!({"to": "anna@x.com", "amount": "up to 24"}),
+                "",
+            ),
+            (
+                "mail",
+                json!({"to": "anna@x.com", "code": "*"}),
+                "always asked about passwords",
+            ),
+            (
+                "mail",
+                json!({"to": {"name": "anna@x.com"}}),
+                "write texts or a list",
+            ),
+            (
+                "mail",
+                json!({"whom": "anna@x.com"}),
+                "`mail` has no argument `whom`",
+            ),
+            ("search", json!({"words": "*"}), ""),
+            ("search", json!({"page": "http://wiki.com"}), ""),
+            ("search", json!({"page": "http://evil.com"}), stands),
+            ("search", json!({"page": "*"}), any),
+            ("file", json!({"name": "any.txt"}), ""),
+            ("file", json!({"name": "*"}), any),
+            ("move", json!({"event": "dinner", "price": 7}), ""),
+            ("move", json!({"event": "2"}), ""),
+            ("move", json!({"event": "lunch"}), stands),
+            ("pay", json!({"to": "DE1", "amount": 120.5}), ""),
+            ("pay", json!({"to": "DE1", "amount": 121}), stands),
+            ("pay", json!({"to": "DE2", "amount": 120.5}), stands),
+            (
+                "order on http://shop.com",
+                json!({"item": "2", "total": 24}),
+                "",
+            ),
+            (
+                "delete",
+                json!({"event": "dinner"}),
+                "the person is always asked about `delete`",
+            ),
+            ("other", json!({}), "there is no tool `other`"),
+        ] {
+            check(
+                &json!([{"id": "a", "tool": tool, "arguments": arguments}]),
+                expected,
+            );
+        }
+    }
+
+    #[test]
+    fn holes_are_bound_to_calls_before_whose_results_can_fill_them() {
+        let unsent = "the person did not send you to the text that";
+        let file = |name: &str| json!({"id": "a", "tool": "file", "arguments": {"name": name}});
+        let search = |with: Value| json!({"id": "a", "tool": "search", "arguments": with});
+        let form = json!({
+            "id": "a", "tool": "order on http://shop.com", "arguments": {"item": "mugs", "total": 24},
+        });
+        for (first, tool, to, expected) in [
+            (file("todo.txt"), "mail", "{a}", ""),
+            (file("todo.txt"), "mail", "{a.to}", ""),
+            (file("other.txt"), "mail", "{a}", unsent),
+            (file("other.txt"), "mail", "{a.to}", ""),
+            // Words of a search name no text, and an address that is read does.
+            (search(json!({"words": "dinner"})), "mail", "{a}", unsent),
+            (
+                search(json!({"page": "http://wiki.com"})),
+                "mail",
+                "{a}",
+                "",
+            ),
+            (file("todo.txt"), "pay", "{a}", "never from running text"),
+            (file("todo.txt"), "pay", "{a.account}", ""),
+            (
+                file("todo.txt"),
+                "mail",
+                "{b}",
+                "there is no call `b` before this one",
+            ),
+            (
+                file("todo.txt"),
+                "mail",
+                "{c.to}",
+                "there is no call `c` before this one",
+            ),
+            (form.clone(), "mail", "{a}", "`a` sends a form"),
+            (form, "mail", "{a.to}", "`a` sends a form"),
+        ] {
+            let second = json!({"id": "b", "tool": tool, "arguments": {"to": to}});
+            check(&json!([first, second]), expected);
+        }
+    }
+
+    #[test]
+    fn ids_times_and_numbers_of_calls_are_bounded() {
+        let mail = |id: &str, times: Value| json!({"id": id, "tool": "mail", "times": times});
+        for (id, times, expected) in [
+            ("a", json!(null), ""),
+            ("a", json!("each"), ""),
+            ("a", json!(50), ""),
+            ("a", json!(51), "`times` is a number from 1 to 50"),
+            ("a", json!(0), "`times` is a number from 1 to 50"),
+            ("a", json!("often"), "`times` is a number from 1 to 50"),
+            ("a b", json!(1), "cannot be the id of a call"),
+            // As a person's yes to several calls is named.
+            ("2.3-1", json!(1), "cannot be the id of a call"),
+            ("", json!(1), "cannot be the id of a call"),
+            (&"x".repeat(33), json!(1), "cannot be the id of a call"),
+        ] {
+            check(&json!([mail(id, times)]), expected);
+        }
+        check(
+            &json!([mail("a", json!(1)), mail("a", json!(1))]),
+            "or is that of another",
+        );
+        let many = |count: usize| -> Value {
+            let calls = (0..count).map(|number| mail(&format!("c{number}"), json!(1)));
+            calls.collect()
+        };
+        check(&many(MAX_CALLS), "");
+        check(&many(MAX_CALLS + 1), "it has 61 calls");
+    }
+
+    #[test]
+    fn of_calls_that_do_not_hold_none_that_needs_them_is_left() {
+        let refused = read_calls(&json!([
+            {"id": "evil", "tool": "mail", "arguments": {"to": "evil@y.com"}},
+            {"id": "after", "tool": "mail", "arguments": {"to": "{evil.to}"}},
+            {"id": "later", "tool": "mail", "arguments": {"to": "{after.to}"}},
+            {"id": "good", "tool": "mail", "arguments": {"to": "anna@x.com"}},
+        ]));
+        let rest = refused.unwrap_err().rest;
+        assert_eq!(describe(&rest), "good = mail(to: anna@x.com)");
     }
 }

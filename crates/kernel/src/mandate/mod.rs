@@ -10,7 +10,10 @@
 
 mod check;
 mod pattern;
+mod question;
 mod results;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,6 +26,7 @@ use serde_json::Value;
 
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
 use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
+pub(crate) use self::question::question;
 use crate::{
     Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
     runs::entries,
@@ -81,8 +85,9 @@ struct FieldSource {
 /// The writer of a field, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Written {
-    /// In data that a single thing holds: whoever writes a whole file can write fields into it.
-    InAThing,
+    /// Whoever wrote the content of the single thing that was read: who writes a whole file can write
+    /// fields into it.
+    InContent,
     /// In YAML that a call returned which reads no single thing. A server that joins lines lets
     /// whoever writes one of them write more.
     Joined,
@@ -117,30 +122,38 @@ impl Provenance {
         for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
             self.next = seq + 1;
-            match entry {
-                Entry::RunStarted(started) => {
-                    let meanings = started.meanings.map(|meanings| meanings.load(log));
-                    let meanings = meanings.transpose()?.unwrap_or_default();
-                    self.reading = meanings;
-                    self.reading
-                        .retain(|_, meaning| meaning.action == ToolAction::Reads);
-                }
-                Entry::MandateSet(set) if set.extends => {
-                    self.mandate.calls.extend(set.mandate.calls);
-                }
-                Entry::MandateSet(set) => {
-                    self.mandate = set.mandate;
-                    self.made.clear();
-                }
-                Entry::ToolCalled(called) => {
-                    self.open.insert(called.effect, called.call);
-                }
-                Entry::GateVerdict(judged) => self.judged(judged),
-                Entry::ToolResulted(resulted) => self.resulted(resulted, log)?,
-                _ => {}
-            }
+            self.take(entry, log)?;
         }
         Ok(())
+    }
+
+    fn take(&mut self, entry: Entry, log: &Log) -> Result<(), Stop> {
+        match entry {
+            Entry::RunStarted(started) => {
+                let meanings = started.meanings.map(|meanings| meanings.load(log));
+                self.begin(meanings.transpose()?.unwrap_or_default());
+            }
+            Entry::MandateSet(set) if set.extends => {
+                self.mandate.calls.extend(set.mandate.calls);
+            }
+            Entry::MandateSet(set) => {
+                self.mandate = set.mandate;
+                self.made.clear();
+            }
+            Entry::ToolCalled(called) => {
+                self.open.insert(called.effect, called.call);
+            }
+            Entry::GateVerdict(judged) => self.judged(judged),
+            Entry::ToolResulted(resulted) => self.resulted(resulted, log)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, meanings: BTreeMap<String, ToolMeaning>) {
+        self.reading = meanings;
+        self.reading
+            .retain(|_, meaning| meaning.action == ToolAction::Reads);
     }
 
     fn judged(&mut self, judged: GateVerdict) {
@@ -184,7 +197,7 @@ impl Provenance {
             (true, _) => Written::Encoded,
             (false, true) if results::is_json(&text) => Written::Encoded,
             (false, true) => Written::Joined,
-            (false, false) => Written::InAThing,
+            (false, false) => Written::InContent,
         };
         for leaf in results::leaves(value.as_ref(), &text) {
             if self.leaves >= MAX_LEAVES {
@@ -351,7 +364,7 @@ impl Provenance {
         let at_least = if is_payee {
             Written::Encoded
         } else {
-            Written::InAThing
+            Written::InContent
         };
         let fills = |hole: &Hole, text: &str| match &hole.field {
             Some(field) => self.is_in_field((&hole.of, field), text, at_least),
@@ -426,8 +439,17 @@ impl Provenance {
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
         let mut sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         sources.any(|source| {
-            self.made.contains_key(&source.effect) && folded_name(&source.text) == folded_name(text)
+            let made = self.made.get(&source.effect);
+            made.is_some_and(|made| self.stated(&made.id).is_some())
+                && folded_name(&source.text) == folded_name(text)
         })
+    }
+
+    /// The call that the mandate states by this id. One that a person approved with exactly its
+    /// arguments is none: nothing was said of what it returns.
+    fn stated(&self, id: &str) -> Option<&MandatedCall> {
+        let mut calls = self.mandate.calls.iter();
+        calls.find(|call| call.id == id && call.exact.is_none())
     }
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
@@ -451,8 +473,7 @@ impl Provenance {
     /// are stated alike, and is each of them.
     fn is_of(&self, effect: &EffectId, id: &str) -> bool {
         let stated = |id: &str| {
-            let mut calls = self.mandate.calls.iter();
-            let call = calls.find(|call| call.id == id)?;
+            let call = self.stated(id)?;
             Some((&call.tool, &call.arguments))
         };
         let made = self.made.get(effect).map(|made| made.id.as_str());

@@ -127,16 +127,18 @@ fn fit(pieces: &[Piece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bo
     }
 }
 
-/// Reads what stands between two braces.
+/// Reads what stands between two braces. The `[]` after lists in a server's names of fields is left
+/// out.
 fn hole(inner: &str) -> Option<Hole> {
     let (of, field) = match inner.split_once('.') {
         Some((of, field)) => (of, Some(field)),
         None => (inner, None),
     };
     let is_field = |field: &str| !field.is_empty() && field.chars().all(|c| !c.is_whitespace());
-    (is_id(of) && field.is_none_or(is_field)).then(|| Hole {
+    let field = field.map(|field| field.replace("[]", ""));
+    (is_id(of) && field.as_deref().is_none_or(is_field)).then(|| Hole {
         of: of.to_owned(),
-        field: field.map(str::to_owned),
+        field,
     })
 }
 
@@ -156,6 +158,7 @@ mod tests {
             let filled = |hole: &Hole, text: &str| match (hole.of.as_str(), hole.field.as_deref()) {
                 ("a", Some("name")) => text == "Chez Max" || text == "Bo",
                 ("a", None) => text == "word",
+                ("any", _) => true,
                 _ => false,
             };
             Pattern::read(pattern).unwrap().fits(value, &filled)
@@ -166,6 +169,8 @@ mod tests {
             ("Dinner at {a.name}", "Dinner at Chez Max"),
             ("{a.name} and {a.name}!", "Bo and Chez Max!"),
             ("{a}", "word"),
+            ("{a[].name}", "{a[].name}"),
+            ("{a.name[]}", "Bo"),
             ("{not a hole}", "{not a hole}"),
             ("{a.name", "{a.name"),
         ] {
@@ -176,12 +181,18 @@ mod tests {
             ("{a.name}", "Chez Max "),
             ("{a.name}", "{a.name}"),
             ("Dinner at {a.name}", "dinner at Chez Max and more"),
+            ("{a.name}!", "Bo! evil@y.com"),
             ("{b.name}", "Bo"),
             ("{a.other}", "Bo"),
+            ("{a.[]}", "Bo"),
             ("", "x"),
         ] {
             assert!(!fits(pattern, value), "{pattern} {value}");
         }
         assert!(Pattern::read(&"{a.b}".repeat(4)).is_err());
+        // Several holes are tried at each place of a value, so that is short.
+        for (length, expected) in [(MAX_FILLED, true), (MAX_FILLED + 1, false)] {
+            assert_eq!(fits("{any}{any}", &"y".repeat(length)), expected);
+        }
     }
 }

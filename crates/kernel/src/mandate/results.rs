@@ -200,4 +200,13 @@ mod tests {
         );
         assert_eq!(shown(None, "- general\n- random\n"), "=general =random");
     }
+    #[test]
+    fn long_leaves_and_long_texts_are_running_text() {
+        let count = |length: usize| leaves(Some(&json!({"a": "x".repeat(length)})), "").len();
+        assert_eq!((count(MAX_LEAF), count(MAX_LEAF + 1)), (1, 0));
+        let text = |spaces: usize| format!("{}{{\"a\": \"b\"}}", " ".repeat(spaces));
+        let room = MAX_BYTES - text(0).len();
+        assert_eq!(shown(None, &text(room)), "a=b");
+        assert_eq!(shown(None, &text(room + 1)), "");
+    }
 }
