@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Error as JournalError, LogName, Mirror, Store};
-use gyrus_kernel::log_name;
+use gyrus_kernel::{Entry, log_name, parse};
 use tokio::sync::watch;
 
 use crate::{
@@ -17,6 +17,9 @@ const REQUEST: Duration = Duration::from_secs(5);
 
 /// Time after which is looked for news that nobody told of.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Time for which more may come of a run that is over.
+const STRAGGLERS: Duration = Duration::from_secs(5);
 
 /// Returns the subject of a run's journal: those of a family stand together.
 pub fn run_subject(root: RunId, run: RunId) -> LogSubject {
@@ -114,6 +117,15 @@ pub enum FollowError {
 }
 
 impl FleetCopy {
+    /// Whether the last entry of the copy says that the run is over or parked.
+    fn says_its_end(&self) -> bool {
+        let last = || {
+            let reader = self.store.reader(&log_name(self.root)).ok()?;
+            parse(&reader.entries_back().ok()?.next()?.ok()?).ok()
+        };
+        matches!(last(), Some(Entry::RunEnded(_) | Entry::RunParked(_)))
+    }
+
     /// Keeps the copy up to date until nobody works on the run and `is_over`, which is asked again
     /// at every change of `changes`. Holds the copy until then: whoever looks at it here sees a run
     /// that is at work.
@@ -130,6 +142,7 @@ impl FleetCopy {
         let mut reading = RunReading::new(subject);
         let name = log_name(self.root);
         let mut mirror: Option<Mirror> = None;
+        let mut over = None;
         loop {
             // Asked before the log is read: what was written until then is read.
             let is_over = is_over();
@@ -157,8 +170,11 @@ impl FleetCopy {
                 Ok(_) | Err(ReadError::Unreachable(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            let standing = &reading.standing;
-            if is_over && standing.holder.is_none() {
+            let is_let_go = reading.standing.holder.is_none() || self.says_its_end();
+            let since = over.filter(|_| is_over).unwrap_or(self.machine.now());
+            over = is_over.then_some(since);
+            // A worker may die before it says anything, and a replica may lag.
+            if is_over && (is_let_go || self.machine.now().since(since) > STRAGGLERS) {
                 return Ok(());
             }
             tokio::select! {

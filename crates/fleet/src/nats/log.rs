@@ -60,10 +60,7 @@ impl SharedLog for NatsLog {
     ) -> AppendAnswer {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", id.to_string());
-        headers.insert(
-            "Nats-Expected-Last-Subject-Sequence",
-            expected.to_string(),
-        );
+        headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());
         let subject = server_subject(self.fleet(), id.subject.as_str());
         let limit = self.connection.client.max_payload();
         if body.len() + 1_024 > limit {

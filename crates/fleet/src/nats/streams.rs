@@ -172,7 +172,7 @@ fn check(stream: &str, config: &Value) -> Result<(), StreamError> {
     };
     for (setting, wanted) in NEEDED {
         let found = &config[setting];
-        if found.to_string() != wanted {
+        if found.to_string().as_str() != wanted {
             return Err(unfit(setting, found, wanted));
         }
     }

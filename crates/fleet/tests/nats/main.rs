@@ -1,5 +1,11 @@
 //! The shared log on real servers.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "these are tests, helpers included"
+)]
+
 mod claims;
 mod queue;
 mod servers;

@@ -51,8 +51,11 @@ pub(crate) fn drive(
 
 async fn take(order: &FleetOrder, run: RunId, gyrus: &Gyrus) -> Result<Driven, Failure> {
     let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
-    // The worker that started this process has looked at the servers.
-    let connection = FleetConnection::open(&address).await?;
+    // The worker that started this process has looked at the servers. If they are gone by now, that
+    // is no failure of the run.
+    let connection = FleetConnection::open(&address)
+        .await
+        .map_err(|error| Failure::elsewhere(&error))?;
     let driving = Driving {
         log: Arc::new(NatsLog::new(connection)),
         machine: Arc::new(LeasedMachine::default()),

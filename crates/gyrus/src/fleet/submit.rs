@@ -41,8 +41,14 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Fail
     }
     // Printing is done on threads of its own.
     let code = follow::follow(gyrus, &copies, run, json);
+    let summary = submitted.given_up();
     runtime.shutdown_background();
-    code
+    match (code, summary) {
+        (Ok(Code::Interrupted), Some(summary)) => {
+            Err(Failure::failed(format!("the run was given up: {summary}")))
+        }
+        (code, _) => code,
+    }
 }
 
 struct Submitted {
@@ -107,6 +113,15 @@ async fn submit(
 }
 
 impl Submitted {
+    /// Returns why nobody goes on with the run, if nobody does.
+    fn given_up(&self) -> Option<String> {
+        self.gateway
+            .with(|queue| match &queue.get(&self.id)?.stage {
+                Stage::Ended { summary, .. } => Some(summary.clone()),
+                _ => None,
+            })
+    }
+
     /// Waits until the run has begun; returns the exit code if it never will.
     async fn begun(&self, copies: &Store) -> Result<Option<Code>, Failure> {
         let name = log_name(self.run);

@@ -12,8 +12,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Running, Said, THREE_STEPS, TIMEOUT, World, said};
 
-/// The lease of the workers: as short as may be.
-const LEASE: &str = "2s";
+/// A lease that is over soon, and long enough for a machine that does much else.
+const SHORT: &str = "4s";
+
+/// A lease that is not waited for.
+const LONG: &str = "60s";
 
 /// Adds to a ledger at once, and again much later.
 const SLOW: &str = r#"
@@ -58,8 +61,8 @@ impl Fleet {
         })
     }
 
-    fn worker(&self, home: &str) -> Running {
-        let words = ["worker", "--fleet", &self.address, "--lease", LEASE];
+    fn worker(&self, home: &str, lease: &str) -> Running {
+        let words = ["worker", "--fleet", &self.address, "--lease", lease];
         let mut worker = Running::of(&mut at(&self.world, home, &words));
         worker.hears("takes runs of");
         worker
@@ -122,7 +125,7 @@ fn a_run_is_done_by_a_worker_and_watched_from_elsewhere() {
     let Some(fleet) = Fleet::start(THREE_STEPS) else {
         return no_server();
     };
-    let mut worker = fleet.worker("one");
+    let mut worker = fleet.worker("one", LONG);
     let told = exits(fleet.submit(&[])).exits(0);
     assert_eq!(told.out.trim(), "It says hello.");
     assert!(told.err.contains("cat out.txt >> ledger.txt"), "{told:?}");
@@ -139,13 +142,13 @@ fn a_killed_worker_and_its_run_are_succeeded_and_nothing_happens_twice() {
     let Some(fleet) = Fleet::start(SLOW) else {
         return no_server();
     };
-    let worker = fleet.worker("one");
+    let worker = fleet.worker("one", SHORT);
     let watched = std::thread::spawn({
         let mut submit = fleet.submit(&[]);
         move || said(submit.output().unwrap())
     });
     fleet.world.wait_for_file("ledger.txt", "begun");
-    let _other = fleet.worker("two");
+    let _other = fleet.worker("two", SHORT);
     let drivers = fleet.drivers("one");
     assert_eq!(drivers.len(), 1);
     // The worker first: it would start the run again.
@@ -161,13 +164,13 @@ fn a_stopped_run_is_killed_at_its_deadline_and_succeeded() {
     let Some(fleet) = Fleet::start(SLOW) else {
         return no_server();
     };
-    let worker = fleet.worker("one");
+    let worker = fleet.worker("one", SHORT);
     let watched = std::thread::spawn({
         let mut submit = fleet.submit(&[]);
         move || said(submit.output().unwrap())
     });
     fleet.world.wait_for_file("ledger.txt", "begun");
-    let _other = fleet.worker("two");
+    let _other = fleet.worker("two", SHORT);
     worker.signal(Signal::STOP);
     let driver = fleet.drivers("one")[0];
     kill_process(driver, Signal::STOP).unwrap();

@@ -39,7 +39,7 @@ pub trait SharedQueue: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub(super) enum Facts {
     Own {
-        ledger: Mutex<Ledger<Queue>>,
+        ledger: Box<Mutex<Ledger<Queue>>>,
         changes: watch::Sender<u64>,
     },
     Shared(Arc<dyn SharedQueue>),
@@ -48,7 +48,7 @@ pub(super) enum Facts {
 impl Facts {
     pub(super) fn own(ledger: Ledger<Queue>) -> Self {
         Self::Own {
-            ledger: Mutex::new(ledger),
+            ledger: Box::new(Mutex::new(ledger)),
             changes: watch::Sender::new(0),
         }
     }
