@@ -25,6 +25,10 @@ pub(crate) enum Code {
     /// The model could not be reached or refused the key. The run can be resumed.
     ModelUnreachable = 7,
     /// Another worker of the fleet has the run, or the fleet cannot be reached. Nothing is lost.
+    #[cfg_attr(
+        not(feature = "fleet"),
+        expect(dead_code, reason = "there is no fleet")
+    )]
     Elsewhere = gyrus_runtime::queue::RUN_IS_ELSEWHERE as isize,
     /// Interrupted at the terminal. The run can be resumed.
     Interrupted = 130,

@@ -21,7 +21,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("contract", 6_160),
     ("fleet", 5_200),
     ("gate", 18_040),
-    ("gyrus", 29_870),
+    ("gyrus", 29_890),
     ("journal", 8_520),
     ("kernel", 22_075),
     ("lab", 5_050),

@@ -1,10 +1,6 @@
 //! The shared log on real servers.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "these are tests, helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod claims;
 mod queue;
