@@ -37,6 +37,25 @@ pub enum CopyError {
     Blob(#[from] BlobError),
 }
 
+/// Gathers the entries of messages; `blobs` are those that came before them, in messages of their own.
+pub(crate) fn gather(
+    message: &RunMessage,
+    blobs: &mut Vec<Arc<[u8]>>,
+    entries: &mut Vec<EntryLines>,
+) {
+    match &message.kind {
+        RunMessageKind::Blobs(more) => blobs.extend(more.iter().cloned()),
+        RunMessageKind::Entries(lines) => {
+            let mut lines = lines.clone();
+            lines.blobs.append(blobs);
+            entries.push(lines);
+        }
+        // What came before another worker took the run belonged to entries that never came.
+        RunMessageKind::Claimed(_) => blobs.clear(),
+        RunMessageKind::Renewed | RunMessageKind::Released => {}
+    }
+}
+
 /// Makes the local copy of a log equal to what the shared log has of it, which is all of `messages`.
 pub(crate) async fn restore(
     store: &Store,
@@ -143,14 +162,13 @@ impl FleetCopy {
         let name = log_name(self.root);
         let mut mirror: Option<Mirror> = None;
         let mut over = None;
+        let mut blobs = Vec::new();
         loop {
             // Asked before the log is read: what was written until then is read.
             let is_over = is_over();
             let mut messages = Vec::new();
             let mut sink = |message: &RunMessage| {
-                if let RunMessageKind::Entries(lines) = &message.kind {
-                    messages.push(lines.clone());
-                }
+                gather(message, &mut blobs, &mut messages);
                 Ok(())
             };
             let until = self.machine.now() + REQUEST;

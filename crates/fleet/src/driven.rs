@@ -20,8 +20,8 @@ use tokio::{
 
 use crate::{
     BlobError, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine,
-    MachineTime, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
-    copy::{CopyError, restore, run_subject},
+    MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
+    copy::{CopyError, gather, restore, run_subject},
     store_blob,
 };
 
@@ -30,6 +30,9 @@ const SMALL_BLOB: usize = 64 << 10;
 
 /// Largest size of the blobs of a message together, and of its lines.
 const CARRIED: usize = 192 << 10;
+
+/// Length of the lease of a log that is written under the lease of another one: longer than any run.
+const NO_LEASE_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 
 /// A run cannot be driven here.
 #[derive(Debug, thiserror::Error)]
@@ -211,18 +214,22 @@ impl FleetReplicas {
         // Who holds the root has proven that the worker before it is dead.
         let wait = if is_root { *wait } else { Wait::Dead };
         let unbound: Arc<dyn Machine> = Arc::new(Unbound(Arc::clone(machine)));
+        let mut claimed = claimed.clone();
+        if !is_root {
+            // The root's lease is the lease of all: a child may be silent for as long as it likes.
+            claimed.lease_ms = NO_LEASE_MS;
+        }
         let claimant = Claimant {
             log,
             machine: if is_root { machine } else { &unbound },
             writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
-            claimed: claimed.clone(),
+            claimed,
         };
         let mut reading = RunReading::new(run_subject(*root, run));
         let mut messages = Vec::new();
+        let mut blobs = Vec::new();
         let mut sink = |message: &RunMessage| {
-            if let RunMessageKind::Entries(lines) = &message.kind {
-                messages.push(lines.clone());
-            }
+            gather(message, &mut blobs, &mut messages);
             Ok(())
         };
         let hold = claim(claimant, &mut reading, &mut sink, wait, until).await?;
@@ -324,25 +331,6 @@ impl FleetReplicas {
         batch: &ReplicaBatch,
         renews: bool,
     ) -> Result<(), HoldError> {
-        let mut lines = {
-            let packing = self.pack(batch);
-            tokio::pin!(packing);
-            loop {
-                tokio::select! {
-                    packed = &mut packing => break packed?,
-                    () = self.driving.machine.sleep_until(hold.renewal_due()), if renews => {
-                        hold.renew().await?;
-                    }
-                }
-            }
-        };
-        (lines.first, lines.last) = (batch.first_seq, batch.last_seq);
-        hold.append(lines).await?;
-        Ok(())
-    }
-
-    /// Returns a batch as a message carries it. What is too large for that is in the log by then.
-    async fn pack(&self, batch: &ReplicaBatch) -> Result<EntryLines, HoldError> {
         let mut packed = EntryLines {
             first: batch.first_seq,
             last: batch.last_seq,
@@ -358,30 +346,55 @@ impl FleetReplicas {
             let bytes = batch.blob(id).map_err(|error| HoldError::Impossible {
                 why: error.to_string(),
             })?;
-            if bytes.len() <= SMALL_BLOB && carried + bytes.len() <= CARRIED {
-                carried += bytes.len();
-                packed.blobs.push(bytes.into());
-            } else {
-                self.store_blob(&bytes).await?;
+            if bytes.len() > SMALL_BLOB {
+                self.store_beside(hold, &bytes, renews).await?;
                 packed.large_blobs.push(*id);
+                continue;
             }
+            if carried + bytes.len() > CARRIED {
+                hold.put_blobs(std::mem::take(&mut packed.blobs)).await?;
+                carried = 0;
+            }
+            carried += bytes.len();
+            packed.blobs.push(bytes.into());
         }
         if batch.lines.len() <= CARRIED {
             packed.lines = batch.lines.as_slice().into();
         } else {
-            packed.lines_in = Some(self.store_blob(&batch.lines).await?);
+            self.store_beside(hold, &batch.lines, renews).await?;
+            packed.lines_in = Some(BlobId::of(&batch.lines));
         }
-        Ok(packed)
+        hold.append(packed).await?;
+        Ok(())
     }
 
-    async fn store_blob(&self, bytes: &[u8]) -> Result<BlobId, HoldError> {
+    /// Stores a large blob, and shows meanwhile that this worker lives.
+    async fn store_beside(
+        &self,
+        hold: &mut Hold,
+        bytes: &[u8],
+        renews: bool,
+    ) -> Result<(), HoldError> {
+        let storing = self.store_blob(bytes);
+        tokio::pin!(storing);
+        loop {
+            tokio::select! {
+                stored = &mut storing => return stored,
+                () = self.driving.machine.sleep_until(hold.renewal_due()), if renews => {
+                    hold.renew().await?;
+                }
+            }
+        }
+    }
+
+    async fn store_blob(&self, bytes: &[u8]) -> Result<(), HoldError> {
         let id = BlobId::of(bytes);
         let is_known = |stored: &Mutex<HashSet<BlobId>>| {
             let stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
             stored.contains(&id)
         };
         if is_known(&self.stored) {
-            return Ok(id);
+            return Ok(());
         }
         let Driving { log, machine, .. } = &self.driving;
         // The renewals decide how long the log may be silent; this only ends an attempt.
@@ -397,7 +410,7 @@ impl FleetReplicas {
         })?;
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         stored.insert(id);
-        Ok(id)
+        Ok(())
     }
 }
 

@@ -104,6 +104,14 @@ impl Hold {
         self.put(RunMessageKind::Entries(lines)).await
     }
 
+    /// Appends small blobs that later entries may name.
+    ///
+    /// # Errors
+    /// The run is lost to this worker.
+    pub async fn put_blobs(&mut self, blobs: Vec<Arc<[u8]>>) -> Result<u64, HoldError> {
+        self.put(RunMessageKind::Blobs(blobs)).await
+    }
+
     /// Shows that this worker lives.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub enum RunMessageKind {
     Claimed(Claimed),
     /// Entries of the run's journal.
     Entries(EntryLines),
+    /// Small blobs that later entries may name.
+    Blobs(Vec<Arc<[u8]>>),
     /// The worker lives.
     Renewed,
     /// The worker lets the run go: it is parked, or at its end. Nothing of it is alive.
@@ -114,6 +116,10 @@ enum HeaderKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines_in: Option<BlobId>,
     },
+    Blobs {
+        /// The lengths of the blobs.
+        lengths: Vec<usize>,
+    },
     Renewed,
     Released,
 }
@@ -138,6 +144,11 @@ impl RunMessage {
                 };
                 let blobs = entries.blobs.iter().map(|blob| &**blob);
                 (kind, blobs.chain([&*entries.lines]).collect())
+            }
+            RunMessageKind::Blobs(blobs) => {
+                let lengths = blobs.iter().map(|blob| blob.len()).collect();
+                let carried = blobs.iter().map(|blob| &**blob).collect();
+                (HeaderKind::Blobs { lengths }, carried)
             }
             RunMessageKind::Renewed => (HeaderKind::Renewed, vec![]),
             RunMessageKind::Released => (HeaderKind::Released, vec![]),
@@ -165,7 +176,7 @@ impl RunMessage {
         let bad = |why: String| BadMessage { why };
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let end = end.ok_or_else(|| bad("its first line has no end".to_owned()))?;
-        let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
+        let (header, rest) = (&bytes[..end], &bytes[end + 1..]);
         let header: Header =
             serde_json::from_slice(header).map_err(|error| bad(error.to_string()))?;
         if header.v > VERSION {
@@ -187,14 +198,7 @@ impl RunMessage {
                 large_blobs,
                 lines_in,
             } => {
-                let mut blobs = Vec::new();
-                for length in lengths {
-                    let (blob, after) = rest
-                        .split_at_checked(length)
-                        .ok_or_else(|| bad("it is cut within a blob".to_owned()))?;
-                    blobs.push(blob.into());
-                    rest = after;
-                }
+                let (blobs, rest) = split(rest, &lengths)?;
                 RunMessageKind::Entries(EntryLines {
                     first,
                     last,
@@ -206,6 +210,7 @@ impl RunMessage {
                     lines_in,
                 })
             }
+            HeaderKind::Blobs { lengths } => RunMessageKind::Blobs(split(rest, &lengths)?.0),
             HeaderKind::Renewed => RunMessageKind::Renewed,
             HeaderKind::Released => RunMessageKind::Released,
         };
@@ -216,6 +221,22 @@ impl RunMessage {
             kind,
         })
     }
+}
+
+/// Splits bytes into blobs of these lengths, and what follows them.
+fn split<'a>(
+    mut bytes: &'a [u8],
+    lengths: &[usize],
+) -> Result<(Vec<Arc<[u8]>>, &'a [u8]), BadMessage> {
+    let mut blobs = Vec::new();
+    for length in lengths {
+        let (blob, after) = bytes.split_at_checked(*length).ok_or_else(|| BadMessage {
+            why: "it is cut within a blob".to_owned(),
+        })?;
+        blobs.push(blob.into());
+        bytes = after;
+    }
+    Ok((blobs, bytes))
 }
 
 #[cfg(test)]
@@ -242,6 +263,7 @@ mod tests {
         let kinds = [
             RunMessageKind::Entries(entries),
             RunMessageKind::Claimed(claimed),
+            RunMessageKind::Blobs(vec![b"\n{".as_slice().into(), b"".as_slice().into()]),
             RunMessageKind::Renewed,
             RunMessageKind::Released,
         ];

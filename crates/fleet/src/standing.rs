@@ -96,7 +96,7 @@ impl RunStanding {
                 (self.entries, self.head) = (lines.last, Some(lines.head));
                 holder.index = message.index;
             }
-            RunMessageKind::Renewed => holder.index = message.index,
+            RunMessageKind::Renewed | RunMessageKind::Blobs(_) => holder.index = message.index,
             RunMessageKind::Released => self.holder = None,
             RunMessageKind::Claimed(_) => unreachable!("it returned above"),
         }

@@ -140,6 +140,13 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
             "let it finish, or end it and take its run over: gyrus resume {} --take",
             short(name)
         )),
+        E::NeedsReplica { name } => Failure::usage(format!(
+            "run {} belongs to a fleet",
+            short(name)
+        ))
+        .hint(
+            "its workers go on with it: gyrus worker --fleet ADDRESS; what is here may be behind",
+        ),
         E::Failed { source, .. } if is_full(source) => {
             Failure::failed(error).hint("make room on the disk, then resume the run")
         }

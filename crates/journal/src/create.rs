@@ -101,8 +101,11 @@ impl NewLog {
             hash = line::encode(&mut lines, &files.key, &hash, &header, &payload);
             seq += 1;
         }
-        let output = take::first(files, &self.staged().lock.holder, &lines, (seq, hash))?;
         let replica = self.store.replica_of(&files.name);
+        if replica.is_some() {
+            replica::mark(files)?;
+        }
+        let output = take::first(files, &self.staged().lock.holder, &lines, (seq, hash))?;
         let mut blobs = Vec::new();
         if let Some(replica) = &replica {
             blobs = blobs::list(files)?;

@@ -7,7 +7,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{Error, LogName, Store, Take, line::Line, scan::Scan, seek, segment::Files};
+use crate::{
+    Error, LogName, Store, Take, line::Line, scan::Scan, seek, segment::Files, store::Purpose,
+};
 
 impl Store {
     /// Replaces the payloads of these entries by tombstones, in a log that nobody holds, and
@@ -15,7 +17,10 @@ impl Store {
     /// some may have and others not, and erasing again finishes it.
     pub fn erase(&self, name: &LogName, seqs: &[u64]) -> Result<u64, Error> {
         // Taking the log closes every segment that holds entries.
-        let (writer, _) = self.clone().without_replicas().take(name, Take::IfFree)?;
+        let (writer, _) =
+            self.clone()
+                .without_replicas()
+                .take_for(name, Take::IfFree, Purpose::Erasing)?;
         let files = self.existing(name)?;
         let last = writer.next_seq() - 1;
         let seqs: BTreeSet<u64> = seqs.iter().copied().collect();

@@ -179,6 +179,15 @@ pub enum Error {
         /// The number of the last entry here.
         end: u64,
     },
+    /// The log has entries that count only with a replica, and none was given.
+    #[error(
+        "{name} counts only with its second copy, elsewhere: what is here may be behind it, so it is \
+         not written without it"
+    )]
+    NeedsReplica {
+        /// The log.
+        name: LogName,
+    },
     /// Lines for a mirror do not continue it; none of them was written.
     #[error("these lines do not continue {name} at entry {seq}: {why}; none of them was written")]
     BadLines {

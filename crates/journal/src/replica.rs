@@ -17,6 +17,9 @@ use gyrus_contract::{BlobId, Digest};
 
 use crate::{Error, LogName, blobs, line::Line, scan::Walk, seek, segment::Files, take::Output};
 
+/// Name of the empty file in the folder of a log that counts only with its replica.
+const MARK: &str = "replicated";
+
 /// Number of bytes of lines that taking a log sends at once.
 const CATCH_UP_BYTES: usize = 1 << 20;
 
@@ -148,6 +151,23 @@ impl Drop for ReplicaDone {
     fn drop(&mut self) {
         self.answer(Err(DROPPED.to_owned()));
     }
+}
+
+/// Whether a log counts only with its replica.
+pub(crate) fn is_needed(files: &Files) -> bool {
+    files.disk.metadata(&files.folder.join(MARK)).is_ok()
+}
+
+/// Notes that a log counts only with its replica. Its name is on disk after the log's folder is
+/// synced, as it is with the next segment.
+pub(crate) fn mark(files: &Files) -> Result<(), Error> {
+    if is_needed(files) {
+        return Ok(());
+    }
+    let path = files.folder.join(MARK);
+    let file = files.disk.create_new(&path);
+    let file = file.map_err(Error::io("create", &path))?;
+    file.sync().map_err(Error::io("sync", path))
 }
 
 /// Gives a batch to a replica. A replica that panics has dropped its answer.

@@ -124,6 +124,12 @@ impl Store {
         }
     }
 
+    /// Whether a log counts only with a replica: it was created or taken with one, and is not taken
+    /// without one any more.
+    pub fn needs_replica(&self, name: &LogName) -> bool {
+        replica::is_needed(&self.files(name))
+    }
+
     /// Returns the replica of a log, if it has one.
     pub(crate) fn replica_of(&self, name: &LogName) -> Option<Arc<dyn Replica>> {
         self.replicas.as_ref()?.replica_of(name)
@@ -189,8 +195,18 @@ impl Store {
     /// # Errors
     /// Returns [`Error::ReplicaAhead`] when the replica has entries that are not here: bring the
     /// local log up to it with a [`Mirror`](crate::Mirror) first. Returns [`Error::ReplicaFailed`]
-    /// when it refuses an entry that it does not have.
+    /// when it refuses an entry that it does not have, and [`Error::NeedsReplica`] when the log
+    /// counts only with a replica and this store has none for it.
     pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
+        self.take_for(name, how, Purpose::Appending)
+    }
+
+    pub(crate) fn take_for(
+        &self,
+        name: &LogName,
+        how: Take,
+        purpose: Purpose,
+    ) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;
         let files = self.files(name);
         let lock = lock::take(&files, how)?;
@@ -200,7 +216,14 @@ impl Store {
         let staged = Arc::new(files.clone());
         // Asked before a segment is opened, which would be one more after each attempt that fails.
         let has = match &replica {
-            Some(replica) => replica::has(replica.as_ref(), &staged)?,
+            Some(replica) => {
+                let has = replica::has(replica.as_ref(), &staged)?;
+                replica::mark(&files)?;
+                has
+            }
+            None if purpose == Purpose::Appending && replica::is_needed(&files) => {
+                return Err(Error::NeedsReplica { name: name.clone() });
+            }
             None => 0,
         };
         let (output, recovery) = take::again(&files, &lock.holder)?;
@@ -346,6 +369,15 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// The purpose of taking a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Entries are appended.
+    Appending,
+    /// Payloads that are here are erased; nothing that counts changes.
+    Erasing,
 }
 
 /// A log that is complete but not in the store under its name yet.

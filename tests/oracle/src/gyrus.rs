@@ -73,6 +73,7 @@ impl Gyrus {
             person: Some(HOME.into()),
             beside: None,
             vault: None,
+            replicas: None,
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;

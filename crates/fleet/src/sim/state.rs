@@ -427,6 +427,7 @@ impl Inner {
             }
             RunMessageKind::Claimed(_) => format!("claimed {}", message.epoch),
             RunMessageKind::Renewed => "renewed".to_owned(),
+            RunMessageKind::Blobs(_) => "blobs".to_owned(),
             RunMessageKind::Released => "released".to_owned(),
         };
         self.say(|| format!("{id} is stored at {position}: {what}"));

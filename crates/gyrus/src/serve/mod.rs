@@ -25,7 +25,7 @@ use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
 use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{RunState, StandingRun};
+use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
@@ -216,7 +216,9 @@ impl Serve {
         let unfinished = found.unfinished().filter(|_| !self.no_resume);
         for (run, state) in unfinished {
             let is_open = gateway.with(|queue| queue.is_open(run));
-            if !is_open && matches!(state, RunState::CutOff) {
+            // A run of a fleet is gone on with by its workers.
+            let is_ours = !gateway.store().needs_replica(&log_name(run));
+            if !is_open && is_ours && matches!(state, RunState::CutOff) {
                 resume(gateway, gyrus, run).await?;
                 count += 1;
             }

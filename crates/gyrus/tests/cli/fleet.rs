@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gyrus_journal::Store;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Running, Said, THREE_STEPS, TIMEOUT, World, said};
@@ -157,6 +158,48 @@ fn a_killed_worker_and_its_run_are_succeeded_and_nothing_happens_twice() {
     let told = watched.join().unwrap().exits(0);
     assert_eq!(told.out.trim(), "finished");
     assert_eq!(fleet.world.file("ledger.txt"), "one\nbegun\n");
+}
+
+#[test]
+fn the_next_worker_has_the_whole_journal_and_nobody_else_writes_it() {
+    let Some(fleet) = Fleet::start(SLOW) else {
+        return no_server();
+    };
+    // Snapshots of the folder are blobs: more than go with one message, and one that is large.
+    for number in 0..300 {
+        let text = format!("{number}\n").repeat(300);
+        fs::write(fleet.world.work().join(format!("file-{number}.txt")), text).unwrap();
+    }
+    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    fs::write(fleet.world.work().join("large.txt"), large).unwrap();
+    let worker = fleet.worker("one", SHORT);
+    let watched = std::thread::spawn({
+        let mut submit = fleet.submit(&[]);
+        move || said(submit.output().unwrap())
+    });
+    fleet.world.wait_for_file("ledger.txt", "begun");
+    let driver = fleet.drivers("one")[0];
+    worker.signal(Signal::KILL);
+    kill_process(driver, Signal::KILL).unwrap();
+    // What is on the dead worker's disk is a run of the fleet, and of nobody else.
+    let resume = ["resume", "last"];
+    eventually("the log is let go", || {
+        let told = exits(at(&fleet.world, "one", &resume));
+        told.err.contains("belongs to a fleet")
+    });
+    let _other = fleet.worker("two", SHORT);
+    watched.join().unwrap().exits(0);
+    let verified = |folder: &str| {
+        let store = Store::open(&fleet.world.path(folder)).unwrap();
+        store.verify(&store.names("runs").unwrap()[0]).unwrap()
+    };
+    let (one, two) = (verified("one/journal"), verified("two/journal"));
+    assert!(one.blobs > 2 && two.blobs >= one.blobs, "{one:?} {two:?}");
+    let copy = verified("client/fleet/copies");
+    assert_eq!((copy.entries, copy.head), (two.entries, two.head));
+    assert_eq!(copy.blobs, two.blobs);
+    let undone = exits(at(&fleet.world, "two", &["undo", "last", "--yes"])).exits(0);
+    assert_eq!(fleet.world.file("ledger.txt"), "", "{undone:?}");
 }
 
 #[test]

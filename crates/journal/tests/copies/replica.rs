@@ -315,6 +315,37 @@ fn a_long_log_from_before_it_had_a_replica_is_sent_in_parts() {
 }
 
 #[test]
+fn a_log_that_counts_with_its_replica_is_not_written_without_it() {
+    let (_folder, store, ..) = copied();
+    let plain = Store::open(store.root()).unwrap();
+    let writer = store.create(&name()).unwrap();
+    write_until(&writer, 5);
+    drop(writer);
+    assert!(plain.needs_replica(&name()));
+    for _ in 0..2 {
+        assert!(matches!(
+            plain.take(&name(), Take::IfFree),
+            Err(Error::NeedsReplica { .. })
+        ));
+    }
+    // It is read, copied and erased from as ever.
+    assert_eq!(verified(&plain, &name()).entries, 5);
+    assert_eq!(plain.erase(&name(), &[2]).unwrap(), 1);
+    drop(store.take(&name(), Take::IfFree).unwrap());
+    // One that was written without one is marked when it gets one.
+    let other = LogName::new("runs", "b").unwrap();
+    drop(plain.create(&other).unwrap());
+    assert!(!plain.needs_replica(&other));
+    drop(plain.take(&other, Take::IfFree).unwrap());
+    drop(store.take(&other, Take::IfFree).unwrap());
+    assert!(plain.needs_replica(&other));
+    assert!(matches!(
+        plain.take(&other, Take::IfFree),
+        Err(Error::NeedsReplica { .. })
+    ));
+}
+
+#[test]
 fn a_log_that_lost_entries_is_not_taken_from_a_replica_that_has_them() {
     let (_folder, store, _, loopback) = copied();
     let writer = store.create(&name()).unwrap();

@@ -73,7 +73,9 @@ pub(crate) fn hash_before(lines: &[u8], end: usize) -> Digest {
     std::str::from_utf8(digits).unwrap().parse().unwrap()
 }
 
+/// Takes a log, also one that counts only with a replica, as an earlier version would.
 pub(crate) fn taken(store: &Store, name: &LogName) -> Writer {
+    let _ = std::fs::remove_file(store.folder(name).join("replicated"));
     store.take(name, Take::IfFree).unwrap().0
 }
 
