@@ -223,11 +223,11 @@ impl RunMessage {
     }
 }
 
+/// Contents of blobs.
+type Blobs = Vec<Arc<[u8]>>;
+
 /// Splits bytes into blobs of these lengths, and what follows them.
-fn split<'a>(
-    mut bytes: &'a [u8],
-    lengths: &[usize],
-) -> Result<(Vec<Arc<[u8]>>, &'a [u8]), BadMessage> {
+fn split<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Result<(Blobs, &'a [u8]), BadMessage> {
     let mut blobs = Vec::new();
     for length in lengths {
         let (blob, after) = bytes.split_at_checked(*length).ok_or_else(|| BadMessage {
