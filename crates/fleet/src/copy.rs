@@ -136,6 +136,29 @@ pub enum FollowError {
 }
 
 impl FleetCopy {
+    /// Brings the copy up to date, unless the run is over and complete here, or somebody watches it.
+    ///
+    /// # Errors
+    /// The log cannot be read, or the copy not be written.
+    pub async fn refresh(&self) -> Result<(), FollowError> {
+        let name = log_name(self.root);
+        if self.store.is_sealed(&name) {
+            return Ok(());
+        }
+        let mut reading = RunReading::new(run_subject(self.root, self.root));
+        let (mut blobs, mut messages) = (Vec::new(), Vec::new());
+        let mut sink = |message: &RunMessage| {
+            gather(message, &mut blobs, &mut messages);
+            Ok(())
+        };
+        let until = self.machine.now() + REQUEST;
+        reading.catch_up(&*self.log, &mut sink, until).await?;
+        match restore(&self.store, &name, &self.log, &messages, until).await {
+            Err(CopyError::Journal(JournalError::Held { .. })) => Ok(()),
+            restored => Ok(restored?),
+        }
+    }
+
     /// Whether the last entry of the copy says that the run is over or parked.
     fn says_its_end(&self) -> bool {
         let last = || {

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc::sync_channel},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -16,12 +17,14 @@ use gyrus_kernel::{Entry, RUNS, log_name, parse};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot, watch},
+    task::AbortHandle,
 };
 
 use crate::{
     BlobError, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine,
     MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, gather, restore, run_subject},
+    inbox::{inbox_subject, read_messages},
     store_blob,
 };
 
@@ -30,6 +33,12 @@ const SMALL_BLOB: usize = 64 << 10;
 
 /// Largest size of the blobs of a message together, and of its lines.
 const CARRIED: usize = 192 << 10;
+
+/// Time for one request.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// Time after which is looked for messages that nobody told of.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Length of the lease of a log that is written under the lease of another one: longer than any run.
 const NO_LEASE_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
@@ -75,6 +84,8 @@ pub struct Driving {
 pub struct Driven {
     replicas: Arc<FleetReplicas>,
     lost: watch::Receiver<Option<HoldError>>,
+    /// The task that takes messages to the run.
+    receiving: AbortHandle,
 }
 
 impl Driven {
@@ -95,7 +106,16 @@ impl Driven {
         });
         let root = replicas.driving.root;
         replicas.restore(root, until).await?;
-        Ok(Self { replicas, lost })
+        // What was said to the run until now is there when it goes on.
+        let mut received = 0;
+        replicas.receive(&mut received).await;
+        let receiver = Arc::clone(&replicas);
+        let receiving = tokio::spawn(async move { receiver.keep_receiving(received).await });
+        Ok(Self {
+            replicas,
+            lost,
+            receiving: receiving.abort_handle(),
+        })
     }
 
     /// Returns the replicas of the run's journals, for the store that it is driven with.
@@ -132,6 +152,7 @@ impl Driven {
 
 impl Drop for Driven {
     fn drop(&mut self) {
+        self.receiving.abort();
         // The keepers end once nobody has work for them.
         self.replicas.keepers().clear();
     }
@@ -197,6 +218,40 @@ impl FleetReplicas {
         Ok(())
     }
 
+    /// Puts the messages after a place into the local inboxes, and moves the place on.
+    async fn receive(&self, after: &mut u64) {
+        let Driving {
+            log,
+            machine,
+            store,
+            root,
+            ..
+        } = &self.driving;
+        let until = machine.now() + REQUEST;
+        // What cannot be read now is read later.
+        let messages = read_messages(log, *root, *after, until).await;
+        for (position, message) in messages.unwrap_or_default() {
+            let name = log_name(message.run);
+            let inbox = store.inbox(&name);
+            if !inbox.is_ok_and(|inbox| inbox.send(&message.id, &message.body).is_ok()) {
+                // The run is not there yet, or has too many messages.
+                return;
+            }
+            *after = position;
+        }
+    }
+
+    async fn keep_receiving(&self, mut after: u64) {
+        let mut news = self.driving.log.news(&inbox_subject(self.driving.root));
+        loop {
+            tokio::select! {
+                _ = news.changed() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+            self.receive(&mut after).await;
+        }
+    }
+
     async fn claim(
         &self,
         run: RunId,
@@ -256,9 +311,7 @@ impl FleetReplicas {
         let held = match held {
             Some(held) => Ok(held),
             None => {
-                let lease = LeaseTimes::new(std::time::Duration::from_millis(
-                    self.driving.claimed.lease_ms,
-                ));
+                let lease = LeaseTimes::new(Duration::from_millis(self.driving.claimed.lease_ms));
                 let until = self.driving.machine.now() + lease.lease();
                 let claimed = self.claim(run, until).await;
                 claimed.map(|(hold, messages)| (hold, messages.last().map_or(0, |last| last.last)))
@@ -398,7 +451,7 @@ impl FleetReplicas {
         }
         let Driving { log, machine, .. } = &self.driving;
         // The renewals decide how long the log may be silent; this only ends an attempt.
-        let until = machine.now() + std::time::Duration::from_secs(60);
+        let until = machine.now() + Duration::from_secs(60);
         let stored = store_blob(log, machine, bytes, until).await;
         stored.map_err(|error| match error {
             BlobError::Unreachable(unreachable) => HoldError::Late {

@@ -16,6 +16,7 @@ mod claim;
 mod copy;
 mod driven;
 mod hold;
+mod inbox;
 mod lease;
 mod log;
 mod machine;
@@ -28,12 +29,14 @@ mod reading;
 pub mod sim;
 mod standing;
 mod succession;
+mod waking;
 
 pub use blobs::{BlobError, fetch_blob, store_blob};
 pub use claim::{ClaimError, Claimant, Wait, claim};
 pub use copy::{CopyError, FleetCopy, FollowError, run_subject};
 pub use driven::{DriveError, Driven, Driving};
 pub use hold::{Hold, HoldError};
+pub use inbox::{FleetMessage, SendError, read_messages, send_message};
 pub use lease::LeaseTimes;
 pub use log::{AppendAnswer, LogSubject, LogUnreachable, MessageId, SharedLog, StoredMessage};
 #[cfg(feature = "nats")]
@@ -44,3 +47,4 @@ pub use queue::FleetQueue;
 pub use reading::{ReadError, RunReading};
 pub use standing::{Inconsistent, RunHolder, RunStanding};
 pub use succession::Succession;
+pub use waking::Waking;

@@ -55,7 +55,7 @@ mod time;
 mod vault;
 mod lab;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 use gyrus::runtime;
@@ -84,6 +84,9 @@ struct CommandLine {
     /// Carry out the command at a server, `http://HOST:PORT` or its socket; stands first
     #[arg(long, value_name = "SERVER")]
     connect: Option<String>,
+    /// Use the runs of a fleet, nats://HOST:PORT?monitor=PORT or `local`; stands first
+    #[arg(long, value_name = "ADDRESS")]
+    fleet: Option<String>,
     #[command(flatten)]
     flags: RunFlags,
 }
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
     gyrus::init();
     let gyrus = Gyrus {
         environment: Environment::read(),
+        journal: None,
         replicas: None,
     };
     let done = match serve::elsewhere(&gyrus) {
@@ -125,6 +129,40 @@ fn main() -> ExitCode {
     }
 }
 
+/// Takes the address of a fleet off the words of a command line, where it stands first.
+fn for_fleet(mut words: Vec<OsString>) -> Result<(Option<String>, Vec<OsString>), Failure> {
+    const FLAG: &str = "--fleet";
+    let first = words.get(1).and_then(|word| word.to_str());
+    let Some(rest) = first.and_then(|first| first.strip_prefix(FLAG)) else {
+        return Ok((None, words));
+    };
+    let (address, count) = match (rest.strip_prefix('='), words.get(2)) {
+        (Some(address), _) => (Some(address.to_owned()), 1),
+        (None, Some(next)) if rest.is_empty() => (next.to_str().map(str::to_owned), 2),
+        _ => (None, 0),
+    };
+    let address = address.ok_or_else(|| {
+        Failure::usage("`--fleet` needs the address of a fleet after it, or `local`")
+    })?;
+    words.drain(1..=count);
+    Ok((Some(address), words))
+}
+
+/// Carries out a command on the runs of a fleet.
+#[cfg(feature = "fleet")]
+fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
+    if !command.works_on_copies() {
+        return Err(Failure::usage("this command is not for the runs of a fleet")
+            .hint("after --fleet ADDRESS: run, approve, deny, steer, pause, stop RUN, show, diff, runs list"));
+    }
+    fleet::with_copies(gyrus, fleet, |gyrus| command.execute(gyrus))
+}
+
+#[cfg(not(feature = "fleet"))]
+fn on_copies(_: Command, _: &Gyrus, _: &str) -> Result<Code, Failure> {
+    Err(commands::fleet_missing::missing())
+}
+
 /// Lets a fleet reach the goal.
 #[cfg(feature = "fleet")]
 fn at_fleet(run: &commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
@@ -138,12 +176,17 @@ fn at_fleet(_: &commands::run::Run, _: &Gyrus) -> Result<Code, Failure> {
 
 /// Carries out the command in this process.
 fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
-    let line = CommandLine::parse();
+    let (fleet, words) = for_fleet(std::env::args_os().collect())?;
+    let mut line = CommandLine::parse_from(words);
+    if let (Some(Command::Run(run)), Some(fleet)) = (&mut line.command, &fleet) {
+        run.use_fleet(fleet);
+    }
     if let Ok(home) = gyrus.home() {
         runtime::keep_out_of_workspaces(home);
     }
     let done = match line.command {
         Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(&run, gyrus),
+        Some(command) if fleet.is_some() => on_copies(command, gyrus, &fleet.unwrap_or_default()),
         Some(command) => command.execute(gyrus),
         None if terminal::can_ask() => prompt::open(gyrus, line.flags),
         None => first_steps(),

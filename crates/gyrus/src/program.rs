@@ -18,6 +18,8 @@ use crate::{
 pub(crate) struct Gyrus {
     /// The environment at the start.
     pub(crate) environment: Environment,
+    /// The folder of the journals, if it is not this person's own.
+    pub(crate) journal: Option<PathBuf>,
     /// The second copies of journals, in a process that drives a run for a fleet.
     pub(crate) replicas: Option<Arc<dyn Replicas>>,
 }
@@ -27,6 +29,7 @@ impl Gyrus {
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = state_folder::find(&self.environment)?;
         Ok(Home {
+            journal: self.journal.clone(),
             replicas: self.replicas.clone(),
             ..home
         })

@@ -536,6 +536,7 @@ mod tests {
         Home {
             beside: None,
             vault: None,
+            journal: None,
             replicas: None,
             state: folder.to_owned(),
             config: folder.join("config.toml"),

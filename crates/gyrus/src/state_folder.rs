@@ -44,6 +44,7 @@ fn folders(environment: &Environment) -> Result<Home, Failure> {
         person,
         beside: None,
         vault: None,
+        journal: None,
         replicas: None,
     })
 }

@@ -73,6 +73,7 @@ impl Gyrus {
             person: Some(HOME.into()),
             beside: None,
             vault: None,
+            journal: None,
             replicas: None,
         };
         let store = Store::open(&home.state.join("journal"))

@@ -73,6 +73,24 @@ macro_rules! commands {
         }
 
         impl Command {
+            /// Whether it only reads runs, or says something to one that somebody else drives.
+            #[cfg(feature = "fleet")]
+            pub(crate) fn works_on_copies(&self) -> bool {
+                match self {
+                    Command::Stop(stop) => stop.is_for_one(),
+                    Command::Approve(_)
+                    | Command::Deny(_)
+                    | Command::Steer(_)
+                    | Command::Pause(_)
+                    | Command::Runs(_)
+                    | Command::Show(_)
+                    | Command::Diff(_)
+                    | Command::Trace(_)
+                    | Command::Replay(_) => true,
+                    _ => false,
+                }
+            }
+
             /// Does it, to the exit code.
             pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
                 match self {

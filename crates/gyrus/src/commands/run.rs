@@ -184,6 +184,11 @@ impl Run {
         code
     }
 
+    /// Lets this fleet reach the goal, unless it names another one.
+    pub(crate) fn use_fleet(&mut self, fleet: &str) {
+        self.fleet.get_or_insert(fleet.to_owned());
+    }
+
     /// Returns the address of the fleet that is to reach the goal, if one is named.
     pub(crate) fn fleet(&self) -> Option<&str> {
         self.fleet.as_deref()

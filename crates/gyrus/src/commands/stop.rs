@@ -38,6 +38,12 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
+    /// Whether one run is to be stopped, and not all.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn is_for_one(&self) -> bool {
+        self.run.is_some()
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.run {
             Some(run) => order(gyrus, &run, MessageBody::Stop),
@@ -127,6 +133,12 @@ pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Cod
     let store = gyrus.store()?;
     let run = gyrus_kernel::find_run(&store, given)?;
     let name = run.short();
+    if gyrus.journal.is_some() {
+        // A copy of a run that is driven elsewhere.
+        let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+        approvals::send(&store, run, person, body)?;
+        return Ok(Code::Reached);
+    }
     let Some(holder) = store.holder(&log_name(run))? else {
         put(&format!("run {name} is not running\n"))?;
         return Ok(Code::Reached);

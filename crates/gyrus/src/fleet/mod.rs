@@ -1,6 +1,7 @@
 //! Being part of a fleet: its address, and a connection to servers that were looked at.
 
 mod drive;
+mod elsewhere;
 mod local_server;
 mod monitor;
 mod submit;
@@ -13,6 +14,7 @@ use gyrus_fleet::nats::{
 
 pub(crate) use self::{
     drive::drive,
+    elsewhere::with_copies,
     local_server::{LOCAL, LocalAddress},
     monitor::servers,
     submit::submit_and_follow,

@@ -1,6 +1,6 @@
 //! `gyrus run --fleet`: a run is put into the queue of a fleet, and watched here.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_fleet::{FleetCopy, FleetQueue, Machine, OsMachine, SharedLog, nats::NatsLog};
@@ -28,11 +28,7 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Fail
     let fleet = asked.fleet().unwrap_or(LOCAL);
     let (goal, workspace, json) = asked.asked(gyrus)?;
     let request = words::typed_request(goal, workspace)?;
-    let home = gyrus.home()?;
-    home.create_state()?;
-    let copies = home.state.join("fleet/copies");
-    let copies = Store::open(&copies)
-        .map_err(|error| Failure::failed("the copies of runs cannot be kept").because(&error))?;
+    let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
     let submitted = runtime.block_on(submit(gyrus, fleet, request, &copies))?;
     let run = submitted.run;
@@ -49,6 +45,16 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Fail
         }
         (code, _) => code,
     }
+}
+
+/// Returns the folder and the store of the copies of the fleet's runs.
+pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
+    let home = gyrus.home()?;
+    home.create_state()?;
+    let folder = home.state.join("fleet/copies");
+    let store = Store::open(&folder)
+        .map_err(|error| Failure::failed("the copies of runs cannot be kept").because(&error))?;
+    Ok((folder, store))
 }
 
 struct Submitted {

@@ -2,7 +2,9 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use gyrus_fleet::{Claimed, FleetQueue, Machine, OsMachine, SharedLog, Succession, nats::NatsLog};
+use gyrus_fleet::{
+    Claimed, FleetQueue, Machine, OsMachine, SharedLog, Succession, Waking, nats::NatsLog,
+};
 use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway};
 use gyrus_surfaces::console::put;
 use tokio::sync::watch;
@@ -63,6 +65,12 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
             build: env!("CARGO_PKG_VERSION").to_owned(),
         },
     };
+    let waking = Waking {
+        log: Arc::clone(&succession.log),
+        machine: Arc::clone(&succession.machine),
+        gateway: gateway.clone(),
+    };
+    let waking = tokio::spawn(async move { waking.watch().await });
     let succeeding = tokio::spawn(async move { succession.watch().await });
     let at_once = AtOnce {
         in_all: settings.at_once.get(),
@@ -83,6 +91,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         failed = &mut dispatching => failed.map_err(Failure::from),
     };
     succeeding.abort();
+    waking.abort();
     let _ = stop.send(true);
     if ended.is_ok() {
         dispatching.await?;

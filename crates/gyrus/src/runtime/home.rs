@@ -34,6 +34,8 @@ pub struct Home {
     pub beside: Option<PathBuf>,
     /// The memory of runs, if they are to have one.
     pub vault: Option<Vault>,
+    /// The folder of the journals, if it is not below the state.
+    pub journal: Option<PathBuf>,
     /// The second copies that journals must have before what is in them counts; `None` means that
     /// this disk alone decides.
     pub replicas: Option<Arc<dyn Replicas>>,
@@ -48,6 +50,7 @@ impl Home {
             person,
             beside: None,
             vault: None,
+            journal: None,
             replicas: None,
         }
     }
@@ -89,7 +92,9 @@ impl Home {
     /// The folder cannot be used, or holds something else.
     pub fn store(&self) -> Result<Store, RuntimeError> {
         self.create_state()?;
-        let store = Store::open(&self.state.join("journal")).map_err(|error| match error {
+        let folder = self.journal.clone();
+        let folder = folder.unwrap_or_else(|| self.state.join("journal"));
+        let store = Store::open(&folder).map_err(|error| match error {
             gyrus_journal::Error::Io { source, .. } => self.unusable(source),
             other => other.into(),
         })?;

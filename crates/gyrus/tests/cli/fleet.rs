@@ -203,6 +203,46 @@ fn the_next_worker_has_the_whole_journal_and_nobody_else_writes_it() {
 }
 
 #[test]
+fn a_question_is_answered_from_anywhere_and_another_worker_goes_on() {
+    let script = r#"
+[[reply]]
+text = "May I?"
+calls = [{ tool = "write", arguments = { path = ".envrc", content = "hello\n" } }]
+[[reply]]
+text = "Done."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "painted" } }]
+"#;
+    let Some(fleet) = Fleet::start(script) else {
+        return no_server();
+    };
+    let mut worker = fleet.worker("one", SHORT);
+    // Who watches is told that it waits, and its worker goes.
+    let words = ["run", "go", "--fleet", &fleet.address];
+    let parked = exits(at(&fleet.world, "client", &words)).exits(5);
+    assert!(parked.err.contains(".envrc"), "{parked:?}");
+    worker.signal(Signal::INT);
+    worker.hears("parking what is at work");
+    drop(worker);
+    let _other = fleet.worker("two", SHORT);
+    // The answer comes from a third machine, which never saw the run before.
+    let on = |words: &[&str]| {
+        let words = [&["--fleet", &fleet.address][..], words].concat();
+        exits(at(&fleet.world, "third", &words))
+    };
+    let shown = on(&["show", "last"]).exits(0);
+    assert!(format!("{shown:?}").contains(".envrc"), "{shown:?}");
+    assert_eq!(fleet.world.file(".envrc"), "");
+    let answered = on(&["approve", "last"]).exits(0);
+    assert!(answered.err.contains("sent to the fleet"), "{answered:?}");
+    eventually("the run does not go on", || {
+        on(&["show", "last"]).out.contains("painted")
+    });
+    assert_eq!(fleet.world.file(".envrc"), "hello\n");
+    // A command that is not for this is refused, and changes nothing.
+    on(&["resume", "last"]).exits(2);
+}
+
+#[test]
 fn a_stopped_run_is_killed_at_its_deadline_and_succeeded() {
     let Some(fleet) = Fleet::start(SLOW) else {
         return no_server();

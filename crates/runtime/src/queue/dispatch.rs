@@ -307,7 +307,13 @@ async fn wake(
     let asks = open.last().map_or(command.run, |open| open.run);
     let mut asked = store.inbox(&log_name(asks))?.watch()?;
     let mut own = store.inbox(&log_name(command.run))?.watch()?;
+    let mut changes = gateway.changes();
     loop {
+        changes.borrow_and_update();
+        if !gateway.with(|queue| super::is_parked(queue, &command.id)) {
+            // Another worker has woken it.
+            return Ok(());
+        }
         match called(&store, command.run, &open)? {
             Some(Call::GoOn) => return gateway.reach(&command.id, Stage::Queued).await,
             Some(Call::Stop(by)) => {
@@ -321,6 +327,7 @@ async fn wake(
         }
         tokio::select! {
             () = asked.changed() => {}
+            _ = changes.changed() => {}
             () = own.changed() => {}
             () = tokio::time::sleep(deadline.map_or(LONG, until)) => {}
         }

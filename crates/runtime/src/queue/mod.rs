@@ -321,6 +321,50 @@ impl Gateway {
         })
     }
 
+    /// Returns the commands whose runs are parked, with the times at which they go on by themselves.
+    pub fn parked(&self) -> Vec<(Arc<Command>, Option<i64>)> {
+        self.with(|queue| {
+            let all = queue.all().into_iter();
+            let parked = all.filter_map(|one| match &one.stage {
+                Stage::Parked { until_ms, .. } => Some((Arc::clone(&one.command), *until_ms)),
+                _ => None,
+            });
+            parked.collect()
+        })
+    }
+
+    /// Puts a command whose run is parked back into the queue.
+    ///
+    /// # Errors
+    /// The queue cannot be written.
+    pub async fn wake(&self, id: &str) -> Result<(), QueueError> {
+        self.leave_parked(id, Stage::Queued).await
+    }
+
+    /// Ends a command whose run is parked, because a person wants that.
+    ///
+    /// # Errors
+    /// The queue cannot be written.
+    pub async fn stop_parked(&self, id: &str, by: Principal) -> Result<(), QueueError> {
+        let ending = gyrus_kernel::Ending::Stopped { by, reason: None };
+        let ended = Stage::Ended {
+            at_ms: now_ms(),
+            code: None,
+            summary: gyrus_kernel::summary(&ending),
+        };
+        self.leave_parked(id, ended).await
+    }
+
+    async fn leave_parked(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let reached = is_parked(queue, id).then(|| state::stage(id, stage.clone()));
+                Ok((reached.into_iter().collect(), ()))
+            })
+            .await
+    }
+
     /// Publishes the end of each command from now on, as a durable event on `command.ended`.
     pub fn announce_on(&self, bus: EventBus) {
         let _ = self.shared.bus.set(bus);
@@ -340,6 +384,11 @@ impl Gateway {
         };
         self.reach(id, ended).await
     }
+}
+
+fn is_parked(queue: &Queue, id: &str) -> bool {
+    let stage = queue.get(id).map(|standing| &standing.stage);
+    matches!(stage, Some(Stage::Parked { .. }))
 }
 
 fn is_full(queue: &Queue) -> bool {

@@ -1,0 +1,106 @@
+//! `gyrus --fleet ADDRESS COMMAND …`: the command is carried out on copies of the fleet's runs, and what
+//! it says to one is sent to whoever drives it.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_fleet::{
+    FleetCopy, FleetMessage, FleetQueue, Machine, OsMachine, SharedLog, nats::NatsLog, send_message,
+};
+use gyrus_journal::Store;
+use gyrus_kernel::{log_name, runs};
+use gyrus_runtime::queue::SharedQueue as _;
+use gyrus_surfaces::console::put;
+
+use super::submit::copies;
+use crate::{Gyrus, drive, exit::Code, failure::Failure};
+
+/// Time for which the servers may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Number of runs, from the newest on, whose copies are brought up to date.
+const NEWEST: usize = 100;
+
+/// Carries out a command on copies of the fleet's runs.
+pub(crate) fn with_copies(
+    gyrus: &Gyrus,
+    fleet: &str,
+    execute: impl FnOnce(&Gyrus) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
+    let (folder, store) = copies(gyrus)?;
+    let runtime = drive::runtime()?;
+    let shared = runtime.block_on(refresh(gyrus, fleet, &store))?;
+    let gyrus = Gyrus {
+        journal: Some(folder),
+        ..gyrus.clone()
+    };
+    let done = execute(&gyrus);
+    let sent = runtime.block_on(shared.forward(&store))?;
+    runtime.shutdown_background();
+    if sent > 0 {
+        put("sent to the fleet: the run hears of it wherever it is\n")?;
+    }
+    done
+}
+
+struct Shared {
+    log: Arc<dyn SharedLog>,
+    machine: Arc<dyn Machine>,
+}
+
+/// Brings the copies of the newest runs up to date.
+async fn refresh(gyrus: &Gyrus, fleet: &str, store: &Store) -> Result<Shared, Failure> {
+    let address = super::address(gyrus, fleet)?;
+    let connection = super::connect(&address).await?;
+    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
+    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
+    let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), Some(PATIENCE)).await?;
+    let mut newest = Vec::new();
+    queue.look(&mut |queue| {
+        let all = queue.all().into_iter().rev();
+        newest.extend(all.map(|one| one.command.run).take(NEWEST));
+    });
+    for run in newest {
+        let copy = FleetCopy {
+            log: Arc::clone(&log),
+            machine: Arc::clone(&machine),
+            store: store.clone(),
+            root: run,
+        };
+        // Another command may be watching it: then it is up to date.
+        let refreshed = copy.refresh().await;
+        if let Err(error) = refreshed {
+            put(&format!(
+                "run {} is not up to date here: {error}\n",
+                run.short()
+            ))?;
+        }
+    }
+    Ok(Shared { log, machine })
+}
+
+impl Shared {
+    /// Sends what was put into the inboxes of the copies; returns the number of messages.
+    async fn forward(&self, store: &Store) -> Result<usize, Failure> {
+        let mut sent = 0;
+        for run in runs(store)? {
+            let inbox = store.inbox(&log_name(run))?;
+            for (id, body) in inbox.messages()? {
+                let message = FleetMessage {
+                    run,
+                    id: id.clone(),
+                    body,
+                };
+                let until = self.machine.now() + PATIENCE;
+                send_message(&self.log, &self.machine, run, &message, until)
+                    .await
+                    .map_err(|error| {
+                        Failure::usage(&error)
+                            .hint("it is kept, and sent with the next gyrus --fleet command")
+                    })?;
+                inbox.remove(&id)?;
+                sent += 1;
+            }
+        }
+        Ok(sent)
+    }
+}
