@@ -101,11 +101,17 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         () = signals.next() => {}
         () = park(&gateway) => {}
     }
+    give_back(&gateway, &settings.name).await?;
+    following.abort();
+    ended.map(|()| Code::Reached)
+}
+
+/// Gives back to the queue what this worker has.
+async fn give_back(gateway: &Gateway, name: &str) -> Result<(), Failure> {
     for (command, worker) in gateway.at_work() {
-        if worker == settings.name {
+        if worker == name {
             gateway.give_back(&command.id, &worker).await?;
         }
     }
-    following.abort();
-    ended.map(|()| Code::Reached)
+    Ok(())
 }

@@ -64,10 +64,12 @@ fn a_server_that_was_late_joins() {
     // later, each with a process of its own, which a busy machine is as slow to start.
     let ready = "touch heard ready; until grep -q tools/list heard; do sleep 0.05; done";
     let make = format!(r#"tool = "shell", arguments = {{ command = "{ready}" }}"#);
-    let process = r#"tool = "shell", arguments = { command = "true" }"#;
-    let mut calls = vec![make.as_str()];
-    calls.extend([process; 8]);
-    calls.push(ECHO);
+    let process =
+        |number| format!(r#"tool = "shell", arguments = {{ command = "true {number}" }}"#);
+    let mut calls = vec![make];
+    calls.extend((0..8).map(process));
+    calls.push(ECHO.to_owned());
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     let world = world("waiting", &calls);
     world.run(&[]).exits(0).says("it joins once it is ready");
     let joined = joined(&world);
