@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     BlobError, EntryLines, LogSubject, Machine, MachineTime, ReadError, RunMessage, RunMessageKind,
-    RunReading, SharedLog, fetch_blob,
+    RunReading, SharedLog, fetch_blob, log::heard,
 };
 
 /// Time for one request.
@@ -142,7 +142,7 @@ impl FleetCopy {
     /// The log cannot be read, or the copy not be written.
     pub async fn refresh(&self) -> Result<(), FollowError> {
         let name = log_name(self.root);
-        if self.store.is_sealed(&name) {
+        if matches!(self.last_entry(), Some(Entry::RunEnded(_))) {
             return Ok(());
         }
         let mut reading = RunReading::new(run_subject(self.root, self.root));
@@ -159,13 +159,15 @@ impl FleetCopy {
         }
     }
 
+    fn last_entry(&self) -> Option<Entry> {
+        let reader = self.store.reader(&log_name(self.root)).ok()?;
+        parse(&reader.entries_back().ok()?.next()?.ok()?).ok()
+    }
+
     /// Whether the last entry of the copy says that the run is over or parked.
     fn says_its_end(&self) -> bool {
-        let last = || {
-            let reader = self.store.reader(&log_name(self.root)).ok()?;
-            parse(&reader.entries_back().ok()?.next()?.ok()?).ok()
-        };
-        matches!(last(), Some(Entry::RunEnded(_) | Entry::RunParked(_)))
+        let last = self.last_entry();
+        matches!(last, Some(Entry::RunEnded(_) | Entry::RunParked(_)))
     }
 
     /// Keeps the copy up to date until nobody works on the run and `is_over`, which is asked again
@@ -219,8 +221,8 @@ impl FleetCopy {
                 return Ok(());
             }
             tokio::select! {
-                _ = news.changed() => {}
-                _ = changes.changed() => {}
+                () = heard(&mut news) => {}
+                () = heard(&mut changes) => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }

@@ -25,6 +25,7 @@ use crate::{
     MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, gather, restore, run_subject},
     inbox::{inbox_subject, read_messages},
+    log::heard,
     store_blob,
 };
 
@@ -245,7 +246,7 @@ impl FleetReplicas {
         let mut news = self.driving.log.news(&inbox_subject(self.driving.root));
         loop {
             tokio::select! {
-                _ = news.changed() => {}
+                () = heard(&mut news) => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
             self.receive(&mut after).await;

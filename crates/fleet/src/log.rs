@@ -133,3 +133,10 @@ pub trait SharedLog: Send + Sync {
     /// may come early, late, or not at all.
     fn news(&self, subject: &LogSubject) -> watch::Receiver<u64>;
 }
+
+/// Returns when there may be something new; never if nobody will tell.
+pub(crate) async fn heard(news: &mut watch::Receiver<u64>) {
+    if news.changed().await.is_err() {
+        std::future::pending().await
+    }
+}

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
-    StoredMessage, WriterId,
+    StoredMessage, WriterId, log::heard,
 };
 
 /// Time for one request.
@@ -125,11 +125,7 @@ impl FleetQueue {
                 let _ = self.catch_up().await;
             }
             tokio::select! {
-                changed = news.changed() => {
-                    if changed.is_err() {
-                        tokio::time::sleep(LOOK_AGAIN).await;
-                    }
-                }
+                () = heard(&mut news) => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }

@@ -188,6 +188,8 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
         Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(&run, gyrus),
         Some(command) if fleet.is_some() => on_copies(command, gyrus, &fleet.unwrap_or_default()),
         Some(command) => command.execute(gyrus),
+        None if fleet.is_some() => Err(Failure::usage("after `--fleet ADDRESS` stands a command")
+            .hint("for example: gyrus --fleet local runs list")),
         None if terminal::can_ask() => prompt::open(gyrus, line.flags),
         None => first_steps(),
     };

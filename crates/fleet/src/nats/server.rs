@@ -154,11 +154,6 @@ impl LocalServer {
         )
     }
 
-    /// Returns the number of its process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Waits until it has ended by itself.
     ///
     /// # Errors

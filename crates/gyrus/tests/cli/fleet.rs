@@ -5,6 +5,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -79,6 +80,14 @@ impl Fleet {
         at(&self.world, "client", &words.concat())
     }
 
+    /// Submits the slow run, and returns when its long command is at work. It is watched on.
+    fn begin(&self) -> JoinHandle<Said> {
+        let mut submit = self.submit(&[]);
+        let watched = std::thread::spawn(move || said(submit.output().unwrap()));
+        self.world.wait_for_file("ledger.txt", "begun");
+        watched
+    }
+
     /// The processes that drive runs of a worker with this home.
     fn drivers(&self, home: &str) -> Vec<Pid> {
         let home = format!("GYRUS_HOME={}", self.world.path(home).display());
@@ -144,11 +153,7 @@ fn a_killed_worker_and_its_run_are_succeeded_and_nothing_happens_twice() {
         return no_server();
     };
     let worker = fleet.worker("one", SHORT);
-    let watched = std::thread::spawn({
-        let mut submit = fleet.submit(&[]);
-        move || said(submit.output().unwrap())
-    });
-    fleet.world.wait_for_file("ledger.txt", "begun");
+    let watched = fleet.begin();
     let _other = fleet.worker("two", SHORT);
     let drivers = fleet.drivers("one");
     assert_eq!(drivers.len(), 1);
@@ -173,11 +178,7 @@ fn the_next_worker_has_the_whole_journal_and_nobody_else_writes_it() {
     let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
     fs::write(fleet.world.work().join("large.txt"), large).unwrap();
     let worker = fleet.worker("one", SHORT);
-    let watched = std::thread::spawn({
-        let mut submit = fleet.submit(&[]);
-        move || said(submit.output().unwrap())
-    });
-    fleet.world.wait_for_file("ledger.txt", "begun");
+    let watched = fleet.begin();
     let driver = fleet.drivers("one")[0];
     worker.signal(Signal::KILL);
     kill_process(driver, Signal::KILL).unwrap();
@@ -238,8 +239,9 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "painted" } }
         on(&["show", "last"]).out.contains("painted")
     });
     assert_eq!(fleet.world.file(".envrc"), "hello\n");
-    // A command that is not for this is refused, and changes nothing.
+    // A command that is not for this is refused, and changes nothing; so is none at all.
     on(&["resume", "last"]).exits(2);
+    on(&[]).exits(2);
 }
 
 #[test]
@@ -248,11 +250,7 @@ fn a_stopped_run_is_killed_at_its_deadline_and_succeeded() {
         return no_server();
     };
     let worker = fleet.worker("one", SHORT);
-    let watched = std::thread::spawn({
-        let mut submit = fleet.submit(&[]);
-        move || said(submit.output().unwrap())
-    });
-    fleet.world.wait_for_file("ledger.txt", "begun");
+    let watched = fleet.begin();
     let _other = fleet.worker("two", SHORT);
     worker.signal(Signal::STOP);
     let driver = fleet.drivers("one")[0];
