@@ -1,6 +1,9 @@
 //! Commands: runs that somebody asked for, and the stage that each has reached.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use gyrus_contract::{Principal, RunId, Text};
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,9 @@ pub struct RunRequest {
     /// Options of `gyrus run`, by their long names without dashes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, OptionValue>,
+    /// Labels that the machine must have which carries it out, where several share the queue.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needs: BTreeSet<String>,
     /// Text that it starts with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextText>,
@@ -139,6 +145,14 @@ impl Command {
         }
     }
 
+    /// Whether its run works in a folder that only one machine has.
+    pub(super) fn is_bound_to_a_folder(&self) -> bool {
+        match &self.work {
+            Work::Start(request) => request.needs.iter().any(|need| need.starts_with("folder:")),
+            Work::Resume => false,
+        }
+    }
+
     /// Forgets what only its run needs.
     pub(super) fn forget_work(&mut self) {
         if let Work::Start(request) = &mut self.work {
@@ -149,6 +163,15 @@ impl Command {
             }
         }
     }
+}
+
+/// Rests of a command whose process died again and again while its run got no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deaths {
+    /// Number of rests in a row.
+    pub rests: u32,
+    /// Number of entries of the run at the last one.
+    pub entries: u64,
 }
 
 /// The stage that a command has reached.
@@ -164,6 +187,9 @@ pub enum Stage {
         /// The worker whose process it is, if several share the queue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
+        /// That worker's machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        machine: Option<String>,
     },
     /// Its run waits outside memory.
     Parked {
@@ -174,6 +200,9 @@ pub enum Stage {
         /// The time at which it goes on by itself, in UTC milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<i64>,
+        /// The deaths of its process after which it rests; `None` if the run parked itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deaths: Option<Deaths>,
     },
     /// Nothing more is done for it.
     Ended {

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Number of times that a run's process is started anew after it died, while the run makes no
-/// progress in between.
+/// progress in between, before its command rests.
 const DEATHS: u32 = 3;
 
 /// Time after which a command whose turn could not be determined is looked at again: a stop that
@@ -51,6 +51,9 @@ pub trait Workers: Send + Sync + 'static {
     /// # Errors
     /// No process can be started.
     fn start(&self, command: &Command) -> io::Result<Worker>;
+
+    /// Kills the process of a command, with all that it started. What has ended is left alone.
+    fn kill(&self, command: &Command);
 
     /// Returns a future that ends when a process, which another one started, has ended.
     fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -123,6 +126,14 @@ impl Dispatcher {
                     Ok(RunState::Running(holder)) => self.adopt(command, &holder),
                     _ => self.gateway.reach(&command.id, Stage::Queued).await?,
                 },
+                Stage::Parked {
+                    until_ms: Some(until_ms),
+                    deaths: Some(_),
+                    ..
+                } => {
+                    self.tasks
+                        .spawn(resting(self.gateway.clone(), command, until_ms));
+                }
                 Stage::Parked { until_ms, .. } => {
                     // Those of a shared queue may have parked on another machine.
                     if self.gateway.store().exists(&log_name(command.run)) {
@@ -199,9 +210,16 @@ impl Watching {
         let mut deaths = 0;
         let mut reached = self.progress(command.run);
         loop {
-            let end = worker.await;
+            let end = tokio::select! {
+                end = &mut worker => end,
+                () = self.lost(&command.id) => {
+                    // All runs were stopped, or another worker has it by now.
+                    self.workers.kill(&command);
+                    worker.await;
+                    return Ok(());
+                }
+            };
             if !self.gateway.has(&command.id) {
-                // Another worker has it by now.
                 return Ok(());
             }
             if end.code == Some(RUN_IS_ELSEWHERE) {
@@ -236,8 +254,8 @@ impl Watching {
             deaths = if now > reached { 1 } else { deaths + 1 };
             reached = now;
             if deaths > DEATHS {
-                let summary = format!("its process died {deaths} times: {}", failure(&end));
-                return self.gateway.end(&command.id, end.code, summary).await;
+                let why = format!("its process died {deaths} times: {}", failure(&end));
+                return self.rest(command, now, &why).await;
             }
             worker = match self.workers.start(&command) {
                 Ok(worker) => worker,
@@ -246,6 +264,32 @@ impl Watching {
                     return self.gateway.end(&command.id, None, summary).await;
                 }
             };
+        }
+    }
+
+    /// Lets a command rest, and returns once it goes on.
+    async fn rest(
+        &self,
+        command: Arc<Command>,
+        entries: u64,
+        why: &str,
+    ) -> Result<(), QueueError> {
+        let gateway = &self.gateway;
+        let until_ms = gateway.rest(&command.id, gateway.name(), entries, why);
+        match until_ms.await? {
+            Some(until_ms) => resting(gateway.clone(), command, until_ms).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns once this worker no longer has a command.
+    async fn lost(&self, id: &str) {
+        let mut changes = self.gateway.changes();
+        while self.gateway.has(id) {
+            // Without a queue there is nothing to lose.
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
 
@@ -277,6 +321,7 @@ impl Watching {
             why,
             for_person,
             until_ms,
+            deaths: None,
         };
         self.gateway.reach(&command.id, stage).await?;
         wake(self.gateway.clone(), command, until_ms).await
@@ -290,6 +335,44 @@ fn failure(end: &WorkerEnd) -> String {
         Some(code) => format!("its process ended with exit code {code}"),
         None => "its process was killed".to_owned(),
     }
+}
+
+/// Waits until a command has rested, or a person stops its run.
+async fn resting(
+    gateway: Gateway,
+    command: Arc<Command>,
+    until_ms: i64,
+) -> Result<(), QueueError> {
+    let store = gateway.store().clone();
+    let mut inbox = store.inbox(&log_name(command.run))?.watch()?;
+    let mut changes = gateway.changes();
+    loop {
+        changes.borrow_and_update();
+        if !gateway.with(|queue| super::is_parked(queue, &command.id)) {
+            return Ok(());
+        }
+        if let Some(by) = stopped_by(&store, command.run)? {
+            let summary = summary(&Ending::Stopped { by, reason: None });
+            return gateway.end(&command.id, None, summary).await;
+        }
+        if until_ms <= now_ms() {
+            return gateway.reach(&command.id, Stage::Queued).await;
+        }
+        tokio::select! {
+            () = inbox.changed() => {}
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(until(until_ms)) => {}
+        }
+    }
+}
+
+/// Returns who asked in a message that a run be stopped.
+fn stopped_by(store: &Store, run: RunId) -> Result<Option<Principal>, QueueError> {
+    let messages = store.inbox(&log_name(run))?.messages()?;
+    Ok(messages.iter().find_map(|(_, body)| {
+        let message: SurfaceMessage = serde_json::from_str(body).ok()?;
+        matches!(message.body, MessageBody::Stop).then_some(message.from)
+    }))
 }
 
 /// Waits until a parked run can go on: it has the answer or the signal that it waits for, its

@@ -10,7 +10,13 @@ mod command;
 mod dispatch;
 mod error;
 mod facts;
+mod resting;
 mod state;
+mod stopping;
+mod worker;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeSet,
@@ -25,12 +31,14 @@ use tokio::sync::watch;
 use self::facts::Facts;
 pub use self::{
     command::{
-        Command, ContextText, MAX_COMMAND, MAX_PRIORITY, OptionValue, RunRequest, Stage, Work,
+        Command, ContextText, Deaths, MAX_COMMAND, MAX_PRIORITY, OptionValue, RunRequest, Stage,
+        Work,
     },
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::QueueError,
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
+    worker::{HasLabel, QueueWorker},
 };
 use crate::{
     EventBus,
@@ -106,8 +114,8 @@ pub struct Gateway {
 struct Shared {
     store: Store,
     facts: Facts,
-    /// The name of this worker among those that share the queue.
-    worker: Option<String>,
+    /// This worker, if several share the queue.
+    worker: Option<QueueWorker>,
     /// The bus that hears of ends.
     bus: OnceLock<EventBus>,
 }
@@ -122,13 +130,12 @@ impl Gateway {
         Ok(Self::new(store, facts, None))
     }
 
-    /// Takes part in a queue that many workers share, under a name that no other one has. The
-    /// journals are those of this worker.
-    pub fn share(store: &Store, queue: Arc<dyn SharedQueue>, worker: String) -> Self {
+    /// Takes part in a queue that many workers share. The journals are those of this worker.
+    pub fn share(store: &Store, queue: Arc<dyn SharedQueue>, worker: QueueWorker) -> Self {
         Self::new(store, Facts::Shared(queue), Some(worker))
     }
 
-    fn new(store: &Store, facts: Facts, worker: Option<String>) -> Self {
+    fn new(store: &Store, facts: Facts, worker: Option<QueueWorker>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 store: store.clone(),
@@ -182,10 +189,7 @@ impl Gateway {
                     None if is_full(queue) => Err(QueueError::Full),
                     None => {
                         let submitted = QueueFact::Submitted(Arc::clone(&command));
-                        let standing = QueuedCommand {
-                            command: Arc::clone(&command),
-                            stage: Stage::Queued,
-                        };
+                        let standing = QueuedCommand::new(Arc::clone(&command));
                         Ok((vec![submitted], standing))
                     }
                 }
@@ -243,7 +247,7 @@ impl Gateway {
 
     /// Puts the command whose turn it is to work, if one may start; returns it.
     async fn begin_next(&self, at_once: AtOnce) -> Result<Option<Arc<Command>>, QueueError> {
-        let worker = self.shared.worker.as_deref();
+        let worker = self.shared.worker.as_ref();
         let facts = &self.shared.facts;
         // Mostly there is none, and nothing to be agreed on.
         if facts.with(|queue| queue.next(now_ms(), at_once, worker).is_none()) {
@@ -255,7 +259,8 @@ impl Gateway {
                 let next = queue.next(now, at_once, worker).cloned();
                 let running = Stage::Running {
                     since_ms: now,
-                    worker: worker.map(str::to_owned),
+                    worker: worker.map(|worker| worker.name.clone()),
+                    machine: worker.map(|worker| worker.machine.clone()),
                 };
                 let begun = next
                     .iter()
@@ -267,12 +272,12 @@ impl Gateway {
 
     /// Lets a command reach a stage, unless another worker has it by now.
     async fn reach(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
-        let worker = &self.shared.worker;
+        let worker = self.name();
         let facts = &self.shared.facts;
         facts
             .change(|queue| {
                 let is_lost = queue.get(id).is_some_and(|standing| {
-                    matches!(&standing.stage, Stage::Running { worker: other, .. } if other != worker)
+                    matches!(&standing.stage, Stage::Running { worker: other, .. } if other.as_deref() != worker)
                 });
                 let reached = (!is_lost).then(|| state::stage(id, stage.clone()));
                 Ok((reached.into_iter().collect(), ()))
@@ -280,14 +285,14 @@ impl Gateway {
             .await
     }
 
+    /// Returns this worker's name, if several share the queue.
+    fn name(&self) -> Option<&str> {
+        Some(&self.shared.worker.as_ref()?.name)
+    }
+
     /// Whether this worker has a command at work.
     fn has(&self, id: &str) -> bool {
-        let worker = &self.shared.worker;
-        self.with(|queue| {
-            queue.get(id).is_some_and(|standing| {
-                matches!(&standing.stage, Stage::Running { worker: has, .. } if has == worker)
-            })
-        })
+        self.with(|queue| has(queue, id, self.name()))
     }
 
     /// Gives a command back to the queue that a worker has which is dead, or which is this one and
@@ -299,9 +304,7 @@ impl Gateway {
         let facts = &self.shared.facts;
         facts
             .change(|queue| {
-                let has = queue.get(id).is_some_and(|standing| {
-                    matches!(&standing.stage, Stage::Running { worker: Some(has), .. } if has == of)
-                });
+                let has = has(queue, id, Some(of));
                 let back = has.then(|| state::stage(id, Stage::Queued));
                 Ok((back.into_iter().collect(), has))
             })
@@ -370,13 +373,23 @@ impl Gateway {
         let _ = self.shared.bus.set(bus);
     }
 
-    async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
+    /// Tells of an end before it counts: a crash in between tells of it again, under one id.
+    async fn announce_end(
+        &self,
+        id: &str,
+        code: Option<i32>,
+        summary: &str,
+    ) -> Result<(), QueueError> {
         let standing = self.with(|queue| queue.get(id).cloned());
         if let (Some(bus), Some(standing)) = (self.shared.bus.get(), standing) {
-            // Before it counts as ended: a crash in between publishes it again, under one id.
-            let ended = announced::ended(&standing.command, code, &summary);
+            let ended = announced::ended(&standing.command, code, summary);
             bus.publish_durable(ended).await?;
         }
+        Ok(())
+    }
+
+    async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
+        self.announce_end(id, code, &summary).await?;
         let ended = Stage::Ended {
             at_ms: now_ms(),
             code,
@@ -384,6 +397,13 @@ impl Gateway {
         };
         self.reach(id, ended).await
     }
+}
+
+/// Whether a worker has a command at work.
+fn has(queue: &Queue, id: &str, worker: Option<&str>) -> bool {
+    queue.get(id).is_some_and(|standing| {
+        matches!(&standing.stage, Stage::Running { worker: has, .. } if has.as_deref() == worker)
+    })
 }
 
 fn is_parked(queue: &Queue, id: &str) -> bool {

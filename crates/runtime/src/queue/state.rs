@@ -6,9 +6,13 @@ use std::{
 };
 
 use gyrus_contract::{Principal, RunId};
+use gyrus_kernel::latch::Told;
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Stage};
+use super::{
+    command::{Command, Deaths, Stage, Work},
+    worker::{QueueWorker, machine_label},
+};
 use crate::ledger::Fold;
 
 /// Number of ended commands that are remembered, for whoever asks and to find the same key again.
@@ -30,6 +34,17 @@ pub enum QueueFact {
         #[serde(flatten)]
         stage: Stage,
     },
+    /// A person stopped all runs: nothing begins any more.
+    #[serde(rename = "queue.stopped")]
+    Stopped(Told),
+    /// A person lifted that.
+    #[serde(rename = "queue.rearmed")]
+    Rearmed {
+        /// The person.
+        by: Principal,
+        /// The time, in UTC milliseconds.
+        at_ms: i64,
+    },
 }
 
 /// A command and its stage.
@@ -39,13 +54,71 @@ pub struct QueuedCommand {
     pub command: Arc<Command>,
     /// The stage.
     pub stage: Stage,
+    /// The last rest after deaths of its process.
+    pub deaths: Option<Deaths>,
+    /// The machine that its run is bound to: it began there, in a folder of that machine.
+    pub bound_to: Option<String>,
+}
+
+impl QueuedCommand {
+    /// Returns a command that was accepted now.
+    pub(super) fn new(command: Arc<Command>) -> Self {
+        Self {
+            command,
+            stage: Stage::Queued,
+            deaths: None,
+            bound_to: None,
+        }
+    }
+
+    /// Returns the labels that the machine must have which carries it out.
+    pub fn needs(&self) -> BTreeSet<String> {
+        let mut needs = match &self.command.work {
+            Work::Start(request) => request.needs.clone(),
+            Work::Resume => BTreeSet::new(),
+        };
+        needs.extend(self.bound_to.as_deref().map(machine_label));
+        needs
+    }
+
+    /// Returns stages that it reached before, and of which something is remembered.
+    fn remembered(&self) -> impl Iterator<Item = Stage> {
+        let began = self.bound_to.as_ref().map(|machine| Stage::Running {
+            since_ms: 0,
+            worker: None,
+            machine: Some(machine.clone()),
+        });
+        let rested = self.deaths.map(|deaths| Stage::Parked {
+            why: String::new(),
+            for_person: false,
+            until_ms: None,
+            deaths: Some(deaths),
+        });
+        let is_followed = began.is_some() || rested.is_some();
+        let queued = (is_followed && self.stage == Stage::Queued).then_some(Stage::Queued);
+        [began, rested, queued].into_iter().flatten()
+    }
+
+    fn lane(&self) -> Lane {
+        Lane {
+            agent: self.command.agent.clone(),
+            profile: profile(&self.command),
+            needs: self.needs(),
+        }
+    }
 }
 
 /// The place of a queued command: by priority, then by the order of acceptance.
 type Place = (i16, u64);
 
-/// Commands that exclude each other share a lane: those of an agent on a browser profile.
-type Lane = (String, Option<String>);
+/// Commands whose turn depends on the same conditions share a lane: those of an agent on a browser
+/// profile, which need the same of a machine.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    agent: String,
+    profile: Option<String>,
+    needs: BTreeSet<String>,
+}
 
 /// The limits of what runs at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +147,8 @@ pub struct Queue {
     over: VecDeque<String>,
     /// Size of the texts of open commands.
     bytes: usize,
+    /// The stop of all runs that is in force.
+    stopped: Option<Told>,
 }
 
 impl Fold for Queue {
@@ -84,15 +159,21 @@ impl Fold for Queue {
         match fact {
             QueueFact::Submitted(command) => self.submitted(command),
             QueueFact::Reached { id, stage } => self.reached(&id, stage),
+            QueueFact::Stopped(told) => {
+                self.stopped.get_or_insert(told);
+            }
+            QueueFact::Rearmed { .. } => self.stopped = None,
         }
     }
 
     fn facts(&self) -> Vec<QueueFact> {
         let mut standing: Vec<_> = self.commands.values().collect();
         standing.sort_by_key(|(accepted, _)| *accepted);
-        let mut facts = Vec::new();
-        for (_, QueuedCommand { command, stage }) in standing {
+        let mut facts: Vec<_> = self.stopped.iter().cloned().map(QueueFact::Stopped).collect();
+        for (_, one) in standing {
+            let QueuedCommand { command, stage, .. } = one;
             facts.push(QueueFact::Submitted(Arc::clone(command)));
+            facts.extend(one.remembered().map(|stage| reached(command, &stage)));
             if !matches!(
                 stage,
                 Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. }
@@ -101,7 +182,7 @@ impl Fold for Queue {
             }
         }
         // In the order in which they ended, in which they are forgotten.
-        for (_, QueuedCommand { command, stage }) in
+        for (_, QueuedCommand { command, stage, .. }) in
             self.over.iter().filter_map(|id| self.commands.get(id))
         {
             facts.push(reached(command, stage));
@@ -170,23 +251,32 @@ impl Queue {
         self.running.values().sum()
     }
 
-    /// Returns the command whose turn it is at this time, if this worker may start one.
+    /// Returns the stop of all runs that is in force.
+    pub fn stopped(&self) -> Option<&Told> {
+        self.stopped.as_ref()
+    }
+
+    /// Returns the command whose turn it is at this time, if this worker may start one. A queue that
+    /// is not shared has no worker's name, and what commands need of a machine is not looked at.
     pub fn next(
         &self,
         now_ms: i64,
         at_once: AtOnce,
-        worker: Option<&str>,
+        worker: Option<&QueueWorker>,
     ) -> Option<&Arc<Command>> {
-        let own = self.by_worker.get(&worker.map(str::to_owned));
-        if own.is_some_and(|own| *own >= at_once.in_all) || at_once.in_all == 0 {
+        let own = self.by_worker.get(&worker.map(|worker| worker.name.clone()));
+        let is_full = own.is_some_and(|own| *own >= at_once.in_all) || at_once.in_all == 0;
+        if is_full || self.stopped.is_some() {
             return None;
         }
-        let free = self.lanes.iter().filter(|((agent, profile), _)| {
-            let of_agent = self.running.get(agent).copied().unwrap_or(0);
-            let is_busy = profile
+        let free = self.lanes.iter().filter(|(lane, _)| {
+            let of_agent = self.running.get(&lane.agent).copied().unwrap_or(0);
+            let is_busy = lane
+                .profile
                 .as_ref()
                 .is_some_and(|profile| self.busy_profiles.contains_key(profile));
-            of_agent < at_once.per_agent && !is_busy
+            let suits = worker.is_none_or(|worker| worker.lacks(&lane.needs).is_empty());
+            of_agent < at_once.per_agent && !is_busy && suits
         });
         let firsts = free.filter_map(|(_, lane)| {
             lane.iter()
@@ -217,10 +307,7 @@ impl Queue {
             self.by_key.insert(key.clone(), command.id.clone());
         }
         let id = command.id.clone();
-        let standing = QueuedCommand {
-            command,
-            stage: Stage::Queued,
-        };
+        let standing = QueuedCommand::new(command);
         self.count(&standing, self.accepted, true);
         self.bytes += standing.command.bytes();
         self.commands.insert(id, (self.accepted, standing));
@@ -235,6 +322,19 @@ impl Queue {
             return;
         }
         self.count(&standing, accepted, false);
+        match &stage {
+            Stage::Parked {
+                deaths: Some(deaths),
+                ..
+            } => standing.deaths = Some(*deaths),
+            Stage::Running {
+                machine: Some(machine),
+                ..
+            } if standing.command.is_bound_to_a_folder() => {
+                standing.bound_to.get_or_insert_with(|| machine.clone());
+            }
+            _ => {}
+        }
         standing.stage = stage;
         self.count(&standing, accepted, true);
         if standing.stage.is_over() {
@@ -253,7 +353,7 @@ impl Queue {
         let command = &standing.command;
         match standing.stage {
             Stage::Queued => {
-                let lane = (command.agent.clone(), profile(command));
+                let lane = standing.lane();
                 let place = (-i16::from(command.priority), accepted);
                 let entry = (place, command.id.clone());
                 if let Some(due) = command.not_before_ms {
@@ -264,10 +364,9 @@ impl Queue {
                         self.delayed.remove(&delayed);
                     }
                 }
-                let waiting = self.lanes.entry(lane.clone()).or_default();
                 if is_there {
-                    waiting.insert(entry);
-                } else {
+                    self.lanes.entry(lane).or_default().insert(entry);
+                } else if let Some(waiting) = self.lanes.get_mut(&lane) {
                     waiting.remove(&entry);
                     if waiting.is_empty() {
                         self.lanes.remove(&lane);
@@ -305,8 +404,8 @@ impl Queue {
 
 fn profile(command: &Command) -> Option<String> {
     match &command.work {
-        super::command::Work::Start(request) => request.profile().map(str::to_owned),
-        super::command::Work::Resume => None,
+        Work::Start(request) => request.profile().map(str::to_owned),
+        Work::Resume => None,
     }
 }
 

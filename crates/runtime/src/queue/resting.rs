@@ -1,0 +1,79 @@
+//! Letting a command rest whose process died again and again while its run got no further. Whatever
+//! kills it (too little memory, a disk that is full, servers that are away) may be over later.
+
+use std::time::Duration;
+
+use gyrus_kernel::now_ms;
+
+use super::{Deaths, Gateway, QueueError, Stage, state};
+
+/// Time for which a command rests the first time; each further time twice as long.
+const FIRST_REST: Duration = Duration::from_secs(30);
+
+/// Longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(3_600);
+
+/// Number of rests without progress after which the command is given up: about five hours.
+const MAX_RESTS: u32 = 12;
+
+impl Gateway {
+    /// Lets a command rest that a worker has, or gives it up if it rested too often while its run had
+    /// this number of entries. `worker` is `None` in a queue that is not shared. Returns the time at
+    /// which it goes on, in UTC milliseconds, if it rests.
+    ///
+    /// # Errors
+    /// The queue cannot be written.
+    pub async fn rest(
+        &self,
+        id: &str,
+        worker: Option<&str>,
+        entries: u64,
+        why: &str,
+    ) -> Result<Option<i64>, QueueError> {
+        let now = now_ms();
+        let before = self.with(|queue| queue.get(id).and_then(|standing| standing.deaths));
+        let deaths = next(before, entries);
+        let (stage, until_ms) = if deaths.rests > MAX_RESTS {
+            let summary = format!("{why}; it was tried {MAX_RESTS} times later, in vain");
+            self.announce_end(id, None, &summary).await?;
+            let over = Stage::Ended {
+                at_ms: now,
+                code: None,
+                summary,
+            };
+            (over, None)
+        } else {
+            let until_ms = Some(now.saturating_add(rest_ms(deaths.rests)));
+            let rest = Stage::Parked {
+                why: why.to_owned(),
+                for_person: false,
+                until_ms,
+                deaths: Some(deaths),
+            };
+            (rest, until_ms)
+        };
+        let facts = &self.shared.facts;
+        facts
+            .change(|queue| {
+                let rests = super::has(queue, id, worker).then(|| state::stage(id, stage.clone()));
+                let until_ms = rests.as_ref().and(until_ms);
+                Ok((rests.into_iter().collect(), until_ms))
+            })
+            .await
+    }
+}
+
+fn next(before: Option<Deaths>, entries: u64) -> Deaths {
+    let in_a_row = before.filter(|before| before.entries == entries);
+    Deaths {
+        rests: in_a_row.map_or(0, |before| before.rests) + 1,
+        entries,
+    }
+}
+
+/// Returns the length of a rest in milliseconds; the first one has the number 1.
+fn rest_ms(rests: u32) -> i64 {
+    let factor = 1_u32.checked_shl(rests.saturating_sub(1)).unwrap_or(u32::MAX);
+    let rest = FIRST_REST.saturating_mul(factor).min(LONGEST_REST);
+    i64::try_from(rest.as_millis()).unwrap_or(i64::MAX)
+}

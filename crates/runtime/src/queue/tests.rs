@@ -1,0 +1,217 @@
+use std::{path::PathBuf, sync::Arc};
+
+use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, RunId, Text};
+use gyrus_kernel::latch::Told;
+
+use super::*;
+use crate::ledger::Fold as _;
+
+const LIMITS: AtOnce = AtOnce {
+    in_all: 4,
+    per_agent: 4,
+};
+
+fn person() -> Principal {
+    Principal {
+        surface: "test".to_owned(),
+        id: "ada".to_owned(),
+    }
+}
+
+fn command(needs: &[&str]) -> Arc<Command> {
+    let request = RunRequest {
+        goal: Text::new("go", Origin::Person),
+        workdir: PathBuf::from("/"),
+        options: Default::default(),
+        needs: needs.iter().map(|&need| need.to_owned()).collect(),
+        context: Vec::new(),
+        continues: None,
+    };
+    Arc::new(Command {
+        id: gyrus_contract::time_ordered_uuid().to_string(),
+        run: RunId::default(),
+        work: Work::Start(Box::new(request)),
+        from: person(),
+        agent: DEFAULT_AGENT.to_owned(),
+        priority: 0,
+        not_before_ms: None,
+        key: None,
+        correlation: None,
+        submitted_ms: 0,
+    })
+}
+
+fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
+    QueueWorker {
+        name: format!("{machine}-1"),
+        machine: machine.to_owned(),
+        has: Arc::new(move |label| labels.contains(&label)),
+    }
+}
+
+fn submit(queue: &mut Queue, command: &Arc<Command>) {
+    queue.apply(QueueFact::Submitted(Arc::clone(command)));
+}
+
+fn begin(queue: &mut Queue, command: &Command, worker: &QueueWorker) {
+    let running = Stage::Running {
+        since_ms: 1,
+        worker: Some(worker.name.clone()),
+        machine: Some(worker.machine.clone()),
+    };
+    queue.apply(state::stage(&command.id, running));
+}
+
+fn next<'a>(queue: &'a Queue, worker: &QueueWorker) -> Option<&'a str> {
+    let next = queue.next(2, LIMITS, Some(worker));
+    next.map(|command| command.id.as_str())
+}
+
+/// Returns the queue that a process sees which starts anew.
+fn folded_again(queue: &Queue) -> Queue {
+    let mut again = Queue::default();
+    for fact in queue.facts() {
+        again.apply(fact);
+    }
+    again
+}
+
+#[test]
+fn a_command_waits_for_a_machine_that_has_what_it_needs() {
+    let (plain, demanding) = (command(&[]), command(&["gpu", "screen"]));
+    let mut queue = Queue::default();
+    submit(&mut queue, &demanding);
+    submit(&mut queue, &plain);
+    let with_both = worker("b", &["gpu", "screen", "other"]);
+    assert_eq!(next(&queue, &worker("a", &["gpu"])), Some(&*plain.id));
+    assert_eq!(next(&queue, &with_both), Some(&*demanding.id));
+    let needs = queue.get(&demanding.id).expect("it is there").needs();
+    assert_eq!(worker("a", &["gpu"]).lacks(&needs), ["screen"]);
+    assert!(queue.next(2, LIMITS, None).is_some());
+}
+
+#[test]
+fn a_run_in_a_folder_of_a_machine_goes_on_there_alone() {
+    let bound = command(&["folder:/work"]);
+    let (here, there) = (
+        worker("here", &["folder:/work"]),
+        worker("there", &["folder:/work"]),
+    );
+    let mut queue = Queue::default();
+    submit(&mut queue, &bound);
+    assert!(next(&queue, &here).is_some() && next(&queue, &there).is_some());
+    begin(&mut queue, &bound, &here);
+    queue.apply(state::stage(&bound.id, Stage::Queued));
+    for queue in [&queue, &folded_again(&queue)] {
+        assert_eq!(next(queue, &there), None);
+        assert_eq!(next(queue, &here), Some(&*bound.id));
+        let needs = queue.get(&bound.id).expect("it is there").needs();
+        assert_eq!(there.lacks(&needs), ["machine:here"]);
+    }
+}
+
+#[test]
+fn nothing_begins_while_all_runs_are_stopped() {
+    let waiting = command(&[]);
+    let mut queue = Queue::default();
+    submit(&mut queue, &waiting);
+    let told = Told::now(person(), Some("fire".to_owned()));
+    queue.apply(QueueFact::Stopped(told.clone()));
+    queue.apply(QueueFact::Stopped(Told::now(person(), None)));
+    for mut queue in [folded_again(&queue), queue] {
+        assert_eq!(queue.stopped(), Some(&told));
+        assert_eq!(next(&queue, &worker("a", &[])), None);
+        queue.apply(QueueFact::Rearmed {
+            by: person(),
+            at_ms: 3,
+        });
+        assert_eq!(next(&queue, &worker("a", &[])), Some(&*waiting.id));
+    }
+}
+
+/// A folder that is removed at the end.
+fn gateway() -> (tempfile::TempDir, Gateway) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("a store");
+    let gateway = Gateway::open(&store).expect("a queue");
+    (folder, gateway)
+}
+
+async fn begun(gateway: &Gateway) -> String {
+    let Work::Start(request) = command(&[]).work.clone() else {
+        panic!("it starts a run");
+    };
+    let new = NewCommand {
+        work: Work::Start(request),
+        run: None,
+        from: person(),
+        agent: DEFAULT_AGENT.to_owned(),
+        priority: 0,
+        not_before_ms: None,
+        key: None,
+        correlation: None,
+    };
+    gateway.submit(new).await.expect("it is accepted");
+    let begun = gateway.begin_next(LIMITS).await.expect("it is written");
+    begun.expect("it is its turn").id.clone()
+}
+
+#[tokio::test]
+async fn stopping_all_ends_what_is_at_work_in_the_same_step() {
+    let (_folder, gateway) = gateway();
+    let id = begun(&gateway).await;
+    let told = Told::now(person(), Some("fire".to_owned()));
+    assert_eq!(gateway.stop_all(&told).await.expect("it is written"), 1);
+    assert_eq!(gateway.stop_all(&told).await.expect("it is written"), 0);
+    let stage = gateway.with(|queue| queue.get(&id).expect("it is there").stage.clone());
+    let Stage::Ended { summary, .. } = stage else {
+        panic!("it is not over: {stage:?}");
+    };
+    assert!(summary.contains("fire"), "{summary}");
+    let begun = gateway.begin_next(LIMITS).await.expect("it is read");
+    assert!(begun.is_none());
+    assert!(gateway.rearm(&person()).await.expect("it is written"));
+    assert!(!gateway.rearm(&person()).await.expect("it is written"));
+}
+
+#[tokio::test]
+async fn a_command_rests_longer_each_time_and_is_given_up_at_last() {
+    let (_folder, gateway) = gateway();
+    let id = begun(&gateway).await;
+    let mut rests = Vec::new();
+    let rest = async |entries| {
+        let before = gyrus_kernel::now_ms();
+        let until_ms = gateway.rest(&id, None, entries, "its process died").await;
+        let until_ms = until_ms.expect("it is written")?;
+        // It is due at once, for the test.
+        let _ = gateway.reach(&id, Stage::Queued).await;
+        let _ = gateway.begin_next(LIMITS).await;
+        Some((until_ms - before + 500) / 1_000)
+    };
+    while let Some(seconds) = rest(7).await {
+        rests.push(seconds);
+        assert!(rests.len() < 100);
+        if rests.len() == 2 {
+            // An entry came: it begins anew.
+            rests.extend(rest(6).await);
+        }
+    }
+    assert_eq!(rests[..5], [30, 60, 30, 30, 60]);
+    assert_eq!(rests.last(), Some(&3_600));
+    assert_eq!(rests.len(), 3 + 12);
+    let stage = gateway.with(|queue| queue.get(&id).expect("it is there").stage.clone());
+    assert!(stage.is_over(), "{stage:?}");
+    // It is nobody's any more.
+    let rest = gateway.rest(&id, None, 7, "").await.expect("it is read");
+    assert_eq!(rest, None);
+}
+
+#[tokio::test]
+async fn what_another_worker_has_does_not_rest() {
+    let (_folder, gateway) = gateway();
+    let id = begun(&gateway).await;
+    let rest = gateway.rest(&id, Some("other"), 1, "").await;
+    assert_eq!(rest.expect("it is read"), None);
+    assert!(gateway.has(&id));
+    assert_eq!(gateway.with(Queue::running), 1);
+}
