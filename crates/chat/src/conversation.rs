@@ -430,12 +430,11 @@ pub(crate) fn task(
         state
     };
     let stage = if files.is_empty() {
+        let goal = Text::new(goal, Origin::Person);
         TaskStage::Ready(Box::new(RunRequest {
-            goal: Text::new(goal, Origin::Person),
-            workdir: shared.settings.workdir.clone(),
             options: shared.settings.options.clone(),
-            context: Vec::new(),
             continues,
+            ..RunRequest::new(goal, shared.settings.workdir.clone())
         }))
     } else {
         TaskStage::Preparing {

@@ -129,11 +129,9 @@ async fn prepare(
         ready.gist = progress::gist(heard);
     }
     ready.stage = TaskStage::Ready(Box::new(RunRequest {
-        goal,
-        workdir: shared.settings.workdir.clone(),
         options,
-        context: Vec::new(),
         continues,
+        ..RunRequest::new(goal, shared.settings.workdir.clone())
     }));
     shared
         .commit(|_, numbers| {

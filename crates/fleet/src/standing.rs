@@ -19,6 +19,8 @@ pub struct RunStanding {
     pub entries: u64,
     /// The hash of that entry, if there is one.
     pub head: Option<Digest>,
+    /// Number of claims since that entry.
+    pub fruitless_claims: u32,
 }
 
 /// The worker that drives a run.
@@ -68,6 +70,7 @@ impl RunStanding {
                 return Err(inconsistent("it claims the run under a wrong number"));
             }
             self.epoch = message.epoch;
+            self.fruitless_claims += 1;
             self.holder = Some(RunHolder {
                 writer: message.writer,
                 index: 0,
@@ -94,6 +97,7 @@ impl RunStanding {
                     return Err(inconsistent("its entries follow another one"));
                 }
                 (self.entries, self.head) = (lines.last, Some(lines.head));
+                self.fruitless_claims = 0;
                 holder.index = message.index;
             }
             RunMessageKind::Renewed | RunMessageKind::Blobs(_) => holder.index = message.index,

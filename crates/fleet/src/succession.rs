@@ -13,6 +13,10 @@ use crate::{
     RunReading, SharedLog, Wait, WriterId, claim, run_subject,
 };
 
+/// Number of claims of a run without an entry after which its command rests: it may be what kills its
+/// workers. Each successor claims twice, to prove that the worker is dead, and to go on.
+const FRUITLESS_CLAIMS: u32 = 8;
+
 /// Watches the runs of other workers until this is dropped.
 pub struct Succession {
     /// The shared log.
@@ -78,8 +82,16 @@ impl Succession {
                 continue;
             }
             if self.prove_dead(one, times).await {
+                let standing = &one.reading.standing;
+                let (id, worker) = (&command.id, &one.worker);
                 // If another worker was quicker, this changes nothing.
-                let _ = self.gateway.give_back(&command.id, &one.worker).await;
+                let _ = if standing.fruitless_claims > FRUITLESS_CLAIMS {
+                    let why = "its workers died again and again without getting further";
+                    let rest = self.gateway.rest(id, Some(worker), standing.entries, why);
+                    rest.await.map(drop)
+                } else {
+                    self.gateway.give_back(id, worker).await.map(drop)
+                };
             }
         }
     }

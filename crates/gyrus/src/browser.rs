@@ -153,6 +153,12 @@ pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// Whether there is a profile of this name.
+#[cfg(feature = "fleet")]
+pub(crate) fn has_profile(home: &Home, name: &str) -> bool {
+    profile_names(home).is_ok_and(|names| names.iter().any(|one| one == name))
+}
+
 /// Time that a browser with a named profile gets to save it when this process dies or ends it.
 const GRACE: Duration = Duration::from_secs(3);
 

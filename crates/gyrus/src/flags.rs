@@ -442,6 +442,12 @@ impl ScreenFlags {
         }
     }
 
+    /// Whether it is a screen or a browser that is open on this machine.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.display.is_some() || self.attach.is_some()
+    }
+
     /// Has it confirmed, once, that a run may work in a person's own browser.
     pub(crate) fn confirm(&self) -> Result<(), Failure> {
         let Some(at) = &self.attach else {

@@ -151,9 +151,16 @@ fn for_fleet(mut words: Vec<OsString>) -> Result<(Option<String>, Vec<OsString>)
 /// Carries out a command on the runs of a fleet.
 #[cfg(feature = "fleet")]
 fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
+    let command = match command {
+        Command::Stop(stop) if !stop.is_for_one() => {
+            return fleet::stop_all(gyrus, fleet, stop.reason());
+        }
+        Command::Rearm(_) => return fleet::rearm(gyrus, fleet),
+        command => command,
+    };
     if !command.works_on_copies() {
         return Err(Failure::usage("this command is not for the runs of a fleet")
-            .hint("after --fleet ADDRESS: run, approve, deny, steer, pause, stop RUN, show, diff, runs list"));
+            .hint("after --fleet ADDRESS: run, approve, deny, steer, pause, stop, rearm, show, diff, runs list"));
     }
     fleet::with_copies(gyrus, fleet, |gyrus| command.execute(gyrus))
 }

@@ -69,11 +69,9 @@ pub(crate) async fn start(
         None => None,
     };
     let request = RunRequest {
-        goal: Text::new(goal, origin(caller)),
-        workdir: folder,
         options,
-        context: Vec::new(),
         continues,
+        ..RunRequest::new(Text::new(goal, origin(caller)), folder)
     };
     let checking = Arc::clone(host);
     let request = blocking(move || checking.check(request)).await?;

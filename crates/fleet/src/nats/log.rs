@@ -120,6 +120,39 @@ impl SharedLog for NatsLog {
 }
 
 impl NatsLog {
+    /// Returns the time of the last message of a log, by the servers' clock, in UTC milliseconds;
+    /// `None` if it has none.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn last_ms(
+        &self,
+        subject: &LogSubject,
+        within: Duration,
+    ) -> Result<Option<i64>, LogUnreachable> {
+        let unreachable = |why: String| LogUnreachable { why };
+        let kind = subject.as_str().split('.').next().unwrap_or_default();
+        let ask = format!("$JS.API.DIRECT.GET.{}", stream_name(self.fleet(), kind));
+        let wanted = json!({"last_by_subj": server_subject(self.fleet(), subject.as_str())});
+        let request = async_nats::Request::new()
+            .payload(wanted.to_string().into())
+            .timeout(Some(within));
+        let answer = self.connection.client.send_request(ask, request).await;
+        let answer = answer.map_err(|error| unreachable(error.to_string()))?;
+        let stamp = answer
+            .headers
+            .as_ref()
+            .and_then(|headers| headers.get("Nats-Time-Stamp"));
+        let Some(stamp) = stamp else {
+            return Ok(None);
+        };
+        let at: jiff::Timestamp = stamp
+            .as_str()
+            .parse()
+            .map_err(|_| unreachable(format!("`{}` is no time", stamp.as_str())))?;
+        Ok(Some(at.as_millisecond()))
+    }
+
     async fn read(
         &self,
         subject: &LogSubject,

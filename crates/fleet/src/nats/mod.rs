@@ -9,6 +9,7 @@ mod connection;
 mod log;
 mod permissions;
 mod requirements;
+mod roll_call;
 mod server;
 mod streams;
 
@@ -17,5 +18,6 @@ pub use connection::{FleetConnectError, FleetConnection};
 pub use log::NatsLog;
 pub use permissions::permissions;
 pub use requirements::{OLDEST_SERVER, Requirement, RequirementError, requirements};
+pub use roll_call::{WorkerReport, answer_roll_calls, call_the_roll};
 pub use server::{ClusterOptions, LocalServer, ServerError, ServerOptions};
 pub use streams::{StreamError, prepare_streams};

@@ -11,8 +11,8 @@ use gyrus_contract::{Origin, Principal, Text};
 use gyrus_fleet::{FleetQueue, OsMachine};
 use gyrus_journal::Store;
 use gyrus_runtime::queue::{
-    AtOnce, Command, Dispatcher, Gateway, NewCommand, RunRequest, Stage, Work, Worker, WorkerEnd,
-    Workers,
+    AtOnce, Command, Dispatcher, Gateway, NewCommand, QueueWorker, RunRequest, Stage, Work, Worker,
+    WorkerEnd, Workers,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -20,13 +20,10 @@ use crate::servers::Servers;
 
 fn command(agent: &str, key: Option<String>) -> NewCommand {
     NewCommand {
-        work: Work::Start(Box::new(RunRequest {
-            goal: Text::new("a goal", Origin::Person),
-            workdir: "/".into(),
-            options: Default::default(),
-            context: Vec::new(),
-            continues: None,
-        })),
+        work: Work::Start(Box::new(RunRequest::new(
+            Text::new("a goal", Origin::Person),
+            "/".into(),
+        ))),
         run: None,
         from: Principal {
             id: "tester".to_owned(),
@@ -66,6 +63,8 @@ impl Workers for Recorder {
         }))
     }
 
+    fn kill(&self, _: &Command) {}
+
     fn ended(
         &self,
         _: &gyrus_journal::Holder,
@@ -82,6 +81,15 @@ async fn shared(servers: &Servers) -> Arc<FleetQueue> {
     queue
 }
 
+/// A worker that has whatever is needed.
+fn worker(number: u8) -> QueueWorker {
+    QueueWorker {
+        name: format!("worker-{number}"),
+        machine: "here".to_owned(),
+        has: Arc::new(|_| true),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_share_a_queue_and_start_each_command_once() {
     let Some(servers) = Servers::start(1) else {
@@ -94,7 +102,7 @@ async fn workers_share_a_queue_and_start_each_command_once() {
     let (stop, stopping) = watch::channel(false);
     let mut dispatchers = Vec::new();
     for number in 0..6 {
-        let gateway = Gateway::share(&store, shared(&servers).await, format!("worker-{number}"));
+        let gateway = Gateway::share(&store, shared(&servers).await, worker(number));
         let recorder = Recorder {
             begun: begun.clone(),
             at_work: Arc::clone(&at_work),
@@ -108,7 +116,7 @@ async fn workers_share_a_queue_and_start_each_command_once() {
         let dispatching = tokio::spawn(dispatcher.run(stopping.clone()));
         dispatchers.push(dispatching);
     }
-    let door = Gateway::share(&store, shared(&servers).await, "door".to_owned());
+    let door = Gateway::share(&store, shared(&servers).await, worker(6));
     // One alone is begun soon.
     let submitted = Instant::now();
     door.submit(command("first", None)).await.unwrap();

@@ -42,11 +42,8 @@ impl AgentFile {
     /// Returns the request for a run of this agent.
     pub(crate) fn request(&self, goal: Text) -> RunRequest {
         RunRequest {
-            goal,
-            workdir: self.workdir.clone(),
             options: self.options.clone(),
-            context: Vec::new(),
-            continues: None,
+            ..RunRequest::new(goal, self.workdir.clone())
         }
     }
 

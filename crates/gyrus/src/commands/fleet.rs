@@ -40,6 +40,7 @@ pub(crate) struct Fleet {
 #[derive(Subcommand)]
 enum FleetCommand {
     Up(Up),
+    Status(Status),
     Doctor(FleetDoctor),
     Permissions(Permissions),
 }
@@ -48,6 +49,7 @@ impl Fleet {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             FleetCommand::Up(up) => up.execute(gyrus),
+            FleetCommand::Status(status) => status.execute(gyrus),
             FleetCommand::Doctor(doctor) => doctor.execute(gyrus),
             FleetCommand::Permissions(permissions) => permissions.execute(),
         }
@@ -109,6 +111,26 @@ impl Up {
         });
         runtime.shutdown_background();
         Ok(Code::Reached)
+    }
+}
+
+/// Show the workers of a fleet, its queue, and who drives what
+#[derive(Args)]
+struct Status {
+    /// Address of the fleet: nats://[TOKEN@]HOST:PORT?monitor=PORT, or `local`
+    #[arg(long, value_name = "ADDRESS", default_value = LOCAL)]
+    fleet: String,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Status {
+    fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let runtime = drive::runtime()?;
+        let done = runtime.block_on(fleet::status(gyrus, &self.fleet, self.json));
+        runtime.shutdown_background();
+        done
     }
 }
 
@@ -274,6 +296,9 @@ pub(crate) struct Worker {
     /// Time after which others may go on with the runs of a worker that is not heard of
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease)]
     lease: Duration,
+    /// Label of this machine, as `gpu`: runs that need it come here; may be repeated
+    #[arg(long, value_name = "LABEL", value_parser = fleet::parse_label)]
+    label: Vec<String>,
 }
 
 fn lease(text: &str) -> Result<Duration, String> {
@@ -297,6 +322,7 @@ impl Worker {
             at_once: self.at_once,
             per_agent: self.per_agent,
             lease: self.lease,
+            labels: self.label.into_iter().collect(),
         };
         let runtime = drive::runtime()?;
         let done = runtime.block_on(fleet::work(gyrus, settings));

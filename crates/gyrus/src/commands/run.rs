@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 #[cfg(feature = "fleet")]
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use gyrus::runtime::Home;
@@ -10,6 +10,8 @@ use gyrus_contract::{Origin, RunId, Text};
 use gyrus_kernel::{Attachment, NewRun};
 use gyrus_runtime::queue::ContextText;
 
+#[cfg(feature = "fleet")]
+use crate::fleet;
 use crate::{
     Gyrus, attachments,
     config::Config,
@@ -56,6 +58,9 @@ pub(crate) struct Run {
     /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
     fleet: Option<String>,
+    /// With --fleet: label that the worker's machine must have, as `gpu`; may be repeated
+    #[arg(long, value_name = "LABEL")]
+    needs: Vec<String>,
     #[command(flatten)]
     flags: RunFlags,
     #[command(flatten)]
@@ -106,6 +111,7 @@ impl Run {
             continues: false,
             ephemeral: false,
             fleet: None,
+            needs: Vec::new(),
             flags,
             context: ContextFlags::default(),
             output,
@@ -115,6 +121,12 @@ impl Run {
     }
 
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        if !self.needs.is_empty() {
+            return Err(
+                Failure::usage("`--needs` names what a machine of a fleet must have")
+                    .hint("put the run into its queue with: --fleet ADDRESS"),
+            );
+        }
         stopped::check(gyrus)?;
         self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;
@@ -192,6 +204,22 @@ impl Run {
     /// Returns the address of the fleet that is to reach the goal, if one is named.
     pub(crate) fn fleet(&self) -> Option<&str> {
         self.fleet.as_deref()
+    }
+
+    /// Returns the labels that the worker's machine must have: those that are named, and this machine
+    /// where a flag means something of this machine.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn needs(&self) -> Result<BTreeSet<String>, Failure> {
+        let named = self.needs.iter().map(|label| fleet::parse_label(label));
+        let mut needs: BTreeSet<String> =
+            named.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        needs.extend(
+            self.flags
+                .screen
+                .is_of_this_machine()
+                .then(fleet::this_machine),
+        );
+        Ok(needs)
     }
 
     /// Returns the goal and the folder, and whether entries are to be printed as JSON, of a run that

@@ -44,6 +44,12 @@ impl Stop {
         self.run.is_some()
     }
 
+    /// Returns the reason that was given.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn reason(self) -> Option<String> {
+        self.reason
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.run {
             Some(run) => order(gyrus, &run, MessageBody::Stop),

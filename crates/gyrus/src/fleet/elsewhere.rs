@@ -1,21 +1,16 @@
 //! `gyrus --fleet ADDRESS COMMAND …`: the command is carried out on copies of the fleet's runs, and what
 //! it says to one is sent to whoever drives it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use gyrus_fleet::{
-    FleetCopy, FleetMessage, FleetQueue, Machine, OsMachine, SharedLog, nats::NatsLog, send_message,
-};
+use gyrus_fleet::{FleetCopy, FleetMessage, send_message};
 use gyrus_journal::Store;
 use gyrus_kernel::{log_name, runs};
 use gyrus_runtime::queue::SharedQueue as _;
 use gyrus_surfaces::console::put;
 
-use super::submit::copies;
+use super::{Joined, PATIENCE, submit::copies};
 use crate::{Gyrus, drive, exit::Code, failure::Failure};
-
-/// Time for which the servers may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Number of runs, from the newest on, whose copies are brought up to date.
 const NEWEST: usize = 100;
@@ -28,13 +23,14 @@ pub(crate) fn with_copies(
 ) -> Result<Code, Failure> {
     let (folder, store) = copies(gyrus)?;
     let runtime = drive::runtime()?;
-    let shared = runtime.block_on(refresh(gyrus, fleet, &store))?;
+    let joined = runtime.block_on(Joined::open(gyrus, fleet, Some(PATIENCE)))?;
+    runtime.block_on(refresh(&joined, &store))?;
     let gyrus = Gyrus {
         journal: Some(folder),
         ..gyrus.clone()
     };
     let done = execute(&gyrus);
-    let sent = runtime.block_on(shared.forward(&store))?;
+    let sent = runtime.block_on(forward(&joined, &store))?;
     runtime.shutdown_background();
     if sent > 0 {
         put("sent to the fleet: the run hears of it wherever it is\n")?;
@@ -42,27 +38,17 @@ pub(crate) fn with_copies(
     done
 }
 
-struct Shared {
-    log: Arc<dyn SharedLog>,
-    machine: Arc<dyn Machine>,
-}
-
 /// Brings the copies of the newest runs up to date.
-async fn refresh(gyrus: &Gyrus, fleet: &str, store: &Store) -> Result<Shared, Failure> {
-    let address = super::address(gyrus, fleet)?;
-    let connection = super::connect(&address).await?;
-    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
-    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
-    let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), Some(PATIENCE)).await?;
+async fn refresh(joined: &Joined, store: &Store) -> Result<(), Failure> {
     let mut newest = Vec::new();
-    queue.look(&mut |queue| {
+    joined.queue.look(&mut |queue| {
         let all = queue.all().into_iter().rev();
         newest.extend(all.map(|one| one.command.run).take(NEWEST));
     });
     for run in newest {
         let copy = FleetCopy {
-            log: Arc::clone(&log),
-            machine: Arc::clone(&machine),
+            log: Arc::clone(&joined.log),
+            machine: Arc::clone(&joined.machine),
             store: store.clone(),
             root: run,
         };
@@ -75,32 +61,30 @@ async fn refresh(gyrus: &Gyrus, fleet: &str, store: &Store) -> Result<Shared, Fa
             ))?;
         }
     }
-    Ok(Shared { log, machine })
+    Ok(())
 }
 
-impl Shared {
-    /// Sends what was put into the inboxes of the copies; returns the number of messages.
-    async fn forward(&self, store: &Store) -> Result<usize, Failure> {
-        let mut sent = 0;
-        for run in runs(store)? {
-            let inbox = store.inbox(&log_name(run))?;
-            for (id, body) in inbox.messages()? {
-                let message = FleetMessage {
-                    run,
-                    id: id.clone(),
-                    body,
-                };
-                let until = self.machine.now() + PATIENCE;
-                send_message(&self.log, &self.machine, run, &message, until)
-                    .await
-                    .map_err(|error| {
-                        Failure::usage(&error)
-                            .hint("it is kept, and sent with the next gyrus --fleet command")
-                    })?;
-                inbox.remove(&id)?;
-                sent += 1;
-            }
+/// Sends what was put into the inboxes of the copies; returns the number of messages.
+async fn forward(joined: &Joined, store: &Store) -> Result<usize, Failure> {
+    let mut sent = 0;
+    for run in runs(store)? {
+        let inbox = store.inbox(&log_name(run))?;
+        for (id, body) in inbox.messages()? {
+            let message = FleetMessage {
+                run,
+                id: id.clone(),
+                body,
+            };
+            let until = joined.machine.now() + PATIENCE;
+            send_message(&joined.log, &joined.machine, run, &message, until)
+                .await
+                .map_err(|error| {
+                    Failure::usage(&error)
+                        .hint("it is kept, and sent with the next gyrus --fleet command")
+                })?;
+            inbox.remove(&id)?;
+            sent += 1;
         }
-        Ok(sent)
     }
+    Ok(sent)
 }

@@ -2,25 +2,85 @@
 
 mod drive;
 mod elsewhere;
+mod labels;
 mod local_server;
 mod monitor;
+mod status;
+mod stopping;
 mod submit;
 mod worker;
 
-use gyrus_fleet::nats::{
-    FleetAddress, FleetConnectError, FleetConnection, Requirement, RequirementError, StreamError,
-    prepare_streams, requirements,
+use std::{sync::Arc, time::Duration};
+
+use gyrus_fleet::{
+    FleetQueue, LogUnreachable, Machine, OsMachine, SharedLog,
+    nats::{
+        FleetAddress, FleetConnectError, FleetConnection, NatsLog, Requirement, RequirementError,
+        StreamError, prepare_streams, requirements,
+    },
 };
+use gyrus_journal::Store;
+use gyrus_runtime::queue::{Gateway, QueueWorker};
 
 pub(crate) use self::{
     drive::drive,
     elsewhere::with_copies,
+    labels::{parse as parse_label, this_machine},
     local_server::{LOCAL, LocalAddress},
     monitor::servers,
+    status::status,
+    stopping::{rearm, stop_all},
     submit::submit_and_follow,
     worker::{WorkerSettings, work},
 };
 use crate::{Gyrus, failure::Failure};
+
+/// Time for which the servers may be silent while a person waits for them.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fleet that this process takes part in.
+struct Joined {
+    address: FleetAddress,
+    connection: FleetConnection,
+    log: Arc<dyn SharedLog>,
+    machine: Arc<dyn Machine>,
+    queue: Arc<FleetQueue>,
+}
+
+impl Joined {
+    /// Connects to a fleet and reads its queue. A change of the queue is tried for as long as
+    /// `patience`, or for ever.
+    async fn open(gyrus: &Gyrus, fleet: &str, patience: Option<Duration>) -> Result<Self, Failure> {
+        let address = address(gyrus, fleet)?;
+        let connection = connect(&address).await?;
+        let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection.clone()));
+        let machine: Arc<dyn Machine> = Arc::new(OsMachine);
+        let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), patience).await?;
+        Ok(Self {
+            address,
+            connection,
+            log,
+            machine,
+            queue,
+        })
+    }
+
+    /// Keeps the queue up to date from now on.
+    fn follow(&self) -> tokio::task::AbortHandle {
+        let queue = Arc::clone(&self.queue);
+        tokio::spawn(async move { queue.follow().await }).abort_handle()
+    }
+
+    /// Returns the queue for one that puts commands into it and carries out none.
+    fn client(&self, store: &Store) -> Gateway {
+        let client = QueueWorker {
+            name: format!("client-{}", gyrus_contract::time_ordered_uuid()),
+            machine: labels::machine(),
+            has: Arc::new(|_| false),
+        };
+        Gateway::share(store, self.queue.clone(), client)
+    }
+}
 
 /// Reads the address of a fleet; `local` is the server that `gyrus fleet up` runs.
 pub(crate) fn address(gyrus: &Gyrus, given: &str) -> Result<FleetAddress, Failure> {
@@ -56,6 +116,12 @@ pub(crate) async fn check_servers(address: &FleetAddress) -> Result<Vec<Requirem
         found.extend(requirements(&server.varz)?);
     }
     Ok(found)
+}
+
+impl From<LogUnreachable> for Failure {
+    fn from(error: LogUnreachable) -> Self {
+        Failure::usage(error).hint("to see what is wrong: gyrus fleet doctor")
+    }
 }
 
 impl From<FleetConnectError> for Failure {

@@ -3,13 +3,13 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{DEFAULT_AGENT, RunId};
-use gyrus_fleet::{FleetCopy, FleetQueue, Machine, OsMachine, SharedLog, nats::NatsLog};
+use gyrus_fleet::FleetCopy;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 use gyrus_runtime::queue::{Gateway, NewCommand, RunRequest, Stage, Work};
 use gyrus_surfaces::{console::put, terminal};
 
-use super::LOCAL;
+use super::{Joined, LOCAL, PATIENCE, status::why_it_waits};
 use crate::{
     Gyrus,
     commands::{follow, run::Run},
@@ -19,15 +19,15 @@ use crate::{
     serve::words,
 };
 
-/// Time for which the servers may be silent while a run is submitted.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time after which is said why a run does not begin.
+const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
 /// its journal is kept apart from this machine's own runs.
 pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Failure> {
     let fleet = asked.fleet().unwrap_or(LOCAL);
     let (goal, workspace, json) = asked.asked(gyrus)?;
-    let request = words::typed_request(goal, workspace)?;
+    let request = words::typed_request(goal, workspace, asked.needs()?)?;
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
     let submitted = runtime.block_on(submit(gyrus, fleet, request, &copies))?;
@@ -58,6 +58,7 @@ pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
 }
 
 struct Submitted {
+    joined: Joined,
     run: RunId,
     id: String,
     gateway: Gateway,
@@ -69,15 +70,9 @@ async fn submit(
     request: RunRequest,
     copies: &Store,
 ) -> Result<Submitted, Failure> {
-    let address = super::address(gyrus, fleet)?;
-    let connection = super::connect(&address).await?;
-    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
-    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
-    let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), Some(PATIENCE)).await?;
-    let follower = Arc::clone(&queue);
-    tokio::spawn(async move { follower.follow().await });
-    let name = format!("client-{}", gyrus_contract::time_ordered_uuid());
-    let gateway = Gateway::share(copies, queue, name);
+    let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+    joined.follow();
+    let gateway = joined.client(copies);
     let queued = gateway
         .submit(NewCommand {
             work: Work::Start(Box::new(request)),
@@ -92,12 +87,13 @@ async fn submit(
         .await?;
     let (run, id) = (queued.command.run, queued.command.id.clone());
     put(&format!(
-        "run {} is in the queue of {address}\n",
-        run.short()
+        "run {} is in the queue of {}\n",
+        run.short(),
+        joined.address
     ))?;
     let copy = FleetCopy {
-        log,
-        machine,
+        log: Arc::clone(&joined.log),
+        machine: Arc::clone(&joined.machine),
         store: copies.clone(),
         root: run,
     };
@@ -115,7 +111,12 @@ async fn submit(
             let _ = put(&format!("the run cannot be watched any more: {error}\n"));
         }
     });
-    Ok(Submitted { run, id, gateway })
+    Ok(Submitted {
+        joined,
+        run,
+        id,
+        gateway,
+    })
 }
 
 impl Submitted {
@@ -132,6 +133,7 @@ impl Submitted {
     async fn begun(&self, copies: &Store) -> Result<Option<Code>, Failure> {
         let name = log_name(self.run);
         let mut changes = self.gateway.changes();
+        let mut says_why = Some(std::time::Instant::now() + BEGINS_WITHIN);
         loop {
             if copies.exists(&name) {
                 return Ok(None);
@@ -142,6 +144,14 @@ impl Submitted {
             match stage {
                 Some(Stage::Ended { summary, .. }) if !copies.exists(&name) => {
                     return Err(Failure::failed(format!("the run did not begin: {summary}")));
+                }
+                Some(Stage::Queued)
+                    if says_why.is_some_and(|at| at <= std::time::Instant::now()) =>
+                {
+                    says_why = None;
+                    if let Some(why) = why_it_waits(&self.joined, &self.id).await? {
+                        put(&format!("it waits: {why}\n"))?;
+                    }
                 }
                 Some(Stage::Cancelled { by, .. }) => {
                     put(&format!("{} took the run back\n", by.id))?;

@@ -1,14 +1,17 @@
 //! `gyrus worker`: takes runs from the queue of a fleet.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use gyrus_fleet::{
-    Claimed, FleetQueue, Machine, OsMachine, SharedLog, Succession, Waking, nats::NatsLog,
+    Claimed, Succession, Waking,
+    nats::{WorkerReport, answer_roll_calls},
 };
-use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway};
+use gyrus_kernel::now_ms;
+use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker};
 use gyrus_surfaces::console::put;
 use tokio::sync::watch;
 
+use super::{Joined, labels};
 use crate::{
     Gyrus,
     commands::work::FleetOrder,
@@ -32,32 +35,33 @@ pub(crate) struct WorkerSettings {
     pub(crate) per_agent: Option<NonZeroUsize>,
     /// The lease.
     pub(crate) lease: Duration,
+    /// The labels that a person gave this machine.
+    pub(crate) labels: BTreeSet<String>,
 }
 
 /// Takes runs from the queue until a signal, and gives back what it has then.
 pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code, Failure> {
-    let address = super::address(gyrus, &settings.fleet)?;
     let home = gyrus.home()?;
     home.create_state()?;
     let store = home.store()?;
-    let connection = super::connect(&address).await?;
-    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
-    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
-    let queue = FleetQueue::open(Arc::clone(&log), Arc::clone(&machine), None).await?;
+    let joined = Joined::open(gyrus, &settings.fleet, None).await?;
     let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
     let order = FleetOrder {
         address: super::text(gyrus, &settings.fleet)?,
         worker: settings.name.clone(),
         lease_ms,
     };
-    let following = {
-        let queue = Arc::clone(&queue);
-        tokio::spawn(async move { queue.follow().await })
+    let following = joined.follow();
+    let worker = QueueWorker {
+        name: settings.name.clone(),
+        machine: labels::machine(),
+        has: labels::of_this_machine(&home, settings.labels.clone()),
     };
-    let gateway = Gateway::share(&store, queue, settings.name.clone());
+    let gateway = Gateway::share(&store, joined.queue.clone(), worker.clone());
+    let answering = answer(&joined, worker, &settings);
     let succession = Succession {
-        log,
-        machine,
+        log: Arc::clone(&joined.log),
+        machine: Arc::clone(&joined.machine),
         gateway: gateway.clone(),
         claimed: Claimed {
             worker: settings.name.clone(),
@@ -81,8 +85,8 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     let (stop, stopping) = watch::channel(false);
     let mut signals = Signals::new()?;
     put(&format!(
-        "worker {} takes runs of {address}, {} at once; Ctrl-C gives them back\n",
-        settings.name, settings.at_once
+        "worker {} takes runs of {}, {} at once; Ctrl-C gives them back\n",
+        settings.name, joined.address, settings.at_once
     ))?;
     let dispatching = dispatcher.run(stopping);
     tokio::pin!(dispatching);
@@ -92,6 +96,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     };
     succeeding.abort();
     waking.abort();
+    answering.abort();
     let _ = stop.send(true);
     if ended.is_ok() {
         dispatching.await?;
@@ -104,6 +109,33 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     give_back(&gateway, &settings.name).await?;
     following.abort();
     ended.map(|()| Code::Reached)
+}
+
+/// Answers whoever asks which workers are there.
+fn answer(
+    joined: &Joined,
+    worker: QueueWorker,
+    settings: &WorkerSettings,
+) -> tokio::task::AbortHandle {
+    let report = WorkerReport {
+        name: worker.name.clone(),
+        machine: worker.machine.clone(),
+        labels: labels::shown(&worker.has, &settings.labels),
+        at_once: settings.at_once.get(),
+        lease_ms: u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
+        since_ms: now_ms(),
+        lacks: BTreeSet::new(),
+    };
+    let connection = joined.connection.clone();
+    let answering = tokio::spawn(async move {
+        let lacks = |needs: &BTreeSet<String>| {
+            let lacks = worker.lacks(needs).into_iter();
+            lacks.map(str::to_owned).collect()
+        };
+        answer_roll_calls(&connection, report, lacks).await;
+    });
+    answering.abort_handle()
 }
 
 /// Gives back to the queue what this worker has.

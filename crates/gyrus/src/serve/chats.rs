@@ -115,12 +115,10 @@ fn settings(
     if !workdir.is_absolute() {
         return Err("invalid `workdir`: it begins neither with / nor with ~/".to_owned());
     }
+    let no_goal = gyrus_contract::Text::new(String::new(), gyrus_contract::Origin::Person);
     let request = RunRequest {
-        goal: gyrus_contract::Text::new(String::new(), gyrus_contract::Origin::Person),
-        workdir: workdir.clone(),
         options: section.options.clone(),
-        context: Vec::new(),
-        continues: None,
+        ..RunRequest::new(no_goal, workdir.clone())
     };
     words::command(&request, &[]).map_err(|failure| match failure.hint {
         Some(hint) => format!("`options`: {}; {hint}", failure.message),

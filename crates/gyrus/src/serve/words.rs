@@ -2,7 +2,10 @@
 //! `gyrus run` are the only list of options that there is.
 
 #[cfg(feature = "fleet")]
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 #[cfg(feature = "fleet")]
 use clap::parser::ValueSource;
@@ -18,8 +21,9 @@ use crate::{commands::run::Run, failure::Failure};
 
 /// Options of `gyrus run` that mean the terminal at which it is typed, or that a request has a field
 /// for.
-const NOT_OPTIONS: [&str; 10] = [
+const NOT_OPTIONS: [&str; 11] = [
     "fleet",
+    "needs",
     "workdir",
     "continue",
     "ephemeral",
@@ -71,7 +75,11 @@ pub(crate) fn command(request: &RunRequest, more: &[String]) -> Result<Run, Fail
 /// # Errors
 /// An option is not text.
 #[cfg(feature = "fleet")]
-pub(crate) fn typed_request(goal: Text, workdir: PathBuf) -> Result<RunRequest, Failure> {
+pub(crate) fn typed_request(
+    goal: Text,
+    workdir: PathBuf,
+    needs: BTreeSet<String>,
+) -> Result<RunRequest, Failure> {
     let words = std::env::args_os().skip(1);
     let matches = Words::command().try_get_matches_from(words);
     let matches = matches.map_err(|error| Failure::usage(first_words(&error)))?;
@@ -98,11 +106,9 @@ pub(crate) fn typed_request(goal: Text, workdir: PathBuf) -> Result<RunRequest, 
         typed.insert(name.to_owned(), value);
     }
     Ok(RunRequest {
-        goal,
-        workdir,
         options: typed,
-        context: Vec::new(),
-        continues: None,
+        needs,
+        ..RunRequest::new(goal, workdir)
     })
 }
 

@@ -2,17 +2,19 @@
 //! server.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     pin::Pin,
     process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use gyrus_journal::Holder;
 use gyrus_runtime::queue::{Command, Worker, WorkerEnd, Workers};
-use tokio::io::AsyncWriteExt as _;
+use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
 use crate::{
     commands::work::{FleetOrder, WorkOrder},
@@ -31,6 +33,8 @@ pub(crate) struct Processes {
     said: PathBuf,
     /// The fleet for which the commands are carried out.
     fleet: Option<FleetOrder>,
+    /// The commands whose processes are alive, with what kills each.
+    alive: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
 }
 
 impl Processes {
@@ -44,6 +48,7 @@ impl Processes {
             program: PathBuf::from("/proc/self/exe"),
             said,
             fleet,
+            alive: Arc::default(),
         })
     }
 
@@ -81,16 +86,39 @@ impl Workers for Processes {
             .stdout(Stdio::null())
             .stderr(said)
             .spawn()?;
+        let kill = Arc::new(Notify::new());
+        let (alive, id) = (Arc::clone(&self.alive), command.id.clone());
+        let mut locked = alive.lock().unwrap_or_else(PoisonError::into_inner);
+        locked.insert(id.clone(), Arc::clone(&kill));
+        drop(locked);
         Ok(Box::pin(async move {
             if let Some(mut stdin) = child.stdin.take() {
                 // Who ends before it has read all says why.
                 let _ = stdin.write_all(&order).await;
             }
-            let code = child.wait().await.ok().and_then(|status| status.code());
+            let status = tokio::select! {
+                status = child.wait() => status,
+                () = kill.notified() => {
+                    // Its lease sees to what it started: the kernel kills all of it with it.
+                    let _ = child.start_kill();
+                    child.wait().await
+                }
+            };
+            let code = status.ok().and_then(|status| status.code());
+            let mut alive = alive.lock().unwrap_or_else(PoisonError::into_inner);
+            alive.remove(&id);
+            drop(alive);
             let said = end_of(&path).unwrap_or_default();
             let _ = fs::remove_file(&path);
             WorkerEnd { code, said }
         }))
+    }
+
+    fn kill(&self, command: &Command) {
+        let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kill) = alive.get(&command.id) {
+            kill.notify_one();
+        }
     }
 
     fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -64,8 +64,12 @@ impl Fleet {
     }
 
     fn worker(&self, home: &str, lease: &str) -> Running {
+        self.worker_with(home, lease, &[])
+    }
+
+    fn worker_with(&self, home: &str, lease: &str, more: &[&str]) -> Running {
         let words = ["worker", "--fleet", &self.address, "--lease", lease];
-        let mut worker = Running::of(&mut at(&self.world, home, &words));
+        let mut worker = Running::of(&mut at(&self.world, home, &[&words, more].concat()));
         worker.hears("takes runs of");
         worker
     }
@@ -78,6 +82,12 @@ impl Fleet {
             more,
         ];
         at(&self.world, "client", &words.concat())
+    }
+
+    /// A command on the fleet's runs, from a machine of its own.
+    fn says(&self, words: &[&str]) -> Said {
+        let words = [&["--fleet", &self.address], words].concat();
+        exits(at(&self.world, "elsewhere", &words))
     }
 
     /// Submits the slow run, and returns when its long command is at work. It is watched on.
@@ -319,4 +329,52 @@ fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
         good.out.contains("the second of two writers was refused"),
         "{good:?}"
     );
+}
+
+#[test]
+fn a_run_waits_for_a_machine_that_has_what_it_needs() {
+    let Some(fleet) = Fleet::start(THREE_STEPS) else {
+        return no_server();
+    };
+    let _plain = fleet.worker("one", LONG);
+    let mut asked = Running::of(&mut fleet.submit(&["--needs", "gpu"]));
+    asked.hears("it waits: the only worker has no `gpu`");
+    let words = ["fleet", "status", "--fleet", &fleet.address];
+    let shown = exits(at(&fleet.world, "elsewhere", &words)).exits(0);
+    assert!(
+        shown.out.contains("waits: the only worker has no `gpu`"),
+        "{shown:?}"
+    );
+    let _labelled = fleet.worker_with("two", LONG, &["--label", "gpu"]);
+    asked.end().exits(0);
+    assert_eq!(fleet.world.file("ledger.txt"), "hello\n");
+    let wrong = exits(fleet.submit(&["--needs", "two words"])).exits(2);
+    assert!(wrong.err.contains("a label is one word"), "{wrong:?}");
+}
+
+#[test]
+fn a_stop_of_all_reaches_every_worker_and_those_that_come_later() {
+    let Some(fleet) = Fleet::start(SLOW) else {
+        return no_server();
+    };
+    let _one = fleet.worker("one", LONG);
+    let watched = fleet.begin();
+    let stopped = fleet.says(&["stop", "--all", "--reason", "smoke"]).exits(0);
+    assert!(stopped.err.contains("1 run at work ended"), "{stopped:?}");
+    let told = watched.join().unwrap();
+    assert!(
+        told.code != Some(0) && told.err.contains("smoke"),
+        "{told:?}"
+    );
+    eventually("the run is alive", || fleet.drivers("one").is_empty());
+    assert_eq!(fleet.world.file("ledger.txt"), "one\nbegun\n");
+    // One that was away begins nothing either.
+    let _two = fleet.worker("two", LONG);
+    let mut asked = Running::of(&mut fleet.submit(&[]));
+    asked.hears("it waits: all runs are stopped");
+    assert!(fleet.drivers("one").is_empty() && fleet.drivers("two").is_empty());
+    fleet.says(&["rearm"]).exits(0);
+    fleet.world.wait_for_file("ledger.txt", "begun\none\nbegun");
+    let again = fleet.says(&["rearm"]).exits(0);
+    assert!(again.err.contains("nothing of the fleet is stopped"));
 }

@@ -49,7 +49,8 @@ pub struct RunRequest {
     /// Options of `gyrus run`, by their long names without dashes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, OptionValue>,
-    /// Labels that the machine must have which carries it out, where several share the queue.
+    /// Labels that the machine must have which carries it out, where several share the queue, beside
+    /// those that follow from the rest.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needs: BTreeSet<String>,
     /// Text that it starts with.
@@ -61,6 +62,18 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// Returns a request with a goal and a folder, and nothing else.
+    pub fn new(goal: Text, workdir: PathBuf) -> Self {
+        Self {
+            goal,
+            workdir,
+            options: BTreeMap::new(),
+            needs: BTreeSet::new(),
+            context: Vec::new(),
+            continues: None,
+        }
+    }
+
     /// Returns the options as words of a command line, each with its value: `--max-steps=10`.
     pub fn arguments(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -79,6 +92,21 @@ impl RunRequest {
         words
     }
 
+    /// Returns the labels that a machine must have which carries it out: those that are given, and those
+    /// that the folder and the options amount to.
+    pub(super) fn all_needs(&self) -> BTreeSet<String> {
+        let mut needs = self.needs.clone();
+        needs.insert(format!("{FOLDER}{}", self.workdir.display()));
+        needs.extend(self.profile().map(|profile| format!("profile:{profile}")));
+        let screen = match self.options.get("screen") {
+            Some(OptionValue::Text(screen)) if screen != "none" => Some(screen.clone()),
+            _ if self.options.contains_key("url") => Some("browser".to_owned()),
+            _ => None,
+        };
+        needs.extend(screen);
+        needs
+    }
+
     /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
     pub fn profile(&self) -> Option<&str> {
         match self.options.get("profile") {
@@ -86,6 +114,14 @@ impl RunRequest {
             _ => None,
         }
     }
+}
+
+/// The beginning of the label of a folder, before its path.
+const FOLDER: &str = "folder:";
+
+/// Whether a run that needs this works in a folder that only one machine has.
+pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
+    needs.iter().any(|need| need.starts_with(FOLDER))
 }
 
 /// The work of a command.
@@ -142,14 +178,6 @@ impl Command {
                 request.goal.text.len() + context.sum::<usize>()
             }
             Work::Resume => 0,
-        }
-    }
-
-    /// Whether its run works in a folder that only one machine has.
-    pub(super) fn is_bound_to_a_folder(&self) -> bool {
-        match &self.work {
-            Work::Start(request) => request.needs.iter().any(|need| need.starts_with("folder:")),
-            Work::Resume => false,
         }
     }
 

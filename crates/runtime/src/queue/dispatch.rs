@@ -268,12 +268,7 @@ impl Watching {
     }
 
     /// Lets a command rest, and returns once it goes on.
-    async fn rest(
-        &self,
-        command: Arc<Command>,
-        entries: u64,
-        why: &str,
-    ) -> Result<(), QueueError> {
+    async fn rest(&self, command: Arc<Command>, entries: u64, why: &str) -> Result<(), QueueError> {
         let gateway = &self.gateway;
         let until_ms = gateway.rest(&command.id, gateway.name(), entries, why);
         match until_ms.await? {
@@ -338,11 +333,7 @@ fn failure(end: &WorkerEnd) -> String {
 }
 
 /// Waits until a command has rested, or a person stops its run.
-async fn resting(
-    gateway: Gateway,
-    command: Arc<Command>,
-    until_ms: i64,
-) -> Result<(), QueueError> {
+async fn resting(gateway: Gateway, command: Arc<Command>, until_ms: i64) -> Result<(), QueueError> {
     let store = gateway.store().clone();
     let mut inbox = store.inbox(&log_name(command.run))?.watch()?;
     let mut changes = gateway.changes();

@@ -38,7 +38,7 @@ pub use self::{
     error::QueueError,
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
-    worker::{HasLabel, QueueWorker},
+    worker::{HasLabel, QueueWorker, is_label, machine_label},
 };
 use crate::{
     EventBus,
@@ -189,7 +189,7 @@ impl Gateway {
                     None if is_full(queue) => Err(QueueError::Full),
                     None => {
                         let submitted = QueueFact::Submitted(Arc::clone(&command));
-                        let standing = QueuedCommand::new(Arc::clone(&command));
+                        let standing = QueuedCommand::new(Arc::clone(&command), None);
                         Ok((vec![submitted], standing))
                     }
                 }

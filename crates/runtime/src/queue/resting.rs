@@ -73,7 +73,9 @@ fn next(before: Option<Deaths>, entries: u64) -> Deaths {
 
 /// Returns the length of a rest in milliseconds; the first one has the number 1.
 fn rest_ms(rests: u32) -> i64 {
-    let factor = 1_u32.checked_shl(rests.saturating_sub(1)).unwrap_or(u32::MAX);
+    let factor = 1_u32
+        .checked_shl(rests.saturating_sub(1))
+        .unwrap_or(u32::MAX);
     let rest = FIRST_REST.saturating_mul(factor).min(LONGEST_REST);
     i64::try_from(rest.as_millis()).unwrap_or(i64::MAX)
 }

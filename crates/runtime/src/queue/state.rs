@@ -10,7 +10,7 @@ use gyrus_kernel::latch::Told;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    command::{Command, Deaths, Stage, Work},
+    command::{Command, Deaths, Stage, Work, binds},
     worker::{QueueWorker, machine_label},
 };
 use crate::ledger::Fold;
@@ -54,6 +54,8 @@ pub struct QueuedCommand {
     pub command: Arc<Command>,
     /// The stage.
     pub stage: Stage,
+    /// The labels that the machine must have which carries it out, beside `bound_to`.
+    needs: BTreeSet<String>,
     /// The last rest after deaths of its process.
     pub deaths: Option<Deaths>,
     /// The machine that its run is bound to: it began there, in a folder of that machine.
@@ -61,22 +63,26 @@ pub struct QueuedCommand {
 }
 
 impl QueuedCommand {
-    /// Returns a command that was accepted now.
-    pub(super) fn new(command: Arc<Command>) -> Self {
+    /// Returns a command that was accepted now. One that goes on with a run needs what the one
+    /// `before` it needed.
+    pub(super) fn new(command: Arc<Command>, before: Option<&Self>) -> Self {
+        let (needs, bound_to) = match (&command.work, before) {
+            (Work::Start(request), _) => (request.all_needs(), None),
+            (Work::Resume, Some(before)) => (before.needs.clone(), before.bound_to.clone()),
+            (Work::Resume, None) => (BTreeSet::new(), None),
+        };
         Self {
             command,
             stage: Stage::Queued,
+            needs,
             deaths: None,
-            bound_to: None,
+            bound_to,
         }
     }
 
     /// Returns the labels that the machine must have which carries it out.
     pub fn needs(&self) -> BTreeSet<String> {
-        let mut needs = match &self.command.work {
-            Work::Start(request) => request.needs.clone(),
-            Work::Resume => BTreeSet::new(),
-        };
+        let mut needs = self.needs.clone();
         needs.extend(self.bound_to.as_deref().map(machine_label));
         needs
     }
@@ -169,7 +175,12 @@ impl Fold for Queue {
     fn facts(&self) -> Vec<QueueFact> {
         let mut standing: Vec<_> = self.commands.values().collect();
         standing.sort_by_key(|(accepted, _)| *accepted);
-        let mut facts: Vec<_> = self.stopped.iter().cloned().map(QueueFact::Stopped).collect();
+        let mut facts: Vec<_> = self
+            .stopped
+            .iter()
+            .cloned()
+            .map(QueueFact::Stopped)
+            .collect();
         for (_, one) in standing {
             let QueuedCommand { command, stage, .. } = one;
             facts.push(QueueFact::Submitted(Arc::clone(command)));
@@ -264,7 +275,9 @@ impl Queue {
         at_once: AtOnce,
         worker: Option<&QueueWorker>,
     ) -> Option<&Arc<Command>> {
-        let own = self.by_worker.get(&worker.map(|worker| worker.name.clone()));
+        let own = self
+            .by_worker
+            .get(&worker.map(|worker| worker.name.clone()));
         let is_full = own.is_some_and(|own| *own >= at_once.in_all) || at_once.in_all == 0;
         if is_full || self.stopped.is_some() {
             return None;
@@ -302,12 +315,13 @@ impl Queue {
             return;
         }
         self.accepted += 1;
+        let before = self.of_run(command.run);
+        let standing = QueuedCommand::new(Arc::clone(&command), before);
         self.by_run.insert(command.run, command.id.clone());
         if let Some(key) = &command.key {
             self.by_key.insert(key.clone(), command.id.clone());
         }
         let id = command.id.clone();
-        let standing = QueuedCommand::new(command);
         self.count(&standing, self.accepted, true);
         self.bytes += standing.command.bytes();
         self.commands.insert(id, (self.accepted, standing));
@@ -330,7 +344,7 @@ impl Queue {
             Stage::Running {
                 machine: Some(machine),
                 ..
-            } if standing.command.is_bound_to_a_folder() => {
+            } if binds(&standing.needs) => {
                 standing.bound_to.get_or_insert_with(|| machine.clone());
             }
             _ => {}

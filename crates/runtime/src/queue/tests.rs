@@ -20,12 +20,8 @@ fn person() -> Principal {
 
 fn command(needs: &[&str]) -> Arc<Command> {
     let request = RunRequest {
-        goal: Text::new("go", Origin::Person),
-        workdir: PathBuf::from("/"),
-        options: Default::default(),
         needs: needs.iter().map(|&need| need.to_owned()).collect(),
-        context: Vec::new(),
-        continues: None,
+        ..RunRequest::new(Text::new("go", Origin::Person), PathBuf::from("/work"))
     };
     Arc::new(Command {
         id: gyrus_contract::time_ordered_uuid().to_string(),
@@ -45,7 +41,7 @@ fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
     QueueWorker {
         name: format!("{machine}-1"),
         machine: machine.to_owned(),
-        has: Arc::new(move |label| labels.contains(&label)),
+        has: Arc::new(move |label| label == "folder:/work" || labels.contains(&label)),
     }
 }
 
@@ -92,11 +88,8 @@ fn a_command_waits_for_a_machine_that_has_what_it_needs() {
 
 #[test]
 fn a_run_in_a_folder_of_a_machine_goes_on_there_alone() {
-    let bound = command(&["folder:/work"]);
-    let (here, there) = (
-        worker("here", &["folder:/work"]),
-        worker("there", &["folder:/work"]),
-    );
+    let bound = command(&[]);
+    let (here, there) = (worker("here", &[]), worker("there", &[]));
     let mut queue = Queue::default();
     submit(&mut queue, &bound);
     assert!(next(&queue, &here).is_some() && next(&queue, &there).is_some());
@@ -105,7 +98,14 @@ fn a_run_in_a_folder_of_a_machine_goes_on_there_alone() {
     for queue in [&queue, &folded_again(&queue)] {
         assert_eq!(next(queue, &there), None);
         assert_eq!(next(queue, &here), Some(&*bound.id));
-        let needs = queue.get(&bound.id).expect("it is there").needs();
+        let bound = queue.get(&bound.id).expect("it is there");
+        let needs = bound.needs();
+        let again = Arc::new(Command {
+            id: "again".to_owned(),
+            work: Work::Resume,
+            ..(*bound.command).clone()
+        });
+        assert_eq!(QueuedCommand::new(again, Some(bound)).needs(), needs);
         assert_eq!(there.lacks(&needs), ["machine:here"]);
     }
 }

@@ -26,12 +26,23 @@ impl QueueWorker {
     /// Returns the labels among these that the machine does not have.
     pub fn lacks<'a>(&self, needs: &'a BTreeSet<String>) -> Vec<&'a str> {
         let own = machine_label(&self.machine);
-        let lacking = needs.iter().filter(|need| **need != own && !(self.has)(need));
+        let lacking = needs
+            .iter()
+            .filter(|need| **need != own && !(self.has)(need));
         lacking.map(String::as_str).collect()
     }
 }
 
+/// Maximum length of a label in bytes.
+const MAX_LABEL: usize = 200;
+
+/// Whether a text is a label: one word, as `gpu` or `region:eu`.
+pub fn is_label(text: &str) -> bool {
+    let is_fit = |char: char| !char.is_control() && !char.is_whitespace();
+    (1..=MAX_LABEL).contains(&text.len()) && text.chars().all(is_fit)
+}
+
 /// Returns the label that only one machine has.
-pub(super) fn machine_label(machine: &str) -> String {
+pub fn machine_label(machine: &str) -> String {
     format!("machine:{machine}")
 }

@@ -1,6 +1,10 @@
 //! The queue: starting runs, going on with them, and taking commands back.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use axum::{
     Extension, Json,
@@ -11,7 +15,7 @@ use axum::{
 use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun};
 use gyrus_runtime::queue::{
-    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work,
+    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work, is_label,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -76,6 +80,10 @@ pub(crate) struct StartRun {
     /// Text that the run starts with, by names. It is data: the run is exposed to it.
     #[serde(default)]
     pub(crate) context: BTreeMap<String, String>,
+    /// Labels that the machine must have which carries it out, as `gpu`, if the server is the door of a
+    /// fleet.
+    #[serde(default)]
+    pub(crate) needs: BTreeSet<String>,
     /// From -100 to 100; higher ones go first.
     #[serde(default)]
     #[schemars(range(min = -100, max = 100))]
@@ -197,17 +205,21 @@ impl StartRun {
                 "invalid `key` or `correlation`: at most 200 bytes",
             ));
         }
+        if !self.needs.iter().all(|label| is_label(label)) {
+            return Err(ApiError::bad_request(
+                "invalid `needs`: each is one word, as `gpu`, of at most 200 bytes",
+            ));
+        }
         let text = |(name, text): (String, String)| ContextText {
             text: Text::new(text, Origin::File { path: name.clone() }),
             name,
         };
         let delay = i64::try_from(self.delay_ms).unwrap_or(i64::MAX);
         let request = RunRequest {
-            goal: Text::new(self.goal, Origin::Person),
-            workdir: self.workdir,
             options: self.options,
+            needs: self.needs,
             context: self.context.into_iter().map(text).collect(),
-            continues: None,
+            ..RunRequest::new(Text::new(self.goal, Origin::Person), self.workdir)
         };
         let new = NewCommand {
             work: Work::Resume,

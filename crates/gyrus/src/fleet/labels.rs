@@ -1,0 +1,71 @@
+//! Labels: a run of a fleet goes to a machine that has the ones it needs.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use gyrus::runtime::Home;
+use gyrus_runtime::queue::{HasLabel, is_label, machine_label};
+
+use crate::browser;
+
+/// Returns the name of this machine among those of a fleet.
+pub(crate) fn machine() -> String {
+    let host = rustix::system::uname();
+    host.nodename().to_string_lossy().into_owned()
+}
+
+/// Returns the label that only this machine has.
+pub(crate) fn this_machine() -> String {
+    machine_label(&machine())
+}
+
+/// Returns what this machine has: the labels that a person gave it, and what is looked for as it is
+/// asked for: folders, browser profiles, a browser, an X server for desktops.
+pub(super) fn of_this_machine(home: &Home, given: BTreeSet<String>) -> HasLabel {
+    let home = home.clone();
+    Arc::new(move |label| {
+        given.contains(label)
+            || match label.split_once(':') {
+                Some(("folder", path)) => Path::new(path).is_dir(),
+                Some(("profile", name)) => browser::has_profile(&home, name),
+                Some(_) => false,
+                None => match label {
+                    "browser" => browser::missing().is_none(),
+                    "x11" => has_x_server(),
+                    _ => false,
+                },
+            }
+    })
+}
+
+/// Returns what of the machine is told to people who look for one.
+pub(super) fn shown(has: &HasLabel, given: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut shown = given.clone();
+    shown.extend(
+        ["browser", "x11"]
+            .into_iter()
+            .filter(|label| has(label))
+            .map(str::to_owned),
+    );
+    shown
+}
+
+#[cfg(feature = "desktop")]
+fn has_x_server() -> bool {
+    gyrus_screen::nested_parts().is_ok()
+}
+
+/// Without desktops in the build there is none.
+#[cfg(not(feature = "desktop"))]
+fn has_x_server() -> bool {
+    false
+}
+
+/// Reads a label.
+pub(crate) fn parse(text: &str) -> Result<String, String> {
+    if !is_label(text) {
+        return Err(
+            "a label is one word, as `gpu` or `region:eu`, of at most 200 bytes".to_owned(),
+        );
+    }
+    Ok(text.to_owned())
+}

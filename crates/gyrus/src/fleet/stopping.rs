@@ -1,0 +1,53 @@
+//! `gyrus --fleet ADDRESS stop --all` and `rearm`.
+
+use gyrus_kernel::latch::Told;
+use gyrus_surfaces::{console::put, terminal};
+use gyrus_text::counted;
+
+use super::{Joined, LOCAL, PATIENCE, submit::copies};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
+
+/// Stops all runs of a fleet, and lets none begin.
+pub(crate) fn stop_all(
+    gyrus: &Gyrus,
+    fleet: &str,
+    reason: Option<String>,
+) -> Result<Code, Failure> {
+    inside_run::refuse("stop all runs")?;
+    let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
+    let told = Told::now(by, reason);
+    let (_, copies) = copies(gyrus)?;
+    let runtime = drive::runtime()?;
+    let ended = runtime.block_on(async {
+        let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+        Ok::<_, Failure>(joined.client(&copies).stop_all(&told).await?)
+    });
+    runtime.shutdown_background();
+    let runs = counted(ended?, "run");
+    // An address may hold a password.
+    let shown = if fleet == LOCAL { LOCAL } else { "ADDRESS" };
+    put(&format!(
+        "stopped for the whole fleet: {runs} at work ended; a worker that cannot be reached ends its own \
+         when their leases are over\n  nothing begins or goes on until: gyrus --fleet {shown} rearm\n"
+    ))?;
+    Ok(Code::Reached)
+}
+
+/// Lets the runs of a fleet begin again.
+pub(crate) fn rearm(gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
+    inside_run::refuse("let runs go on")?;
+    let by = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let (_, copies) = copies(gyrus)?;
+    let runtime = drive::runtime()?;
+    let lifted = runtime.block_on(async {
+        let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+        Ok::<_, Failure>(joined.client(&copies).rearm(&by).await?)
+    });
+    runtime.shutdown_background();
+    put(if lifted? {
+        "runs of the fleet may begin again\n"
+    } else {
+        "nothing of the fleet is stopped\n"
+    })?;
+    Ok(Code::Reached)
+}
