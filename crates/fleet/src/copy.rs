@@ -1,11 +1,14 @@
-//! The local copy of a run's journal: made equal to what the shared log has.
+//! The local copies of the journals of a run and those below it: made equal to what the shared log has.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Error as JournalError, LogName, Mirror, Store};
 use gyrus_kernel::{Entry, log_name, parse};
-use tokio::sync::watch;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use crate::{
     BlobError, EntryLines, LogSubject, Machine, MachineTime, ReadError, RunMessage, RunMessageKind,
@@ -99,6 +102,7 @@ async fn fill(
 
 /// Drops what the local copy has and the shared log has not: it never counted.
 fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalError> {
+    mirror.mark_as_copy()?;
     let (end, head) = mirror.end();
     let common = messages.iter().rev().find(|message| message.last <= end);
     match common {
@@ -112,15 +116,16 @@ fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalE
     }
 }
 
-/// A copy of a run's journal, for whoever watches it on this machine.
+/// Copies of the journals of a run and of those below it, for whoever watches them on this machine.
+#[derive(Clone)]
 pub struct FleetCopy {
     /// The shared log.
     pub log: Arc<dyn SharedLog>,
     /// This machine.
     pub machine: Arc<dyn Machine>,
-    /// The place of the copy.
+    /// The place of the copies.
     pub store: Store,
-    /// The run.
+    /// The run, which a person or program asked for.
     pub root: RunId,
 }
 
@@ -135,17 +140,36 @@ pub enum FollowError {
     Read(#[from] ReadError),
 }
 
+impl From<JournalError> for FollowError {
+    fn from(error: JournalError) -> Self {
+        CopyError::from(error).into()
+    }
+}
+
+/// Returns whether nobody works on a run any more, for now.
+pub type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
+
 impl FleetCopy {
-    /// Brings the copy up to date, unless the run is over and complete here, or somebody watches it.
+    /// Brings the copies up to date, unless the run is over and complete here, or somebody watches it.
     ///
     /// # Errors
-    /// The log cannot be read, or the copy not be written.
+    /// The log cannot be read, or a copy not be written.
     pub async fn refresh(&self) -> Result<(), FollowError> {
-        let name = log_name(self.root);
-        if matches!(self.last_entry(), Some(Entry::RunEnded(_))) {
+        let mut known = BTreeSet::from([self.root]);
+        let mut open = vec![self.root];
+        while let Some(run) = open.pop() {
+            self.refresh_one(run).await?;
+            let children = children(&self.store, run, 1)?;
+            open.extend(children.into_iter().filter(|child| known.insert(*child)));
+        }
+        Ok(())
+    }
+
+    async fn refresh_one(&self, run: RunId) -> Result<(), FollowError> {
+        if matches!(self.last_entry(run), Some(Entry::RunEnded(_))) {
             return Ok(());
         }
-        let mut reading = RunReading::new(run_subject(self.root, self.root));
+        let mut reading = RunReading::new(run_subject(self.root, run));
         let (mut blobs, mut messages) = (Vec::new(), Vec::new());
         let mut sink = |message: &RunMessage| {
             gather(message, &mut blobs, &mut messages);
@@ -153,71 +177,102 @@ impl FleetCopy {
         };
         let until = self.machine.now() + REQUEST;
         reading.catch_up(&*self.log, &mut sink, until).await?;
+        let name = log_name(run);
         match restore(&self.store, &name, &self.log, &messages, until).await {
             Err(CopyError::Journal(JournalError::Held { .. })) => Ok(()),
             restored => Ok(restored?),
         }
     }
 
-    fn last_entry(&self) -> Option<Entry> {
-        let reader = self.store.reader(&log_name(self.root)).ok()?;
+    fn last_entry(&self, run: RunId) -> Option<Entry> {
+        let reader = self.store.reader(&log_name(run)).ok()?;
         parse(&reader.entries_back().ok()?.next()?.ok()?).ok()
     }
 
-    /// Whether the last entry of the copy says that the run is over or parked.
-    fn says_its_end(&self) -> bool {
-        let last = self.last_entry();
-        matches!(last, Some(Entry::RunEnded(_) | Entry::RunParked(_)))
-    }
-
-    /// Keeps the copy up to date until nobody works on the run and `is_over`, which is asked again
-    /// at every change of `changes`. Holds the copy until then: whoever looks at it here sees a run
-    /// that is at work.
+    /// Keeps the copies up to date until nobody works on the run and `is_over`, which is asked again
+    /// at every change of `changes`. Holds them until then: whoever looks at one here sees a run that
+    /// is at work.
     ///
     /// # Errors
-    /// The log contradicts itself, or the copy cannot be written.
+    /// A log contradicts itself, or a copy cannot be written.
     pub async fn follow(
         &self,
-        is_over: impl Fn() -> bool + Send,
-        mut changes: watch::Receiver<u64>,
+        is_over: IsOver,
+        changes: watch::Receiver<u64>,
     ) -> Result<(), FollowError> {
-        let subject = run_subject(self.root, self.root);
+        let (found, mut children) = mpsc::unbounded_channel();
+        let mut known = BTreeSet::from([self.root]);
+        let mut following = JoinSet::new();
+        let follow = |run| {
+            let (copy, is_over) = (self.clone(), Arc::clone(&is_over));
+            let (changes, found) = (changes.clone(), found.clone());
+            async move { copy.follow_one(run, &is_over, changes, &found).await }
+        };
+        following.spawn(follow(self.root));
+        loop {
+            tokio::select! {
+                Some(child) = children.recv() => {
+                    if known.insert(child) {
+                        following.spawn(follow(child));
+                    }
+                }
+                ended = following.join_next() => match ended {
+                    Some(Ok(ended)) => ended?,
+                    Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    async fn follow_one(
+        &self,
+        run: RunId,
+        is_over: &IsOver,
+        mut changes: watch::Receiver<u64>,
+        found: &mpsc::UnboundedSender<RunId>,
+    ) -> Result<(), FollowError> {
+        let subject = run_subject(self.root, run);
         let mut news = self.log.news(&subject);
         let mut reading = RunReading::new(subject);
-        let name = log_name(self.root);
         let mut mirror: Option<Mirror> = None;
+        let (mut messages, mut blobs) = (Vec::new(), Vec::new());
+        let mut told = 0;
         let mut over = None;
-        let mut blobs = Vec::new();
         loop {
             // Asked before the log is read: what was written until then is read.
             let is_over = is_over();
-            let mut messages = Vec::new();
             let mut sink = |message: &RunMessage| {
                 gather(message, &mut blobs, &mut messages);
                 Ok(())
             };
             let until = self.machine.now() + REQUEST;
             let read = reading.catch_up(&*self.log, &mut sink, until).await;
-            if !messages.is_empty() {
-                let copy = match mirror.take() {
-                    Some(copy) => copy,
-                    None => align(
-                        self.store.mirror(&name).map_err(CopyError::from)?,
-                        &messages,
-                    )
-                    .map_err(CopyError::from)?,
-                };
-                mirror = Some(fill(copy, &self.log, &messages, until).await?);
+            if mirror.is_none() && !messages.is_empty() {
+                mirror = self.take(run, &messages)?;
+            }
+            if let Some(copy) = mirror.take() {
+                let copy = fill(copy, &self.log, &std::mem::take(&mut messages), until).await?;
+                let end = copy.end().0;
+                for child in children(&self.store, run, told + 1)? {
+                    // Nobody hears it any more if the whole is over.
+                    let _ = found.send(child);
+                }
+                told = end;
+                mirror = Some(copy);
             }
             match read {
                 Ok(_) | Err(ReadError::Unreachable(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            let is_let_go = reading.standing.holder.is_none() || self.says_its_end();
+            let last = self.last_entry(run);
+            let says_its_end = matches!(last, Some(Entry::RunEnded(_) | Entry::RunParked(_)));
+            let is_let_go = reading.standing.holder.is_none() || says_its_end;
             let since = over.filter(|_| is_over).unwrap_or(self.machine.now());
             over = is_over.then_some(since);
+            let is_late = self.machine.now().since(since) > STRAGGLERS;
             // A worker may die before it says anything, and a replica may lag.
-            if is_over && (is_let_go || self.machine.now().since(since) > STRAGGLERS) {
+            if is_over && (is_let_go && messages.is_empty() || is_late) {
                 return Ok(());
             }
             tokio::select! {
@@ -227,4 +282,27 @@ impl FleetCopy {
             }
         }
     }
+
+    /// Takes a copy to write it; `None` if another process has it at this moment.
+    fn take(&self, run: RunId, messages: &[EntryLines]) -> Result<Option<Mirror>, CopyError> {
+        match self.store.mirror(&log_name(run)) {
+            Err(JournalError::Held { .. }) => Ok(None),
+            mirror => Ok(Some(align(mirror?, messages)?)),
+        }
+    }
+}
+
+/// Returns the runs that the entries of a run from a number on have started.
+pub(crate) fn children(store: &Store, run: RunId, from: u64) -> Result<Vec<RunId>, JournalError> {
+    let name = log_name(run);
+    if !store.exists(&name) {
+        return Ok(Vec::new());
+    }
+    let mut children = Vec::new();
+    for entry in store.reader(&name)?.entries(from)? {
+        if let Ok(Entry::ChildStarted(child)) = parse(&entry?) {
+            children.push(child.child);
+        }
+    }
+    Ok(children)
 }

@@ -13,7 +13,7 @@ use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{
     Error as JournalError, LogName, Replica, ReplicaBatch, ReplicaDone, Replicas, Store,
 };
-use gyrus_kernel::{Entry, RUNS, log_name, parse};
+use gyrus_kernel::{RUNS, log_name};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot, watch},
@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     BlobError, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine,
     MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
-    copy::{CopyError, gather, restore, run_subject},
+    copy::{CopyError, children, gather, restore, run_subject},
     inbox::{inbox_subject, read_messages},
     log::heard,
     store_blob,
@@ -208,13 +208,8 @@ impl FleetReplicas {
             if entries == 0 {
                 continue;
             }
-            for entry in store.reader(&log_name(run))?.entries(1)? {
-                if let Ok(Entry::ChildStarted(child)) = parse(&entry?)
-                    && known.insert(child.child)
-                {
-                    open.push(child.child);
-                }
-            }
+            let children = children(store, run, 1)?;
+            open.extend(children.into_iter().filter(|child| known.insert(*child)));
         }
         Ok(())
     }

@@ -5,6 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{MessageBody, Principal, RunId, SurfaceMessage, time_ordered_uuid};
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, log_name, parse};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -50,6 +52,25 @@ impl FleetMessage {
 /// Returns the subject of the messages to a run and those below it.
 pub(crate) fn inbox_subject(root: RunId) -> LogSubject {
     LogSubject::new(&format!("inbox.{root}")).expect("ids of runs are words")
+}
+
+/// Returns the run at the top of the family that a run of a store belongs to.
+pub fn root_of(store: &Store, run: RunId) -> RunId {
+    let mut root = run;
+    while !root.is_root() {
+        let started = store
+            .reader(&log_name(root))
+            .and_then(|reader| reader.entry(1));
+        let parent = match started.ok().flatten().as_ref().map(parse) {
+            Some(Ok(Entry::RunStarted(started))) => started.parent,
+            _ => None,
+        };
+        let Some(parent) = parent else {
+            break;
+        };
+        root = parent.run;
+    }
+    root
 }
 
 /// Sends a message to a run of the family of `root`. When this returns, it outlives any crash.

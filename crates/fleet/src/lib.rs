@@ -13,6 +13,7 @@
 
 mod blobs;
 mod claim;
+mod copies;
 mod copy;
 mod driven;
 mod hold;
@@ -33,10 +34,11 @@ mod waking;
 
 pub use blobs::{BlobError, fetch_blob, store_blob};
 pub use claim::{ClaimError, Claimant, Wait, claim};
-pub use copy::{CopyError, FleetCopy, FollowError, run_subject};
+pub use copies::FleetCopies;
+pub use copy::{CopyError, FleetCopy, FollowError, IsOver, run_subject};
 pub use driven::{DriveError, Driven, Driving};
 pub use hold::{Hold, HoldError};
-pub use inbox::{FleetMessage, SendError, read_messages, send_message};
+pub use inbox::{FleetMessage, SendError, read_messages, root_of, send_message};
 pub use lease::LeaseTimes;
 pub use log::{AppendAnswer, LogSubject, LogUnreachable, MessageId, SharedLog, StoredMessage};
 #[cfg(feature = "nats")]

@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     line::{LINE_LIMIT, Line, PAYLOAD_LIMIT, genesis, is_kind},
     lock::{self, Lock},
+    replica,
     seal::Seal,
     seek,
     segment::{Files, Segment, write_all},
@@ -82,6 +83,15 @@ impl Store {
 }
 
 impl Mirror {
+    /// Notes that what the log is a copy of counts only elsewhere: nobody appends to it here without a
+    /// replica.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn mark_as_copy(&self) -> Result<(), Error> {
+        replica::mark(&self.files)
+    }
+
     fn new(store: &Store, files: Arc<Files>, lock: Lock, output: Option<Output>) -> Self {
         Self {
             store: store.clone(),

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use crate::{
     costs::Costs,
     error::ApiError,
+    fleet::FleetView,
     heads::{FoundRuns, Heads},
     leases::Leases,
     overview::Overviews,
@@ -92,6 +93,9 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// It cannot be started, or is none of those that may be started so.
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError>;
+
+    /// Returns the fleet that the server is a door of, if it is one.
+    fn fleet(&self) -> Option<FleetView>;
 
     /// Returns the chats of the server.
     fn chats(&self) -> Vec<ChatView>;

@@ -26,6 +26,7 @@ mod overview;
 mod pages;
 mod sse;
 mod state_folder;
+mod fleet;
 mod surroundings;
 mod tokens;
 mod topics;
@@ -35,6 +36,7 @@ pub use api::{AgentView, agents_on_disk};
 pub use app::{App, CommandPiece, CommandPieces, Options, Program};
 pub use connection::{Listener, Peer, serve};
 pub use error::{ApiError, ErrorBody};
+pub use fleet::{FleetRunView, FleetView, FleetWorkerView};
 pub use heads::{FoundRuns, Head, Heads, RunWord};
 pub use overview::RunOverview;
 pub use surroundings::{

@@ -62,7 +62,12 @@ pub(crate) struct FleetOrder {
 
 #[cfg(feature = "fleet")]
 fn for_fleet(order: &FleetOrder, command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
-    crate::fleet::drive(order, command.run, gyrus, |gyrus| carry_out(command, gyrus))
+    let continues = match &command.work {
+        QueuedWork::Start(request) => request.continues,
+        QueuedWork::Resume => None,
+    };
+    let runs = (command.run, continues);
+    crate::fleet::drive(order, runs, gyrus, |gyrus| carry_out(command, gyrus))
 }
 
 #[cfg(not(feature = "fleet"))]

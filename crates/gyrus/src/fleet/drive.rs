@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_fleet::{
-    ClaimError, Claimed, DriveError, Driven, Driving, LeasedMachine, Machine as _, OsMachine, Wait,
+    ClaimError, Claimed, DriveError, Driven, Driving, FleetCopy, LeasedMachine, Machine as _,
+    OsMachine, Wait,
     nats::{FleetAddress, FleetConnection, NatsLog},
 };
 use gyrus_surfaces::console::put;
@@ -15,7 +16,7 @@ use crate::{Gyrus, commands::work::FleetOrder, exit::Code, failure::Failure};
 /// process meanwhile, the process ends at once.
 pub(crate) fn drive(
     order: &FleetOrder,
-    run: RunId,
+    (run, continues): (RunId, Option<RunId>),
     gyrus: &Gyrus,
     carry_out: impl FnOnce(&Gyrus) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
@@ -25,7 +26,7 @@ pub(crate) fn drive(
         .enable_all()
         .build()
         .map_err(|error| Failure::failed("no threads can be started").because(&error))?;
-    let driven = runtime.block_on(take(order, run, gyrus))?;
+    let driven = runtime.block_on(take(order, (run, continues), gyrus))?;
     let lost = driven.lost();
     runtime.spawn(async move {
         let error = lost.await;
@@ -49,7 +50,12 @@ pub(crate) fn drive(
     done
 }
 
-async fn take(order: &FleetOrder, run: RunId, gyrus: &Gyrus) -> Result<Driven, Failure> {
+/// Takes a run, and copies the one before it in its session to this machine.
+async fn take(
+    order: &FleetOrder,
+    (run, continues): (RunId, Option<RunId>),
+    gyrus: &Gyrus,
+) -> Result<Driven, Failure> {
     let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
     // The worker that started this process has looked at the servers. If they are gone by now, that
     // is no failure of the run.
@@ -68,6 +74,22 @@ async fn take(order: &FleetOrder, run: RunId, gyrus: &Gyrus) -> Result<Driven, F
         },
         wait: Wait::Succeed { seen: None },
     };
+    if let Some(before) = continues {
+        let copy = FleetCopy {
+            log: Arc::clone(&driving.log),
+            machine: Arc::new(OsMachine),
+            store: driving.store.clone(),
+            root: before,
+        };
+        // A run that was never the fleet's is looked for here alone.
+        copy.refresh().await.map_err(|error| {
+            Failure::elsewhere(format!(
+                "the run before run {} cannot be copied",
+                run.short()
+            ))
+            .because(&error)
+        })?;
+    }
     let until = OsMachine.now() + Duration::from_millis(order.lease_ms);
     Driven::take(driving, until)
         .await

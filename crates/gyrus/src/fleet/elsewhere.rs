@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gyrus_fleet::{FleetCopy, FleetMessage, send_message};
+use gyrus_fleet::{FleetCopy, FleetMessage, root_of, send_message};
 use gyrus_journal::Store;
 use gyrus_kernel::{log_name, runs};
 use gyrus_runtime::queue::SharedQueue as _;
@@ -76,7 +76,8 @@ async fn forward(joined: &Joined, store: &Store) -> Result<usize, Failure> {
                 body,
             };
             let until = joined.machine.now() + PATIENCE;
-            send_message(&joined.log, &joined.machine, run, &message, until)
+            let root = root_of(store, run);
+            send_message(&joined.log, &joined.machine, root, &message, until)
                 .await
                 .map_err(|error| {
                     Failure::usage(&error)

@@ -1,5 +1,6 @@
 //! Being part of a fleet: its address, and a connection to servers that were looked at.
 
+mod door;
 mod drive;
 mod elsewhere;
 mod labels;
@@ -10,7 +11,7 @@ mod stopping;
 mod submit;
 mod worker;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use gyrus_fleet::{
     FleetQueue, LogUnreachable, Machine, OsMachine, SharedLog,
@@ -23,6 +24,7 @@ use gyrus_journal::Store;
 use gyrus_runtime::queue::{Gateway, QueueWorker};
 
 pub(crate) use self::{
+    door::Door,
     drive::drive,
     elsewhere::with_copies,
     labels::{parse as parse_label, this_machine},
@@ -90,13 +92,23 @@ pub(crate) fn address(gyrus: &Gyrus, given: &str) -> Result<FleetAddress, Failur
     })
 }
 
-/// Returns the whole address of a fleet, with its password, for a process of this program.
+/// Returns the whole address of a fleet, with its password, for a process of this program. `@FILE` is
+/// what stands in that file, so that no list of processes shows it.
 pub(crate) fn text(gyrus: &Gyrus, given: &str) -> Result<String, Failure> {
     if given == LOCAL {
-        LocalAddress::of(&gyrus.home()?).read()
-    } else {
-        Ok(given.to_owned())
+        return LocalAddress::of(&gyrus.home()?).read();
     }
+    let Some(path) = given.strip_prefix('@') else {
+        return Ok(given.to_owned());
+    };
+    let read = gyrus_process::read_regular_text(Path::new(path));
+    let read = read.map_err(|error| {
+        Failure::usage(format!(
+            "the address of the fleet cannot be read from {path}"
+        ))
+        .because(&error)
+    })?;
+    Ok(read.trim().to_owned())
 }
 
 /// Connects to a fleet. Its servers are looked at first: one that could lose what it acknowledged

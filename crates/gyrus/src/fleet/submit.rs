@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{DEFAULT_AGENT, RunId};
-use gyrus_fleet::FleetCopy;
+use gyrus_fleet::{FleetCopy, IsOver};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 use gyrus_runtime::queue::{Gateway, NewCommand, RunRequest, Stage, Work};
@@ -99,12 +99,12 @@ async fn submit(
     };
     let (asked, changes) = (gateway.clone(), gateway.changes());
     let command = id.clone();
-    let is_over = move || {
+    let is_over: IsOver = Arc::new(move || {
         asked.with(|queue| {
             let stage = queue.get(&command).map(|one| &one.stage);
             stage.is_none_or(|stage| stage.is_over() || matches!(stage, Stage::Parked { .. }))
         })
-    };
+    });
     tokio::spawn(async move {
         if let Err(error) = copy.follow(is_over, changes).await {
             // Who watches sees no more; the run goes on.

@@ -10,11 +10,11 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use gyrus::runtime::Home;
-use gyrus_contract::{Origin, Principal, Text};
+use gyrus_contract::{Origin, Principal, RunId, Text};
 use gyrus_journal::os::watch::{self, Watch};
 use gyrus_kernel::{Ending, RunState, log_name, summary};
 use gyrus_runtime::{
-    Event, EventBus, HistoryLimits,
+    Event, EventBus, EventId, HistoryLimits,
     agents::{
         AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
         AgentWork, Agents, BehaviorError,
@@ -343,6 +343,27 @@ struct QueuedRuns {
 }
 
 impl AgentRuns for QueuedRuns {
+    fn place<'a>(
+        &'a self,
+        run: &'a AgentRun,
+        cause: EventId,
+    ) -> Pin<Box<dyn Future<Output = RunId> + Send + 'a>> {
+        Box::pin(async move {
+            let mut changes = self.gateway.changes();
+            // Servers of a fleet may each have this agent: its command for an event is one command.
+            while self.gateway.is_shared() {
+                changes.borrow_and_update();
+                let key = format!("agent/{}/event/{cause}", run.agent);
+                match self.submit(run.clone(), key).await {
+                    Ok(run) => return run,
+                    Err(QueueError::Full) if changes.changed().await.is_ok() => {}
+                    Err(_) => break,
+                }
+            }
+            run.run
+        })
+    }
+
     fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>> {
         Box::pin(async move {
             match self.to_its_end(run).await {
@@ -380,8 +401,8 @@ impl QueuedRuns {
                     if let Some(end) = self.end(id)? {
                         return Ok(end);
                     }
-                    match self.submit(new.clone()).await {
-                        Ok(()) => continue,
+                    match self.submit(new.clone(), id.to_string()).await {
+                        Ok(_) => continue,
                         Err(QueueError::Full) => run = Some(new),
                         Err(error) => return Err(error),
                     }
@@ -399,7 +420,7 @@ impl QueuedRuns {
     }
 
     /// Returns the end of a run that is over.
-    fn end(&self, run: gyrus_contract::RunId) -> Result<Option<AgentRunEnd>, QueueError> {
+    fn end(&self, run: RunId) -> Result<Option<AgentRunEnd>, QueueError> {
         let store = self.gateway.store();
         if !store.exists(&log_name(run)) {
             return Ok(None);
@@ -414,7 +435,8 @@ impl QueuedRuns {
         Ok(Some(AgentRunEnd::new(summary(&ending), answer)))
     }
 
-    async fn submit(&self, run: AgentRun) -> Result<(), QueueError> {
+    /// Submits a run; returns the run of the command that has this key.
+    async fn submit(&self, run: AgentRun, key: String) -> Result<RunId, QueueError> {
         let file = current(&self.settings);
         let work = match run.work {
             _ if self.gateway.store().exists(&log_name(run.run)) => Work::Resume,
@@ -424,7 +446,7 @@ impl QueuedRuns {
                 Work::Start(Box::new(request))
             }
             // An agent of a file calls nothing itself.
-            AgentWork::Calls(_) => return Ok(()),
+            AgentWork::Calls(_) => return Ok(run.run),
         };
         let not_before_ms = self.not_before(&file).await;
         let new = NewCommand {
@@ -437,10 +459,11 @@ impl QueuedRuns {
             agent: run.agent,
             priority: 0,
             not_before_ms,
-            key: Some(run.run.to_string()),
+            key: Some(key),
             correlation: run.correlation,
         };
-        self.gateway.submit(new).await.map(drop)
+        let queued = self.gateway.submit(new).await?;
+        Ok(queued.command.run)
     }
 
     /// Returns the start of the next day if the budget of this one is used up.

@@ -4,7 +4,7 @@ use std::{
     io,
     path::Path,
     process::Stdio,
-    sync::{Arc, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -16,7 +16,7 @@ use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::RunRequest;
 use gyrus_server::{
     AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, Configured,
-    Program,
+    FleetView, Program,
 };
 use serde_json::Value;
 use tokio::{
@@ -52,6 +52,8 @@ pub(super) struct Around {
     pub(super) processes: Arc<Processes>,
     pub(super) agent_files: ReadFiles,
     pub(super) failures: HookFailures,
+    /// The fleet that the server is a door of, as it was seen last.
+    pub(super) fleet: Option<Arc<Mutex<FleetView>>>,
     /// The chats, once they have begun.
     pub(super) chats: OnceLock<Vec<ChatAccount>>,
 }
@@ -90,6 +92,11 @@ impl Program for Around {
 
     fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError> {
         begin_command(&self.processes, &arguments, stdin)
+    }
+
+    fn fleet(&self) -> Option<FleetView> {
+        let seen = self.fleet.as_ref()?.lock();
+        Some(seen.unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn chats(&self) -> Vec<ChatView> {
@@ -157,8 +164,7 @@ pub(super) fn begin_command(
         return Err(ApiError::bad_request(error));
     }
     let child = processes
-        .command()
-        .args(arguments)
+        .typed(arguments)
         .env("NO_COLOR", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

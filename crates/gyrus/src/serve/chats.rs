@@ -7,7 +7,10 @@ use gyrus_chat::{
     Transcription,
 };
 use gyrus_contract::{Boxed, RunId};
-use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_kernel::{
+    approvals::{ApprovalAnswer, OpenQuestion},
+    latch::Latch,
+};
 use gyrus_runtime::queue::{Gateway, RunRequest};
 use gyrus_server::{ApiError, Program};
 use gyrus_surfaces::console::put;
@@ -32,7 +35,7 @@ pub(super) struct ConfiguredChat {
 
 /// Reads the chats of the configuration. One without a token that can be used is left out, and the
 /// person is told: everything else works without it.
-pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<ConfiguredChat>, Failure> {
+pub(super) fn configured(gyrus: &Gyrus, latch: &Latch) -> Result<Vec<ConfiguredChat>, Failure> {
     let config = gyrus.config()?;
     let keys = Keys::new(&config.keys);
     let mut chats = Vec::new();
@@ -42,7 +45,7 @@ pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<ConfiguredChat>, Failure> 
     ] {
         let Some(section) = section else { continue };
         let wrong = |why: String| Failure::usage(format!("[chat.{name}] in config.toml: {why}"));
-        let settings = settings(gyrus, &keys, name, section).map_err(wrong)?;
+        let settings = settings(gyrus, latch, &keys, name, section).map_err(wrong)?;
         let token = token(&keys, name, &section.token).map_err(wrong)?;
         match token.and_then(|token| open(section, &token)) {
             Ok(messenger) => chats.push(ConfiguredChat {
@@ -102,6 +105,7 @@ pub(super) async fn begin(
 
 fn settings(
     gyrus: &Gyrus,
+    latch: &Latch,
     keys: &Keys<'_>,
     name: &str,
     section: &ChatSection,
@@ -130,7 +134,7 @@ fn settings(
         workdir,
         options: section.options.clone(),
         groups: section.groups.iter().map(ToString::to_string).collect(),
-        latch: home.latch(),
+        latch: latch.clone(),
         transcription: transcription.transpose()?,
         folder: home.state.join("chats").join(name),
     })

@@ -13,6 +13,7 @@ pub(crate) mod mcp;
 pub(crate) mod words;
 mod service;
 pub(crate) mod parking;
+mod place;
 pub(crate) mod workers;
 
 use std::{
@@ -25,7 +26,7 @@ use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
 use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{RunState, StandingRun, log_name};
+use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
@@ -43,6 +44,7 @@ use self::{
     client::Server,
     hooks::HookFailures,
     parking::{Signals, park},
+    place::Place,
     service::PORT,
     workers::Processes,
 };
@@ -77,6 +79,9 @@ pub(crate) struct Serve {
     /// Leave runs alone that other processes left unfinished
     #[arg(long)]
     no_resume: bool,
+    /// Be a door of this fleet: show, start, answer and stop its runs, which its workers drive
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["at_once", "per_agent", "no_resume"])]
+    fleet: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -123,21 +128,29 @@ impl Serve {
     }
 
     async fn serve(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let home = gyrus.home()?;
-        home.create_state()?;
-        let store = home.store()?;
-        learning::catch_up(&home, &gyrus.config()?)?;
+        gyrus.home()?.create_state()?;
         let hooks = hooks::configured(gyrus)?;
-        let chats = chats::configured(gyrus)?;
-        let gateway = Gateway::open(&store).map_err(taken)?;
+        let place = Place::open(gyrus, self.fleet.as_deref()).await?;
+        let (gyrus, gateway) = (&place.gyrus, place.gateway.clone());
+        let chats = chats::configured(gyrus, &place.latch)?;
+        let is_own = place.fleet.is_none();
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        if is_own {
+            learning::catch_up(&home, &gyrus.config()?)?;
+        }
         let tokens = self.tokens(&store).await?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
         let (address, listeners) = listen::listen(&home, self.port, person).await?;
         let found = FoundRuns::look(&store)?;
-        let taken_up = self.take_up(&gateway, gyrus, &found).await?;
+        let taken_up = if is_own {
+            self.take_up(&gateway, gyrus, &found).await?
+        } else {
+            0
+        };
         let (stop, stopping) = watch::channel(false);
-        let processes = Arc::new(Processes::new(&home.state, None)?);
-        let (at_once, latch) = (self.at_once(), home.latch());
+        let processes = Arc::new(Processes::new(&home.state, None, place.words.clone())?);
+        let (at_once, latch) = (self.at_once(), place.latch.clone());
         let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
@@ -149,6 +162,7 @@ impl Serve {
             processes,
             agent_files,
             failures,
+            fleet: place.fleet.clone(),
             chats: OnceLock::new(),
         });
         let code = tokens.code(TokenScope::all())?;
@@ -158,7 +172,7 @@ impl Serve {
             triggers,
             tokens,
             around.clone(),
-            options(address, &home, at_once),
+            options(address, &home, place.latch.clone(), at_once),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -170,7 +184,15 @@ impl Serve {
         let router =
             gyrus_server::router(app, vec![mcp::mounted(&around, &gateway, stopping.clone())]);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
-        let dispatching = dispatcher.run(stopping);
+        let dispatching = async move {
+            if is_own {
+                return dispatcher.run(stopping).await;
+            }
+            // Workers of the fleet do that.
+            let mut stopping = stopping;
+            let _ = stopping.wait_for(|stops| *stops).await;
+            Ok(())
+        };
         tokio::pin!(serving, dispatching);
         let ended: Result<(), Failure> = tokio::select! {
             () = signals.next() => Ok(()),
@@ -184,10 +206,17 @@ impl Serve {
             // From here on a run that ends is one that the next start goes on with.
             dispatching.await?;
         }
-        put("parking what is at work; again: leave it\n")?;
+        if is_own {
+            put("parking what is at work; again: leave it\n")?;
+        }
+        let parking = async {
+            if is_own {
+                park(&gateway).await;
+            }
+        };
         tokio::select! {
             () = signals.next() => {}
-            ((), ()) = async { tokio::join!(park(&gateway), chats::stop(chats)) } => {}
+            ((), ()) = async { tokio::join!(parking, chats::stop(chats)) } => {}
         }
         listen::remove_socket(&home);
         ended.map(|()| Code::Reached)
@@ -328,22 +357,16 @@ fn said(taken_up: usize) -> String {
     text
 }
 
-/// The queue is written by one process.
-fn taken(error: QueueError) -> Failure {
-    let hint = "one server serves one state folder; end the other, or name another with GYRUS_HOME";
-    Failure::from(error).hint(hint)
-}
-
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr, home: &Home, at_once: AtOnce) -> Options {
+fn options(address: SocketAddr, home: &Home, latch: Latch, at_once: AtOnce) -> Options {
     let port = address.port();
     Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
         cookie: format!("gyrus-{port}"),
-        latch: home.latch(),
+        latch,
         state: home.state.clone(),
         at_once,
     }

@@ -33,12 +33,18 @@ pub(crate) struct Processes {
     said: PathBuf,
     /// The fleet for which the commands are carried out.
     fleet: Option<FleetOrder>,
+    /// Words that stand before those of a command that is carried out.
+    before: Vec<String>,
     /// The commands whose processes are alive, with what kills each.
     alive: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
 }
 
 impl Processes {
-    pub(crate) fn new(state: &Path, fleet: Option<FleetOrder>) -> io::Result<Self> {
+    pub(crate) fn new(
+        state: &Path,
+        fleet: Option<FleetOrder>,
+        before: Vec<String>,
+    ) -> io::Result<Self> {
         let said = state.join("serve");
         DirBuilder::new()
             .recursive(true)
@@ -48,19 +54,26 @@ impl Processes {
             program: PathBuf::from("/proc/self/exe"),
             said,
             fleet,
+            before,
             alive: Arc::default(),
         })
     }
 
-    /// Returns a command of this program.
-    pub(super) fn command(&self) -> tokio::process::Command {
+    /// Returns a command of this program as a person would type it here, with these words.
+    pub(super) fn typed(&self, words: &[String]) -> tokio::process::Command {
+        self.command(&[&self.before, words].concat())
+    }
+
+    /// Returns a command of this program with these words.
+    fn command(&self, words: &[String]) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.program);
         // A signal from the server's terminal means the server.
         // What a client was started with is no run's business.
         command
             .arg0("gyrus")
             .process_group(0)
-            .env_remove(GYRUS_TOKEN);
+            .env_remove(GYRUS_TOKEN)
+            .args(words);
         command
     }
 }
@@ -80,8 +93,7 @@ impl Workers for Processes {
             .mode(0o600)
             .open(&path)?;
         let mut child = self
-            .command()
-            .arg("work")
+            .command(&["work".to_owned()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(said)

@@ -232,20 +232,17 @@ impl Agent {
 
     /// Drives the run of an action. It has begun in the log before it begins.
     async fn drive(&self, work: AgentWork, step: &Step<'_>) -> Result<AgentRunEnd, AgentError> {
-        let run = match step.run {
-            Some(run) => run,
-            None => {
-                let run = RunId::new();
-                self.record(vec![AgentFact::Began { run }]).await?;
-                run
-            }
-        };
-        let agent_run = AgentRun {
+        let mut agent_run = AgentRun {
             agent: self.name.clone(),
-            run,
+            run: step.run.unwrap_or_default(),
             work,
             correlation: step.event.correlation.clone(),
         };
+        if step.run.is_none() {
+            let run = self.runs.place(&agent_run, step.event.id).await;
+            self.record(vec![AgentFact::Began { run }]).await?;
+            agent_run.run = run;
+        }
         let mut end = self.runs.drive(agent_run).await;
         end.summary = end.summary.chars().take(WORDS).collect();
         Ok(end)

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use gyrus_contract::{RunId, Text, ToolCall};
 
-use crate::queue::ContextText;
+use crate::{EventId, queue::ContextText};
 
 /// The first line of an answer by which a run says that there was nothing to do.
 pub const NOTHING_TO_DO: &str = "Nothing to do";
@@ -70,6 +70,17 @@ impl AgentRunEnd {
 
 /// Drives the runs of agents.
 pub trait AgentRuns: Send + Sync + 'static {
+    /// Returns the id of the run that an event brings about: the one that `run` has, or the one that
+    /// the same agent has begun for the same event on another server of the fleet.
+    fn place<'a>(
+        &'a self,
+        run: &'a AgentRun,
+        cause: EventId,
+    ) -> Pin<Box<dyn Future<Output = RunId> + Send + 'a>> {
+        let _ = cause;
+        Box::pin(std::future::ready(run.run))
+    }
+
     /// Drives a run to its end, also over parks and restarts.
     fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>>;
 }

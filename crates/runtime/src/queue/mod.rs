@@ -240,6 +240,11 @@ impl Gateway {
         self.shared.facts.changes()
     }
 
+    /// Whether several processes share the queue.
+    pub fn is_shared(&self) -> bool {
+        self.shared.worker.is_some()
+    }
+
     /// Returns the journals.
     pub fn store(&self) -> &Store {
         &self.shared.store
@@ -386,6 +391,18 @@ impl Gateway {
             bus.publish_durable(ended).await?;
         }
         Ok(())
+    }
+
+    /// Publishes the end of a command that another worker ended. Telling of it again is harmless.
+    ///
+    /// # Errors
+    /// The bus cannot be written.
+    pub async fn announce_over(&self, id: &str) -> Result<(), QueueError> {
+        let stage = self.with(|queue| queue.get(id).map(|standing| standing.stage.clone()));
+        match stage {
+            Some(Stage::Ended { code, summary, .. }) => self.announce_end(id, code, &summary).await,
+            _ => Ok(()),
+        }
     }
 
     async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {

@@ -8,6 +8,7 @@ pub(crate) mod cycle;
 pub(crate) mod forks;
 pub(crate) mod costs;
 mod evals;
+mod fleet;
 pub(crate) mod events;
 pub(crate) mod questions;
 pub(crate) mod rules;
@@ -35,6 +36,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(costs::endpoints());
     all.extend(rules::endpoints());
     all.extend(evals::endpoints());
+    all.extend(fleet::endpoints());
     all.extend(server::endpoints());
     all
 }

@@ -17,6 +17,7 @@ pub(super) enum Place {
     Events,
     Costs,
     Rules,
+    Fleet,
     Health,
     Other,
 }
@@ -60,6 +61,7 @@ impl Frame<'_> {
                         (link(Place::Events, "/events", "Events", None))
                         (link(Place::Costs, "/costs", "Costs", None))
                         (link(Place::Rules, "/rules", "Rules", None))
+                        @if app.program.fleet().is_some() { (link(Place::Fleet, "/fleet", "Fleet", None)) }
                         (link(Place::Health, "/health", "Health", None))
                     }
                     form.search role="search" aria-label="Everything" method="get" action="/search" {

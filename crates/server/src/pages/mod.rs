@@ -2,7 +2,8 @@
 //! without scripts; the modules in `web/` only keep them up to date.
 //!
 //! Reading order: `frame` (what every page has), `runs`, `run`, `compare`, `live`,
-//! `waiting` (with `hunks`), `agents`, `events`, `costs`, `rules`, `health`, `search`, `assets`.
+//! `waiting` (with `hunks`), `agents`, `events`, `costs`, `rules`, `fleet`, `health`, `search`,
+//! `assets`.
 
 mod assets;
 mod compare;
@@ -20,6 +21,7 @@ mod costs;
 mod queues;
 mod rules;
 mod health;
+mod fleet;
 mod search;
 mod filter;
 mod several;
@@ -77,6 +79,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/rules", get(rules::show)),
         acts("/rules/gate", post(rules::ask)),
         decides("/rules/grants/{grant}/revoke", post(rules::revoke)),
+        reads("/fleet", get(fleet::show)),
         reads("/health", get(health::show)),
         acts("/health/doctor", post(health::doctor)),
         acts("/health/verify", post(health::verify)),

@@ -1,0 +1,149 @@
+//! `gyrus serve --fleet`: a server that is a door of a fleet. What it shows are copies of the fleet's runs,
+//! what it starts goes into the fleet's queue, and what is said to a run is taken to whoever drives it.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gyrus_fleet::FleetCopies;
+use gyrus_journal::Store;
+use gyrus_kernel::latch::Latch;
+use gyrus_runtime::queue::Gateway;
+use gyrus_server::FleetView;
+use gyrus_surfaces::console::put;
+use tokio::task::JoinSet;
+
+use super::{Joined, status::view, submit::copies};
+use crate::{Gyrus, failure::Failure};
+
+/// Time between two looks at the workers.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// A door of a fleet.
+pub(crate) struct Door {
+    /// The address as it was given.
+    given: String,
+    joined: Arc<Joined>,
+    /// The folder of the copies, and their store.
+    folder: PathBuf,
+    store: Store,
+    /// The folder with the file that stands while all runs of the fleet are stopped.
+    latch: Latch,
+    seen: Arc<Mutex<FleetView>>,
+    tasks: JoinSet<()>,
+}
+
+impl Door {
+    /// Joins the fleet.
+    pub(crate) async fn open(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
+        let (folder, store) = copies(gyrus)?;
+        let joined = Arc::new(Joined::open(gyrus, fleet, None).await?);
+        let latch = Latch::of(&gyrus.home()?.state.join("fleet"));
+        let seen = Arc::new(Mutex::new(view(&joined).await?));
+        Ok(Self {
+            given: fleet.to_owned(),
+            joined,
+            folder,
+            store,
+            latch,
+            seen,
+            tasks: JoinSet::new(),
+        })
+    }
+
+    /// Returns the program as it works on the copies.
+    pub(crate) fn gyrus(&self, gyrus: &Gyrus) -> Gyrus {
+        Gyrus {
+            journal: Some(self.folder.clone()),
+            ..gyrus.clone()
+        }
+    }
+
+    /// Returns the fleet's queue.
+    pub(crate) fn gateway(&self) -> Gateway {
+        self.joined.client(&self.store)
+    }
+
+    /// Returns the file that stands while all runs of the fleet are stopped.
+    pub(crate) fn latch(&self) -> Latch {
+        self.latch.clone()
+    }
+
+    /// Returns the words with which commands are carried out on the fleet.
+    pub(crate) fn words(&self) -> Vec<String> {
+        vec![format!("--fleet={}", self.given)]
+    }
+
+    /// Returns the fleet as it was seen last.
+    pub(crate) fn seen(&self) -> Arc<Mutex<FleetView>> {
+        Arc::clone(&self.seen)
+    }
+
+    /// Begins to keep copies and everything else up to date, until this is dropped. Ends of commands
+    /// are published from now on.
+    pub(crate) fn begin(&mut self, gateway: &Gateway) {
+        let queue = Arc::clone(&self.joined.queue);
+        self.tasks.spawn(async move { queue.follow().await });
+        let copies = FleetCopies {
+            log: Arc::clone(&self.joined.log),
+            machine: Arc::clone(&self.joined.machine),
+            gateway: gateway.clone(),
+        };
+        self.tasks.spawn(async move { copies.keep().await });
+        let (joined, seen) = (Arc::clone(&self.joined), Arc::clone(&self.seen));
+        self.tasks.spawn(async move {
+            loop {
+                if let Ok(view) = view(&joined).await {
+                    *seen.lock().unwrap_or_else(PoisonError::into_inner) = view;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        let (gateway, latch) = (gateway.clone(), self.latch.clone());
+        self.tasks
+            .spawn(async move { follow_ends(&gateway, &latch).await });
+    }
+}
+
+/// Sets the latch as the fleet's stop is, and publishes the ends of commands.
+async fn follow_ends(gateway: &Gateway, latch: &Latch) {
+    let mut changes = gateway.changes();
+    let mut open = open_commands(gateway);
+    loop {
+        changes.borrow_and_update();
+        if let Err(error) = show_stop(gateway, latch) {
+            let _ = put(&format!(
+                "the stop of the fleet cannot be shown here: {error}\n"
+            ));
+        }
+        let now = open_commands(gateway);
+        for id in open.difference(&now) {
+            if let Err(error) = gateway.announce_over(id).await {
+                let _ = put(&format!("the end of a command is not published: {error}\n"));
+            }
+        }
+        open = now;
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn open_commands(gateway: &Gateway) -> BTreeSet<String> {
+    gateway.with(|queue| {
+        let all = queue.all().into_iter();
+        let open = all.filter(|one| !one.stage.is_over());
+        open.map(|one| one.command.id.clone()).collect()
+    })
+}
+
+fn show_stop(gateway: &Gateway, latch: &Latch) -> std::io::Result<()> {
+    match gateway.with(|queue| queue.stopped().cloned()) {
+        Some(told) if latch.check().is_ok() => latch.trip(&told).map(drop),
+        None => latch.lift().map(drop),
+        Some(_) => Ok(()),
+    }
+}

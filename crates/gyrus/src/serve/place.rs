@@ -1,0 +1,76 @@
+//! The runs that a server is for: those of this person on this machine, or those of a fleet.
+
+use std::{
+    any::Any,
+    sync::{Arc, Mutex},
+};
+
+use gyrus_kernel::latch::Latch;
+use gyrus_runtime::queue::{Gateway, QueueError};
+use gyrus_server::FleetView;
+
+use crate::{Gyrus, failure::Failure};
+
+/// The runs that a server is for.
+pub(super) struct Place {
+    /// The program, with their journals.
+    pub(super) gyrus: Gyrus,
+    /// Their queue.
+    pub(super) gateway: Gateway,
+    /// The stop of all of them.
+    pub(super) latch: Latch,
+    /// Words that stand before those of a command which is carried out on them.
+    pub(super) words: Vec<String>,
+    /// The fleet that they are of, as it was seen last. Its workers drive them.
+    pub(super) fleet: Option<Arc<Mutex<FleetView>>>,
+    /// Keeps all that up to date until it is dropped.
+    _door: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Place {
+    /// Opens the place of a fleet's runs, or of this person's own.
+    pub(super) async fn open(gyrus: &Gyrus, fleet: Option<&str>) -> Result<Self, Failure> {
+        match fleet {
+            Some(fleet) => Self::of_fleet(gyrus, fleet).await,
+            None => Self::own(gyrus),
+        }
+    }
+
+    fn own(gyrus: &Gyrus) -> Result<Self, Failure> {
+        let home = gyrus.home()?;
+        Ok(Self {
+            gyrus: gyrus.clone(),
+            gateway: Gateway::open(&home.store()?).map_err(taken)?,
+            latch: home.latch(),
+            words: Vec::new(),
+            fleet: None,
+            _door: None,
+        })
+    }
+
+    #[cfg(feature = "fleet")]
+    async fn of_fleet(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
+        let mut door = crate::fleet::Door::open(gyrus, fleet).await?;
+        let gateway = door.gateway();
+        door.begin(&gateway);
+        Ok(Self {
+            gyrus: door.gyrus(gyrus),
+            gateway,
+            latch: door.latch(),
+            words: door.words(),
+            fleet: Some(door.seen()),
+            _door: Some(Box::new(door)),
+        })
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    async fn of_fleet(_: &Gyrus, _: &str) -> Result<Self, Failure> {
+        Err(crate::commands::fleet_missing::missing())
+    }
+}
+
+/// The queue is written by one process.
+fn taken(error: QueueError) -> Failure {
+    let hint = "one server serves one state folder; end the other, or name another with GYRUS_HOME";
+    Failure::from(error).hint(hint)
+}
