@@ -18,7 +18,7 @@ use crate::support::{Running, Said, THREE_STEPS, TIMEOUT, World, said};
 const SHORT: &str = "4s";
 
 /// A lease that is not waited for.
-const LONG: &str = "60s";
+pub(crate) const LONG: &str = "60s";
 
 /// Adds to a ledger at once, and again much later.
 const SLOW: &str = r#"
@@ -40,15 +40,15 @@ fn program() -> Option<PathBuf> {
 }
 
 /// A fleet with its server.
-struct Fleet {
-    world: World,
-    address: String,
+pub(crate) struct Fleet {
+    pub(crate) world: World,
+    pub(crate) address: String,
     _server: Running,
 }
 
 impl Fleet {
     /// Starts the server; `None` if its program is not installed.
-    fn start(script: &str) -> Option<Self> {
+    pub(crate) fn start(script: &str) -> Option<Self> {
         let program = program()?;
         let world = World::new(script);
         let mut command = at(&world, "server", &["fleet", "up", "--port", "0"]);
@@ -63,7 +63,7 @@ impl Fleet {
         })
     }
 
-    fn worker(&self, home: &str, lease: &str) -> Running {
+    pub(crate) fn worker(&self, home: &str, lease: &str) -> Running {
         self.worker_with(home, lease, &[])
     }
 
@@ -123,7 +123,7 @@ fn at(world: &World, home: &str, words: &[&str]) -> Command {
     command
 }
 
-fn no_server() {
+pub(crate) fn no_server() {
     eprintln!("nats-server is not installed");
 }
 

@@ -21,6 +21,7 @@ mod editor;
 
 #[cfg(feature = "fleet")]
 mod fleet;
+mod fleet_doors;
 mod lessons;
 mod catching_up;
 mod answer_schemas;
