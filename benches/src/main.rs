@@ -12,6 +12,7 @@
 
 mod bus;
 mod durable;
+mod fleet;
 mod footprint;
 mod long;
 mod look;
@@ -32,6 +33,8 @@ type Benchmark = fn() -> anyhow::Result<Vec<Row>>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("footprint", footprint::thousand),
+    ("fleet", fleet::runs),
+    ("fleet-queue", fleet::queued),
     ("bus", bus::bus),
     ("durable", durable::one_run),
     ("concurrent", durable::many_runs),

@@ -108,7 +108,7 @@ async fn answer(State(stage): State<Arc<Stage>>, body: Bytes) -> Response {
 }
 
 /// The stream of a reply that calls one tool.
-fn call(tool: &str, arguments: Value) -> String {
+pub(crate) fn call(tool: &str, arguments: Value) -> String {
     let function = json!({ "name": tool, "arguments": arguments.to_string() });
     let call = json!({ "index": 0, "id": "call-1", "type": "function", "function": function });
     let said = json!({ "content": "I go on with the note.", "tool_calls": [call] });

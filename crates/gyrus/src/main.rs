@@ -155,6 +155,12 @@ fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failu
         Command::Stop(stop) if !stop.is_for_one() => {
             return fleet::stop_all(gyrus, fleet, stop.reason());
         }
+        Command::Stop(stop) => {
+            if fleet::take_back(gyrus, fleet, stop.run())? {
+                return Ok(Code::Reached);
+            }
+            Command::Stop(stop)
+        }
         Command::Rearm(_) => return fleet::rearm(gyrus, fleet),
         command => command,
     };

@@ -25,6 +25,11 @@ pub(crate) struct Gyrus {
 }
 
 impl Gyrus {
+    /// Whether its journals are copies of runs that the workers of a fleet drive.
+    pub(crate) fn is_of_a_fleet(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = state_folder::find(&self.environment)?;

@@ -86,6 +86,7 @@ fn worker(number: u8) -> QueueWorker {
     QueueWorker {
         name: format!("worker-{number}"),
         machine: "here".to_owned(),
+        build: "0.1.0".to_owned(),
         has: Arc::new(|_| true),
     }
 }

@@ -1,6 +1,9 @@
 //! An agent as its file describes it.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use gyrus_contract::Text;
 use gyrus_runtime::{
@@ -30,6 +33,8 @@ pub(crate) struct AgentFile {
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`.
     pub(crate) options: BTreeMap<String, OptionValue>,
+    /// Labels that the machine must have which carries out its runs, in a fleet.
+    pub(crate) needs: BTreeSet<String>,
     /// Limits of a day.
     pub(crate) budget: DayBudget,
     /// Triggers, which wake it beside events.
@@ -43,6 +48,7 @@ impl AgentFile {
     pub(crate) fn request(&self, goal: Text) -> RunRequest {
         RunRequest {
             options: self.options.clone(),
+            needs: self.needs.clone(),
             ..RunRequest::new(goal, self.workdir.clone())
         }
     }

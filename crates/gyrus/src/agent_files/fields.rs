@@ -1,14 +1,14 @@
 //! The settings of an agent file, each with the mistakes that it may have.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use gyrus_runtime::{
     TopicPattern,
     agents::{AgentConfig, Agents, MailboxOverflow},
-    queue::OptionValue,
+    queue::{OptionValue, is_label},
     triggers::DayBudget,
 };
 
@@ -20,12 +20,13 @@ use super::{agent_file::AgentFile, mistake::Mistake};
 const MAX_MAILBOX: u64 = 65_536;
 
 /// The keys of a file.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "name",
     "goal",
     "workdir",
     "subscribe",
     "options",
+    "needs",
     "budget",
     "mailbox",
     "overflow",
@@ -77,6 +78,7 @@ impl Fields {
         self.mailbox(&mut config);
         let budget = self.budget();
         let (options, options_lines) = self.options();
+        let needs = self.needs();
         let workdir = self.workdir(person);
         let triggers = self.triggers(workdir.as_ref().map(|(_, path)| &**path), person);
         let (line, workdir) = workdir?;
@@ -88,6 +90,7 @@ impl Fields {
             instructions,
             workdir,
             options,
+            needs,
             budget,
             triggers,
             config,
@@ -136,29 +139,50 @@ impl Fields {
     }
 
     fn subscriptions(&mut self) -> Vec<TopicPattern> {
-        let Some((_, node)) = self.get("subscribe") else {
-            return Vec::new();
-        };
-        let items = match node.value {
-            Yaml::List(items) => items,
-            Yaml::Text(..) => vec![node],
-            Yaml::Map(_) => {
-                self.mistake(node.line, "`subscribe` is a list of topics".to_owned());
-                Vec::new()
-            }
-        };
         let mut patterns = Vec::new();
-        for YamlNode { line, value } in items {
-            let Yaml::Text(text, _) = value else {
-                self.mistake(line, "a topic is a text".to_owned());
-                continue;
-            };
+        for (line, text) in self.texts("subscribe", "topics") {
             match text.parse() {
                 Ok(pattern) => patterns.push(pattern),
                 Err(error) => self.mistake(line, format!("{error}")),
             }
         }
         patterns
+    }
+
+    /// Returns the labels that the machine must have which carries out a run.
+    fn needs(&mut self) -> BTreeSet<String> {
+        let mut needs = BTreeSet::new();
+        for (line, label) in self.texts("needs", "labels") {
+            if is_label(&label) {
+                needs.insert(label);
+            } else {
+                self.mistake(line, "a label is one word, as `gpu`".to_owned());
+            }
+        }
+        needs
+    }
+
+    /// Returns the texts of a list with their lines. One text alone is a list of one.
+    fn texts(&mut self, key: &str, of: &str) -> Vec<(usize, String)> {
+        let Some((_, node)) = self.get(key) else {
+            return Vec::new();
+        };
+        let items = match node.value {
+            Yaml::List(items) => items,
+            Yaml::Text(..) => vec![node],
+            Yaml::Map(_) => {
+                self.mistake(node.line, format!("`{key}` is a list of {of}"));
+                Vec::new()
+            }
+        };
+        let mut texts = Vec::new();
+        for YamlNode { line, value } in items {
+            match value {
+                Yaml::Text(text, _) => texts.push((line, text)),
+                _ => self.mistake(line, format!("`{key}` is a list of {of}, each a text")),
+            }
+        }
+        texts
     }
 
     fn mailbox(&mut self, config: &mut AgentConfig) {

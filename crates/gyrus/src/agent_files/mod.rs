@@ -190,11 +190,13 @@ fn check_run(
     lines: &Lines,
     mistakes: &mut Vec<Mistake>,
 ) {
-    if let Err(error) = runtime::workspace(home, &agent.workdir) {
+    let mut whole = agent.request(Text::new("", Origin::Configuration));
+    if gyrus.is_of_a_fleet() {
+        whole = words::checkable(whole);
+    } else if let Err(error) = runtime::workspace(home, &agent.workdir) {
         mistakes.push(Mistake::of(lines.workdir, error.into()));
         return;
     }
-    let whole = agent.request(Text::new("", Origin::Configuration));
     let before = mistakes.len();
     for (name, line) in &lines.options {
         let alone = RunRequest {

@@ -124,7 +124,7 @@ pub(super) fn answer(
     let name = root.short();
     let then = match store.holder(&log_name(root))? {
         Some(_) => "the run goes on".to_owned(),
-        None if gyrus.journal.is_some() => "a worker goes on with it".to_owned(),
+        None if gyrus.is_of_a_fleet() => "a worker goes on with it".to_owned(),
         None => {
             let until = if leave {
                 let left = gyrus_text::span(open.valid.left_ms(time::now_ms()));

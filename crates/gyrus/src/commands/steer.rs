@@ -33,7 +33,7 @@ impl Steer {
         let name = run.short();
         let when = match store.holder(&log_name(run))? {
             Some(_) => "it will be read before the next step".to_owned(),
-            None if gyrus.journal.is_some() => "it will be read before its next step".to_owned(),
+            None if gyrus.is_of_a_fleet() => "it will be read before its next step".to_owned(),
             None => format!("it will be read when the run goes on: gyrus resume {name}"),
         };
         put(&format!("run {name} was told; {when}\n"))?;

@@ -44,6 +44,12 @@ impl Stop {
         self.run.is_some()
     }
 
+    /// Returns the run that is to be stopped, as it was given; nothing for all.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn run(&self) -> &str {
+        self.run.as_deref().unwrap_or_default()
+    }
+
     /// Returns the reason that was given.
     #[cfg(feature = "fleet")]
     pub(crate) fn reason(self) -> Option<String> {
@@ -139,7 +145,7 @@ pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Cod
     let store = gyrus.store()?;
     let run = gyrus_kernel::find_run(&store, given)?;
     let name = run.short();
-    if gyrus.journal.is_some() {
+    if gyrus.is_of_a_fleet() {
         // A copy of a run that is driven elsewhere.
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, body)?;

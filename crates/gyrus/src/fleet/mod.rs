@@ -31,7 +31,7 @@ pub(crate) use self::{
     local_server::{LOCAL, LocalAddress},
     monitor::servers,
     status::status,
-    stopping::{rearm, stop_all},
+    stopping::{rearm, stop_all, take_back},
     submit::submit_and_follow,
     worker::{WorkerSettings, work},
 };
@@ -78,6 +78,7 @@ impl Joined {
         let client = QueueWorker {
             name: format!("client-{}", gyrus_contract::time_ordered_uuid()),
             machine: labels::machine(),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
             has: Arc::new(|_| false),
         };
         Gateway::share(store, self.queue.clone(), client)

@@ -1,6 +1,7 @@
 //! `gyrus --fleet ADDRESS stop --all` and `rearm`.
 
 use gyrus_kernel::latch::Told;
+use gyrus_runtime::queue::{QueueError, Stage};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::counted;
 
@@ -31,6 +32,44 @@ pub(crate) fn stop_all(
          when their leases are over\n  nothing begins or goes on until: gyrus --fleet {shown} rearm\n"
     ))?;
     Ok(Code::Reached)
+}
+
+/// Takes a run back that waits for its turn, named by its id, or by the start or end of it. Returns
+/// whether there is one.
+pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, Failure> {
+    inside_run::refuse("stop a run")?;
+    let by = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let (_, copies) = copies(gyrus)?;
+    let runtime = drive::runtime()?;
+    let taken = runtime.block_on(async {
+        let gateway = Joined::open(gyrus, fleet, Some(PATIENCE))
+            .await?
+            .client(&copies);
+        let found: Vec<_> = gateway.with(|queue| {
+            let all = queue.all().into_iter();
+            let named = all.filter(|one| {
+                let id = one.command.run.to_string();
+                !run.is_empty() && (id.starts_with(run) || id.ends_with(run))
+            });
+            let waiting = named.filter(|one| one.stage == Stage::Queued);
+            waiting.map(|one| one.command.id.clone()).collect()
+        });
+        let [id] = &found[..] else {
+            return Ok(false);
+        };
+        match gateway.cancel(id, by).await {
+            Ok(()) => Ok(true),
+            // It has begun meanwhile.
+            Err(QueueError::Begun { .. }) => Ok(false),
+            Err(error) => Err(Failure::from(error)),
+        }
+    });
+    runtime.shutdown_background();
+    if taken? {
+        put("taken back: no worker begins it any more\n")?;
+        return Ok(true);
+    }
+    Ok(false)
 }
 
 /// Lets the runs of a fleet begin again.

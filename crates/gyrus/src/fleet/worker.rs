@@ -55,6 +55,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     let worker = QueueWorker {
         name: settings.name.clone(),
         machine: labels::machine(),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
         has: labels::of_this_machine(&home, settings.labels.clone()),
     };
     let gateway = Gateway::share(&store, joined.queue.clone(), worker.clone());

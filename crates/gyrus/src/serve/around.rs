@@ -137,6 +137,10 @@ pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, 
         let failure = Failure::usage("invalid `workdir`: it is not absolute");
         return Err(failure.hint("begin with /"));
     }
+    if gyrus.is_of_a_fleet() {
+        words::command(&words::checkable(request.clone()), &[])?.check(gyrus)?;
+        return Ok(request);
+    }
     let command = words::command(&request, &[])?;
     command.check(gyrus)?;
     let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;

@@ -43,6 +43,15 @@ struct Words {
     run: Run,
 }
 
+/// Returns a request that can be checked here, of one that is carried out on another machine: whether
+/// its folder is there is seen there.
+pub(crate) fn checkable(request: RunRequest) -> RunRequest {
+    RunRequest {
+        workdir: std::env::temp_dir(),
+        ..request
+    }
+}
+
 /// Returns the command that carries out a request. `more` are further words.
 ///
 /// # Errors

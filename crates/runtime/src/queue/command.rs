@@ -218,6 +218,9 @@ pub enum Stage {
         /// That worker's machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         machine: Option<String>,
+        /// The version of that worker's program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        build: Option<String>,
     },
     /// Its run waits outside memory.
     Parked {

@@ -266,6 +266,7 @@ impl Gateway {
                     since_ms: now,
                     worker: worker.map(|worker| worker.name.clone()),
                     machine: worker.map(|worker| worker.machine.clone()),
+                    build: worker.map(|worker| worker.build.clone()),
                 };
                 let begun = next
                     .iter()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     command::{Command, Deaths, Stage, Work, binds},
-    worker::{QueueWorker, machine_label},
+    worker::{QueueWorker, build_label, later, machine_label},
 };
 use crate::ledger::Fold;
 
@@ -60,23 +60,26 @@ pub struct QueuedCommand {
     pub deaths: Option<Deaths>,
     /// The machine that its run is bound to: it began there, in a folder of that machine.
     pub bound_to: Option<String>,
+    /// The latest version of a program that had its run at work.
+    build: Option<String>,
 }
 
 impl QueuedCommand {
     /// Returns a command that was accepted now. One that goes on with a run needs what the one
     /// `before` it needed.
     pub(super) fn new(command: Arc<Command>, before: Option<&Self>) -> Self {
-        let (needs, bound_to) = match (&command.work, before) {
-            (Work::Start(request), _) => (request.all_needs(), None),
-            (Work::Resume, Some(before)) => (before.needs.clone(), before.bound_to.clone()),
-            (Work::Resume, None) => (BTreeSet::new(), None),
+        let before = before.filter(|_| command.work == Work::Resume);
+        let needs = match &command.work {
+            Work::Start(request) => request.all_needs(),
+            Work::Resume => before.map(|one| one.needs.clone()).unwrap_or_default(),
         };
         Self {
             command,
             stage: Stage::Queued,
             needs,
             deaths: None,
-            bound_to,
+            bound_to: before.and_then(|before| before.bound_to.clone()),
+            build: before.and_then(|before| before.build.clone()),
         }
     }
 
@@ -84,15 +87,18 @@ impl QueuedCommand {
     pub fn needs(&self) -> BTreeSet<String> {
         let mut needs = self.needs.clone();
         needs.extend(self.bound_to.as_deref().map(machine_label));
+        needs.extend(self.build.as_deref().map(build_label));
         needs
     }
 
     /// Returns stages that it reached before, and of which something is remembered.
     fn remembered(&self) -> impl Iterator<Item = Stage> {
-        let began = self.bound_to.as_ref().map(|machine| Stage::Running {
+        let has_begun = self.bound_to.is_some() || self.build.is_some();
+        let began = has_begun.then(|| Stage::Running {
             since_ms: 0,
             worker: None,
-            machine: Some(machine.clone()),
+            machine: self.bound_to.clone(),
+            build: self.build.clone(),
         });
         let rested = self.deaths.map(|deaths| Stage::Parked {
             why: String::new(),
@@ -341,11 +347,13 @@ impl Queue {
                 deaths: Some(deaths),
                 ..
             } => standing.deaths = Some(*deaths),
-            Stage::Running {
-                machine: Some(machine),
-                ..
-            } if binds(&standing.needs) => {
-                standing.bound_to.get_or_insert_with(|| machine.clone());
+            Stage::Running { machine, build, .. } => {
+                if binds(&standing.needs) && standing.bound_to.is_none() {
+                    standing.bound_to.clone_from(machine);
+                }
+                if let Some(build) = build {
+                    standing.build = Some(later(standing.build.as_deref(), build));
+                }
             }
             _ => {}
         }

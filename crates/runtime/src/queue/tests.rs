@@ -41,6 +41,7 @@ fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
     QueueWorker {
         name: format!("{machine}-1"),
         machine: machine.to_owned(),
+        build: "0.9.1".to_owned(),
         has: Arc::new(move |label| label == "folder:/work" || labels.contains(&label)),
     }
 }
@@ -54,6 +55,7 @@ fn begin(queue: &mut Queue, command: &Command, worker: &QueueWorker) {
         since_ms: 1,
         worker: Some(worker.name.clone()),
         machine: Some(worker.machine.clone()),
+        build: Some(worker.build.clone()),
     };
     queue.apply(state::stage(&command.id, running));
 }
@@ -87,7 +89,7 @@ fn a_command_waits_for_a_machine_that_has_what_it_needs() {
 }
 
 #[test]
-fn a_run_in_a_folder_of_a_machine_goes_on_there_alone() {
+fn a_run_in_a_folder_goes_on_on_its_machine_and_by_no_older_program() {
     let bound = command(&[]);
     let (here, there) = (worker("here", &[]), worker("there", &[]));
     let mut queue = Queue::default();
@@ -107,6 +109,12 @@ fn a_run_in_a_folder_of_a_machine_goes_on_there_alone() {
         });
         assert_eq!(QueuedCommand::new(again, Some(bound)).needs(), needs);
         assert_eq!(there.lacks(&needs), ["machine:here"]);
+        let other = |build: &str| QueueWorker {
+            build: build.to_owned(),
+            ..here.clone()
+        };
+        assert_eq!(other("0.9.0").lacks(&needs), ["gyrus:0.9.1"]);
+        assert!(other("0.10.0").lacks(&needs).is_empty());
     }
 }
 

@@ -12,6 +12,8 @@ pub struct QueueWorker {
     pub name: String,
     /// Its machine. Folders of one machine are not those of another.
     pub machine: String,
+    /// The version of its program, as `0.1.0`.
+    pub build: String,
     /// The labels that the machine has.
     pub has: HasLabel,
 }
@@ -26,11 +28,36 @@ impl QueueWorker {
     /// Returns the labels among these that the machine does not have.
     pub fn lacks<'a>(&self, needs: &'a BTreeSet<String>) -> Vec<&'a str> {
         let own = machine_label(&self.machine);
-        let lacking = needs
-            .iter()
-            .filter(|need| **need != own && !(self.has)(need));
-        lacking.map(String::as_str).collect()
+        let has = |need: &str| match need.strip_prefix(BUILD) {
+            Some(least) => numbers(&self.build) >= numbers(least),
+            None => need == own || (self.has)(need),
+        };
+        let lacking = needs.iter().map(String::as_str);
+        lacking.filter(|need| !has(need)).collect()
     }
+}
+
+/// The beginning of the label of a program that is at least of a version.
+const BUILD: &str = "gyrus:";
+
+/// Returns the label of a program that is at least of a version: what a newer one wrote, an older one
+/// may not understand.
+pub(super) fn build_label(least: &str) -> String {
+    format!("{BUILD}{least}")
+}
+
+/// Returns the later one of two versions.
+pub(super) fn later(one: Option<&str>, other: &str) -> String {
+    match one {
+        Some(one) if numbers(one) >= numbers(other) => one.to_owned(),
+        _ => other.to_owned(),
+    }
+}
+
+/// Returns the numbers of a version.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|char: char| !char.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
 }
 
 /// Maximum length of a label in bytes.
