@@ -37,7 +37,7 @@ pub struct FleetWorkerView {
     pub name: String,
     /// Its machine.
     pub machine: String,
-    /// What its machine has.
+    /// The labels of its machine.
     pub labels: BTreeSet<String>,
     /// Maximum number of its runs at once.
     pub at_once: usize,

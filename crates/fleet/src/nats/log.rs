@@ -149,7 +149,7 @@ impl NatsLog {
         let at: jiff::Timestamp = stamp
             .as_str()
             .parse()
-            .map_err(|_| unreachable(format!("`{}` is no time", stamp.as_str())))?;
+            .map_err(|_| unreachable(format!("`{}` is not a time", stamp.as_str())))?;
         Ok(Some(at.as_millisecond()))
     }
 

@@ -120,13 +120,17 @@ impl Run {
         }
     }
 
-    pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        if !self.needs.is_empty() {
-            return Err(
-                Failure::usage("`--needs` names what a machine of a fleet must have")
-                    .hint("put the run into its queue with: --fleet ADDRESS"),
-            );
+    /// Checks that nothing is said of a fleet where there is none.
+    fn check_place(&self) -> Result<(), Failure> {
+        if self.needs.is_empty() {
+            return Ok(());
         }
+        let failure = Failure::usage("`--needs` names what a machine of a fleet must have");
+        Err(failure.hint("put the run into its queue with: --fleet ADDRESS"))
+    }
+
+    pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        self.check_place()?;
         stopped::check(gyrus)?;
         self.flags.no_memory |= self.ephemeral;
         self.flags.approvals.announce()?;

@@ -9,7 +9,7 @@ use gyrus_fleet::{
 use gyrus_kernel::now_ms;
 use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker};
 use gyrus_surfaces::console::put;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 
 use super::{Joined, labels};
 use crate::{
@@ -59,24 +59,8 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         has: labels::of_this_machine(&home, settings.labels.clone()),
     };
     let gateway = Gateway::share(&store, joined.queue.clone(), worker.clone());
-    let answering = answer(&joined, worker, &settings);
-    let succession = Succession {
-        log: Arc::clone(&joined.log),
-        machine: Arc::clone(&joined.machine),
-        gateway: gateway.clone(),
-        claimed: Claimed {
-            worker: settings.name.clone(),
-            lease_ms,
-            build: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-    };
-    let waking = Waking {
-        log: Arc::clone(&succession.log),
-        machine: Arc::clone(&succession.machine),
-        gateway: gateway.clone(),
-    };
-    let waking = tokio::spawn(async move { waking.watch().await });
-    let succeeding = tokio::spawn(async move { succession.watch().await });
+    let mut for_others = see_to_others(&joined, &gateway, lease_ms, &settings.name);
+    for_others.spawn(answer(&joined, worker, &settings));
     let at_once = AtOnce {
         in_all: settings.at_once.get(),
         per_agent: settings.per_agent.map_or(usize::MAX, NonZeroUsize::get),
@@ -95,9 +79,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         () = signals.next() => Ok(()),
         failed = &mut dispatching => failed.map_err(Failure::from),
     };
-    succeeding.abort();
-    waking.abort();
-    answering.abort();
+    drop(for_others);
     let _ = stop.send(true);
     if ended.is_ok() {
         dispatching.await?;
@@ -112,12 +94,35 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     ended.map(|()| Code::Reached)
 }
 
+/// Sees to runs whose worker is dead and to those that are parked, until this is dropped.
+fn see_to_others(joined: &Joined, gateway: &Gateway, lease_ms: u64, name: &str) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let succession = Succession {
+        log: Arc::clone(&joined.log),
+        machine: Arc::clone(&joined.machine),
+        gateway: gateway.clone(),
+        claimed: Claimed {
+            worker: name.to_owned(),
+            lease_ms,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+    };
+    tasks.spawn(async move { succession.watch().await });
+    let waking = Waking {
+        log: Arc::clone(&joined.log),
+        machine: Arc::clone(&joined.machine),
+        gateway: gateway.clone(),
+    };
+    tasks.spawn(async move { waking.watch().await });
+    tasks
+}
+
 /// Answers whoever asks which workers are there.
 fn answer(
     joined: &Joined,
     worker: QueueWorker,
     settings: &WorkerSettings,
-) -> tokio::task::AbortHandle {
+) -> impl Future<Output = ()> + Send + use<> {
     let report = WorkerReport {
         name: worker.name.clone(),
         machine: worker.machine.clone(),
@@ -129,14 +134,13 @@ fn answer(
         lacks: BTreeSet::new(),
     };
     let connection = joined.connection.clone();
-    let answering = tokio::spawn(async move {
+    async move {
         let lacks = |needs: &BTreeSet<String>| {
             let lacks = worker.lacks(needs).into_iter();
             lacks.map(str::to_owned).collect()
         };
         answer_roll_calls(&connection, report, lacks).await;
-    });
-    answering.abort_handle()
+    }
 }
 
 /// Gives back to the queue what this worker has.

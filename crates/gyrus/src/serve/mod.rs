@@ -48,7 +48,7 @@ use self::{
     service::PORT,
     workers::Processes,
 };
-use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, learning};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// Number of runs at once if nothing else is said.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
@@ -133,25 +133,17 @@ impl Serve {
         let place = Place::open(gyrus, self.fleet.as_deref()).await?;
         let (gyrus, gateway) = (&place.gyrus, place.gateway.clone());
         let chats = chats::configured(gyrus, &place.latch)?;
-        let is_own = place.fleet.is_none();
         let home = gyrus.home()?;
         let store = home.store()?;
-        if is_own {
-            learning::catch_up(&home, &gyrus.config()?)?;
-        }
         let tokens = self.tokens(&store).await?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "local socket");
         let (address, listeners) = listen::listen(&home, self.port, person).await?;
         let found = FoundRuns::look(&store)?;
-        let taken_up = if is_own {
-            self.take_up(&gateway, gyrus, &found).await?
-        } else {
-            0
-        };
+        let taken_up = self.take_up(&place, &found).await?;
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(&home.state, None, place.words.clone())?);
-        let (at_once, latch) = (self.at_once(), place.latch.clone());
-        let dispatcher = Dispatcher::new(gateway.clone(), processes.clone(), at_once, latch);
+        let at_once = self.at_once();
+        let dispatcher = place.dispatcher(processes.clone(), at_once);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
         gateway.announce_on(bus.clone());
@@ -184,15 +176,7 @@ impl Serve {
         let router =
             gyrus_server::router(app, vec![mcp::mounted(&around, &gateway, stopping.clone())]);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
-        let dispatching = async move {
-            if is_own {
-                return dispatcher.run(stopping).await;
-            }
-            // Workers of the fleet do that.
-            let mut stopping = stopping;
-            let _ = stopping.wait_for(|stops| *stops).await;
-            Ok(())
-        };
+        let dispatching = dispatch(dispatcher, stopping);
         tokio::pin!(serving, dispatching);
         let ended: Result<(), Failure> = tokio::select! {
             () = signals.next() => Ok(()),
@@ -206,17 +190,9 @@ impl Serve {
             // From here on a run that ends is one that the next start goes on with.
             dispatching.await?;
         }
-        if is_own {
-            put("parking what is at work; again: leave it\n")?;
-        }
-        let parking = async {
-            if is_own {
-                park(&gateway).await;
-            }
-        };
         tokio::select! {
             () = signals.next() => {}
-            ((), ()) = async { tokio::join!(parking, chats::stop(chats)) } => {}
+            ((), ()) = async { tokio::join!(leave(&place), chats::stop(chats)) } => {}
         }
         listen::remove_socket(&home);
         ended.map(|()| Code::Reached)
@@ -235,12 +211,11 @@ impl Serve {
 
     /// Puts runs into the queue that no process holds and that did not end, and returns their
     /// number: their processes died.
-    async fn take_up(
-        &self,
-        gateway: &Gateway,
-        gyrus: &Gyrus,
-        found: &FoundRuns,
-    ) -> Result<usize, Failure> {
+    async fn take_up(&self, place: &Place, found: &FoundRuns) -> Result<usize, Failure> {
+        if !place.is_own() {
+            return Ok(0);
+        }
+        let (gateway, gyrus) = (&place.gateway, &place.gyrus);
         let mut count = 0;
         let unfinished = found.unfinished().filter(|_| !self.no_resume);
         for (run, state) in unfinished {
@@ -369,6 +344,29 @@ fn options(address: SocketAddr, home: &Home, latch: Latch, at_once: AtOnce) -> O
         latch,
         state: home.state.clone(),
         at_once,
+    }
+}
+
+/// Starts commands until `stopping`, if there is a dispatcher.
+async fn dispatch(
+    dispatcher: Option<Dispatcher>,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), QueueError> {
+    match dispatcher {
+        Some(dispatcher) => dispatcher.run(stopping).await,
+        None => {
+            let _ = stopping.wait_for(|stops| *stops).await;
+            Ok(())
+        }
+    }
+}
+
+/// Parks what is at work, unless it is the work of others.
+async fn leave(place: &Place) {
+    if place.is_own() {
+        // Whoever does not see this sees the runs parked.
+        let _ = put("parking what is at work; again: leave it\n");
+        park(&place.gateway).await;
     }
 }
 

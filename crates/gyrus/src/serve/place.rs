@@ -6,10 +6,11 @@ use std::{
 };
 
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::queue::{Gateway, QueueError};
+use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueError};
 use gyrus_server::FleetView;
 
-use crate::{Gyrus, failure::Failure};
+use super::workers::Processes;
+use crate::{Gyrus, failure::Failure, learning};
 
 /// The runs that a server is for.
 pub(super) struct Place {
@@ -36,8 +37,25 @@ impl Place {
         }
     }
 
+    /// Whether they are this person's own.
+    pub(super) fn is_own(&self) -> bool {
+        self.fleet.is_none()
+    }
+
+    /// Returns what starts their commands; nothing if workers of a fleet do that.
+    pub(super) fn dispatcher(
+        &self,
+        processes: Arc<Processes>,
+        at_once: AtOnce,
+    ) -> Option<Dispatcher> {
+        let (gateway, latch) = (self.gateway.clone(), self.latch.clone());
+        self.is_own()
+            .then(|| Dispatcher::new(gateway, processes, at_once, latch))
+    }
+
     fn own(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
+        learning::catch_up(&home, &gyrus.config()?)?;
         Ok(Self {
             gyrus: gyrus.clone(),
             gateway: Gateway::open(&home.store()?).map_err(taken)?,
