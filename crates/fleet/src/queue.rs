@@ -4,6 +4,10 @@
 //! Every change is decided for the state after the last message, and appended on the condition that it
 //! is still the last. So two workers never start one command, and an agent's limit holds over all of
 //! them.
+//!
+//! After some thousand facts the queue goes on under another subject, which begins with what still
+//! matters: a worker that starts reads that alone. The last message of a subject names the next one.
+//! Whoever would append after it has read it, and so appends there.
 
 use std::{
     future::Future,
@@ -47,6 +51,19 @@ const LOOKS: [Duration; 4] = [
     Duration::from_millis(100),
 ];
 
+/// Number of facts after which the queue goes on under another subject.
+const GENERATION: u64 = 20_000;
+
+/// Maximum size of the facts of one message that begins a subject, in bytes.
+const SUMMARY_BYTES: usize = 256 << 10;
+
+/// Number of attempts to close a subject while others append to it.
+const ATTEMPTS: usize = 100;
+
+/// The subject with which every queue began, and the one with the names of those that followed.
+const FIRST: &str = "queue.main";
+const NEXT: &str = "queue.next";
+
 /// The version of the format that this program writes.
 const VERSION: u16 = 1;
 
@@ -57,14 +74,36 @@ struct Message {
     writer: String,
     index: u64,
     facts: Vec<QueueFact>,
+    /// The subject under which the queue goes on; this is the last message of its own then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<Next>,
+}
+
+/// The subject under which the queue goes on.
+#[derive(Clone, Serialize, Deserialize)]
+struct Next {
+    subject: String,
+    /// The place of the last message of its beginning, which says what was known until now.
+    position: u64,
+}
+
+impl Next {
+    fn subject(&self) -> Result<LogSubject, LedgerError> {
+        let subject = LogSubject::new(&self.subject);
+        subject.ok_or_else(|| LedgerError::Shared {
+            why: format!("`{}` is not a subject of a queue", self.subject),
+        })
+    }
 }
 
 /// The shared queue, as one worker knows it.
 pub struct FleetQueue {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,
-    subject: LogSubject,
     writer: WriterId,
+    /// Number of facts after which the queue goes on under another subject; `None` if that is left to
+    /// others.
+    generation: Option<u64>,
     /// Number of messages that were tried.
     tried: AtomicU64,
     /// Time for which a change is tried while the log does not answer; `None` means for ever.
@@ -75,23 +114,30 @@ pub struct FleetQueue {
     changes: watch::Sender<u64>,
 }
 
-#[derive(Default)]
 struct Known {
     queue: Queue,
+    subject: LogSubject,
     /// The place of the last message.
     position: u64,
+    /// Number of facts since the subject began.
+    facts: u64,
+    /// Whether a message of this worker made the subject as long as it is to become.
+    is_long: bool,
+    /// The facts that came since the beginning of another subject was written, while one is.
+    since: Option<Vec<QueueFact>>,
     /// The number of this worker's last message.
     own: Option<u64>,
 }
 
 impl std::fmt::Debug for FleetQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("FleetQueue").field(&self.subject).finish()
+        f.debug_tuple("FleetQueue").field(&self.writer).finish()
     }
 }
 
 impl FleetQueue {
-    /// Opens the shared queue and reads all of it.
+    /// Opens the shared queue and reads what matters of it. With `patience`, a change is given up after
+    /// that time without an answer.
     ///
     /// # Errors
     /// It cannot be read.
@@ -100,29 +146,78 @@ impl FleetQueue {
         machine: Arc<dyn Machine>,
         patience: Option<Duration>,
     ) -> Result<Arc<Self>, LedgerError> {
+        Self::open_shortened(log, machine, patience, GENERATION).await
+    }
+
+    /// The same with another number of facts after which the queue goes on under another subject.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn open_shortened(
+        log: Arc<dyn SharedLog>,
+        machine: Arc<dyn Machine>,
+        patience: Option<Duration>,
+        generation: u64,
+    ) -> Result<Arc<Self>, LedgerError> {
+        let known = Known {
+            queue: Queue::default(),
+            subject: subject(FIRST),
+            position: 0,
+            facts: 0,
+            is_long: false,
+            since: None,
+            own: None,
+        };
         let queue = Self {
             log,
             machine,
-            subject: LogSubject::new("queue.main").expect("it is a name"),
             writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
+            // Who only asks for something does not stay for that.
+            generation: patience.is_none().then_some(generation.max(1)),
             tried: AtomicU64::new(0),
             patience,
-            known: Mutex::default(),
+            known: Mutex::new(known),
             changing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
         };
+        queue.begin_late().await?;
         queue.catch_up().await?;
         Ok(Arc::new(queue))
     }
 
+    /// Begins with the newest subject that is known. An older one would do: each leads to the next.
+    async fn begin_late(&self) -> Result<(), LedgerError> {
+        let unreachable = |LogUnreachable { why }| LedgerError::Shared { why };
+        let (names, mut after) = (subject(NEXT), 0);
+        loop {
+            let shown = self.log.read_from(&names, after, self.until()).await;
+            let shown = shown.map_err(unreachable)?;
+            let Some(last) = shown.last() else {
+                return Ok(());
+            };
+            after = last.position;
+            // What cannot be read is newer than this program, and so is what it leads to.
+            if let Ok(next) = serde_json::from_slice::<Next>(&last.body) {
+                self.known().subject = next.subject()?;
+            }
+        }
+    }
+
     /// Keeps what this worker knows up to date, until this is dropped.
     pub async fn follow(&self) {
-        let mut news = self.log.news(&self.subject);
+        let mut subject = self.known().subject.clone();
+        let mut news = self.log.news(&subject);
         loop {
             for look in LOOKS {
                 tokio::time::sleep(look).await;
                 // What cannot be read now is read later.
                 let _ = self.catch_up().await;
+            }
+            let now = self.known().subject.clone();
+            if now != subject {
+                news = self.log.news(&now);
+                subject = now;
+                continue;
             }
             tokio::select! {
                 () = heard(&mut news) => {}
@@ -143,19 +238,22 @@ impl FleetQueue {
     /// Reads what was appended.
     async fn catch_up(&self) -> Result<(), LedgerError> {
         loop {
-            let after = self.known().position;
-            let shown = self.log.read_from(&self.subject, after, self.until()).await;
+            let (subject, after) = {
+                let known = self.known();
+                (known.subject.clone(), known.position)
+            };
+            let shown = self.log.read_from(&subject, after, self.until()).await;
             let shown = shown.map_err(|LogUnreachable { why }| LedgerError::Shared { why })?;
             if shown.is_empty() {
                 return Ok(());
             }
             for stored in shown {
-                self.take(&stored)?;
+                self.take(&subject, &stored)?;
             }
         }
     }
 
-    fn take(&self, stored: &StoredMessage) -> Result<(), LedgerError> {
+    fn take(&self, subject: &LogSubject, stored: &StoredMessage) -> Result<(), LedgerError> {
         let unreadable = |why: &str| LedgerError::Shared {
             why: format!("message {} of the queue: {why}", stored.position),
         };
@@ -166,15 +264,27 @@ impl FleetQueue {
         }
         let mut known = self.known();
         // Two that read at once may have been shown the same.
-        if stored.position <= known.position {
+        if known.subject != *subject || stored.position <= known.position {
             return Ok(());
         }
         known.position = stored.position;
+        let facts = known.facts + u64::try_from(message.facts.len()).unwrap_or(u64::MAX);
         if message.writer == self.writer.to_string() {
             known.own = Some(message.index);
+            let length = self.generation.unwrap_or(u64::MAX);
+            known.is_long |= facts / length > known.facts / length;
+        }
+        known.facts = facts;
+        if let Some(since) = &mut known.since {
+            since.extend(message.facts.iter().cloned());
         }
         for fact in message.facts {
             known.queue.apply(fact);
+        }
+        if let Some(next) = message.next {
+            // What it begins with is known here.
+            (known.subject, known.position, known.facts) = (next.subject()?, next.position, 0);
+            known.is_long = false;
         }
         drop(known);
         self.changes.send_modify(|changes| *changes += 1);
@@ -194,40 +304,149 @@ impl FleetQueue {
                 silence = self.catch_up().await.err();
                 continue;
             }
-            let (facts, position) = {
+            let (facts, place) = {
                 let known = self.known();
-                (decide(&known.queue), known.position)
+                (decide(&known.queue), known.place())
             };
             if facts.is_empty() {
                 return Ok(());
             }
-            match self.append(facts, position).await {
-                Ok(true) => return Ok(()),
+            match self.append(facts, None, &place).await {
+                Ok(true) => break,
                 Ok(false) => {}
                 Err(Silent(error)) => silence = Some(error),
             }
         }
+        // What this is about is done; if the rest fails, another worker does it later.
+        let _ = self.go_on_elsewhere().await;
+        Ok(())
     }
 
-    /// Appends facts after a message. Returns whether they are in the log; if not, they will never be.
-    async fn append(&self, facts: Vec<QueueFact>, position: u64) -> Result<bool, Silent> {
-        let index = self.tried.fetch_add(1, Ordering::Relaxed);
+    /// Goes on under another subject if this one is long enough. Whoever wrote the fact that made it so
+    /// does that, not all at once.
+    async fn go_on_elsewhere(&self) -> Result<(), LedgerError> {
+        let (mut facts, mut place) = {
+            let mut known = self.known();
+            if !std::mem::take(&mut known.is_long) {
+                return Ok(());
+            }
+            known.since = Some(Vec::new());
+            (known.queue.facts(), known.place())
+        };
+        let name = format!("queue.{}", gyrus_contract::time_ordered_uuid().simple());
+        let mut beginning = Beginning {
+            subject: subject(&name),
+            position: 0,
+            messages: 0,
+        };
+        for _ in 0..ATTEMPTS {
+            if !self.begin_with(&mut beginning, facts).await? {
+                // It is left as it is, and nobody ever reads it.
+                break;
+            }
+            let next = Next {
+                subject: name.clone(),
+                position: beginning.position,
+            };
+            let body = serde_json::to_vec(&next).map_err(LedgerError::Unwritable)?;
+            match self.append(Vec::new(), Some(next), &place).await {
+                Ok(true) => {
+                    self.name_next(&body.into()).await;
+                    break;
+                }
+                Ok(false) => {}
+                Err(_) => break,
+            }
+            // Others were quicker: what they said is to stand there, too.
+            let mut known = self.known();
+            if known.subject != place.subject {
+                break;
+            }
+            facts = known.since.replace(Vec::new()).unwrap_or_default();
+            place = known.place();
+        }
+        self.known().since = None;
+        Ok(())
+    }
+
+    /// Appends facts to a subject that nobody else writes; returns whether they are there.
+    async fn begin_with(
+        &self,
+        beginning: &mut Beginning,
+        facts: Vec<QueueFact>,
+    ) -> Result<bool, LedgerError> {
+        for facts in in_messages(facts)? {
+            let id = MessageId {
+                subject: beginning.subject.clone(),
+                writer: self.writer,
+                index: beginning.messages,
+            };
+            let body = self.message(beginning.messages, facts, None)?;
+            let position = beginning.position;
+            let appended = self.log.append_if(&id, position, &body, self.until());
+            let AppendAnswer::Stored { position } = appended.await else {
+                return Ok(false);
+            };
+            (beginning.position, beginning.messages) = (position, beginning.messages + 1);
+        }
+        Ok(true)
+    }
+
+    /// Notes the name of the newest subject, for those who start. If that fails, they begin with an
+    /// older one.
+    async fn name_next(&self, body: &Arc<[u8]>) {
+        let names = subject(NEXT);
+        let mut last = 0;
+        while let Ok(shown) = self.log.read_from(&names, last, self.until()).await {
+            match shown.last() {
+                Some(newest) => last = newest.position,
+                None => break,
+            }
+        }
+        let id = MessageId {
+            subject: names,
+            writer: self.writer,
+            index: self.tried.fetch_add(1, Ordering::Relaxed),
+        };
+        let _ = self.log.append_if(&id, last, body, self.until()).await;
+    }
+
+    fn message(
+        &self,
+        index: u64,
+        facts: Vec<QueueFact>,
+        next: Option<Next>,
+    ) -> Result<Arc<[u8]>, LedgerError> {
         let message = Message {
             v: VERSION,
             writer: self.writer.to_string(),
             index,
             facts,
+            next,
         };
-        let body = serde_json::to_vec(&message)
-            .map_err(|error| Silent(LedgerError::Unwritable(error)))?
-            .into();
+        let body = serde_json::to_vec(&message).map_err(LedgerError::Unwritable)?;
+        Ok(body.into())
+    }
+
+    /// Appends facts after a message. Returns whether they are in the log; if not, they will never be.
+    async fn append(
+        &self,
+        facts: Vec<QueueFact>,
+        next: Option<Next>,
+        place: &Place,
+    ) -> Result<bool, Silent> {
+        let index = self.tried.fetch_add(1, Ordering::Relaxed);
+        let body = self.message(index, facts, next).map_err(Silent)?;
         let id = MessageId {
-            subject: self.subject.clone(),
+            subject: place.subject.clone(),
             writer: self.writer,
             index,
         };
         loop {
-            let appended = self.log.append_if(&id, position, &body, self.until()).await;
+            let appended = self
+                .log
+                .append_if(&id, place.position, &body, self.until())
+                .await;
             let silent = match appended {
                 AppendAnswer::Impossible { why } => {
                     return Err(Silent(LedgerError::Shared { why }));
@@ -245,7 +464,7 @@ impl FleetQueue {
                     return Ok(true);
                 }
                 // Another message has its place.
-                if known.position > position {
+                if known.place() != *place {
                     return Ok(false);
                 }
             }
@@ -259,6 +478,52 @@ impl FleetQueue {
             }
         }
     }
+}
+
+/// The beginning of a subject, as it is written.
+struct Beginning {
+    subject: LogSubject,
+    position: u64,
+    messages: u64,
+}
+
+/// The subject and the place of the last message in it.
+#[derive(PartialEq, Eq)]
+struct Place {
+    subject: LogSubject,
+    position: u64,
+}
+
+impl Known {
+    fn place(&self) -> Place {
+        Place {
+            subject: self.subject.clone(),
+            position: self.position,
+        }
+    }
+}
+
+fn subject(name: &str) -> LogSubject {
+    LogSubject::new(name).expect("it is a name")
+}
+
+/// Returns facts in portions that each fit into a message.
+fn in_messages(facts: Vec<QueueFact>) -> Result<Vec<Vec<QueueFact>>, LedgerError> {
+    let (mut messages, mut bytes) = (vec![Vec::new()], 0);
+    for fact in facts {
+        let size = serde_json::to_vec(&fact)
+            .map_err(LedgerError::Unwritable)?
+            .len();
+        if bytes > 0 && bytes + size > SUMMARY_BYTES {
+            messages.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        if let Some(last) = messages.last_mut() {
+            last.push(fact);
+        }
+    }
+    Ok(messages)
 }
 
 /// The log does not answer, or not usefully.

@@ -8,11 +8,12 @@ use std::{
 };
 
 use gyrus_contract::{Origin, Principal, Text};
-use gyrus_fleet::{FleetQueue, OsMachine};
+use gyrus_fleet::{FleetQueue, LogSubject, Machine as _, OsMachine};
 use gyrus_journal::Store;
+use gyrus_runtime::ledger::Fold as _;
 use gyrus_runtime::queue::{
-    AtOnce, Command, Dispatcher, Gateway, NewCommand, QueueWorker, RunRequest, Stage, Work, Worker,
-    WorkerEnd, Workers,
+    AtOnce, Command, Dispatcher, Gateway, NewCommand, Queue, QueueWorker, RunRequest,
+    SharedQueue as _, Stage, Work, Worker, WorkerEnd, Workers,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -73,8 +74,12 @@ impl Workers for Recorder {
     }
 }
 
+/// Number of facts after which the queue goes on under another subject.
+const GENERATION: u64 = 20;
+
 async fn shared(servers: &Servers) -> Arc<FleetQueue> {
-    let queue = FleetQueue::open(servers.log().await, Arc::new(OsMachine), None).await;
+    let (log, machine) = (servers.log().await, Arc::new(OsMachine));
+    let queue = FleetQueue::open_shortened(log, machine, None, GENERATION).await;
     let queue = queue.unwrap();
     let follower = Arc::clone(&queue);
     tokio::spawn(async move { follower.follow().await });
@@ -155,4 +160,23 @@ async fn workers_share_a_queue_and_start_each_command_once() {
         dispatcher.await.unwrap().unwrap();
     }
     assert!(starts.try_recv().is_err(), "a command began twice");
+    begins_with_what_matters(&servers, &door).await;
+}
+
+/// Who starts now knows what the others know, and has not read everything.
+async fn begins_with_what_matters(servers: &Servers, door: &Gateway) {
+    let log = servers.log().await;
+    let names = LogSubject::new("queue.next").unwrap();
+    let until = OsMachine.now() + Duration::from_secs(10);
+    let subjects = log.read_from(&names, 0, until).await.unwrap();
+    // 76 commands, three facts each.
+    assert!(subjects.len() >= 3, "{}", subjects.len());
+    let late = shared(servers).await;
+    let facts = |queue: &Queue| serde_json::to_value(queue.facts()).unwrap();
+    let mut seen = None;
+    late.look(&mut |queue| seen = Some(facts(queue)));
+    assert_eq!(seen, Some(door.with(facts)));
+    let first = LogSubject::new("queue.main").unwrap();
+    let first = log.read_from(&first, 0, until).await.unwrap();
+    assert!(first.len() < 100, "{}", first.len());
 }
