@@ -163,7 +163,7 @@ async fn workers_share_a_queue_and_start_each_command_once() {
     begins_with_what_matters(&servers, &door).await;
 }
 
-/// Who starts now knows what the others know, and has not read everything.
+/// Checks that a worker which starts now knows what the others know, and has not read everything.
 async fn begins_with_what_matters(servers: &Servers, door: &Gateway) {
     let log = servers.log().await;
     let names = LogSubject::new("queue.next").unwrap();
