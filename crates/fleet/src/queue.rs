@@ -112,6 +112,8 @@ pub struct FleetQueue {
     /// Held by the one change that is under way.
     changing: tokio::sync::Mutex<()>,
     changes: watch::Sender<u64>,
+    /// The reason why the log does not answer or take what this worker says, while that is so.
+    trouble: watch::Sender<Option<String>>,
 }
 
 struct Known {
@@ -179,6 +181,7 @@ impl FleetQueue {
             known: Mutex::new(known),
             changing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
+            trouble: watch::Sender::new(None),
         };
         queue.begin_late().await?;
         queue.catch_up().await?;
@@ -224,6 +227,20 @@ impl FleetQueue {
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
+    }
+
+    /// Returns a receiver that is told why the log does not answer or take what this worker says, and
+    /// of nothing when it does again.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    fn tell_trouble(&self, why: Option<String>) {
+        self.trouble.send_if_modified(|trouble| {
+            let is_other = *trouble != why;
+            *trouble = why;
+            is_other
+        });
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -297,6 +314,7 @@ impl FleetQueue {
         let mut silence = self.catch_up().await.err();
         loop {
             if let Some(error) = silence.take() {
+                self.tell_trouble(Some(error.to_string()));
                 if give_up.is_some_and(|at| self.machine.now() >= at) {
                     return Err(error);
                 }
@@ -314,9 +332,12 @@ impl FleetQueue {
             match self.append(facts, None, &place).await {
                 Ok(true) => break,
                 Ok(false) => {}
-                Err(Silent(error)) => silence = Some(error),
+                Err(Unsaid::Unknown(error)) => silence = Some(error),
+                Err(Unsaid::Impossible(error)) if give_up.is_some() => return Err(error),
+                Err(Unsaid::Impossible(error)) => silence = Some(error),
             }
         }
+        self.tell_trouble(None);
         // What this is about is done; if the rest fails, another worker does it later.
         let _ = self.go_on_elsewhere().await;
         Ok(())
@@ -434,9 +455,11 @@ impl FleetQueue {
         facts: Vec<QueueFact>,
         next: Option<Next>,
         place: &Place,
-    ) -> Result<bool, Silent> {
+    ) -> Result<bool, Unsaid> {
         let index = self.tried.fetch_add(1, Ordering::Relaxed);
-        let body = self.message(index, facts, next).map_err(Silent)?;
+        let body = self
+            .message(index, facts, next)
+            .map_err(Unsaid::Impossible)?;
         let id = MessageId {
             subject: place.subject.clone(),
             writer: self.writer,
@@ -449,7 +472,7 @@ impl FleetQueue {
                 .await;
             let silent = match appended {
                 AppendAnswer::Impossible { why } => {
-                    return Err(Silent(LedgerError::Shared { why }));
+                    return Err(Unsaid::Impossible(LedgerError::Shared { why }));
                 }
                 AppendAnswer::Unknown { why } => Some(LedgerError::Shared { why }),
                 AppendAnswer::Stored { .. } | AppendAnswer::Refused { .. } | AppendAnswer::Busy => {
@@ -470,10 +493,13 @@ impl FleetQueue {
             }
             let silent = read.err().or(silent);
             match silent {
-                Some(error) if self.patience.is_some() => return Err(Silent(error)),
+                Some(error) if self.patience.is_some() => return Err(Unsaid::Unknown(error)),
                 // It may still arrive, and as long as that is not known, nothing else may be
                 // decided: the same message is tried again.
-                Some(_) => tokio::time::sleep(SILENCE).await,
+                Some(error) => {
+                    self.tell_trouble(Some(error.to_string()));
+                    tokio::time::sleep(SILENCE).await;
+                }
                 None => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -526,8 +552,13 @@ fn in_messages(facts: Vec<QueueFact>) -> Result<Vec<Vec<QueueFact>>, LedgerError
     Ok(messages)
 }
 
-/// The log does not answer, or not usefully.
-struct Silent(LedgerError);
+/// Facts are not in the log, as far as is known.
+enum Unsaid {
+    /// The log does not answer.
+    Unknown(LedgerError),
+    /// The log does not take them.
+    Impossible(LedgerError),
+}
 
 impl SharedQueue for FleetQueue {
     fn change<'a>(

@@ -231,10 +231,15 @@ async fn try_fencing(connection: &FleetConnection) -> Result<String, Failure> {
     let took = began.elapsed().unwrap_or_default();
     let AppendAnswer::Stored { position } = first else {
         let complaint = connection.complaint().unwrap_or_default();
-        return Err(
-            Failure::usage(format!("nothing can be appended: {first:?} {complaint}"))
-                .hint("to see the rights that a worker needs: gyrus fleet permissions"),
-        );
+        let why = match first {
+            AppendAnswer::Unknown { why } | AppendAnswer::Impossible { why } => why,
+            other => format!("{other:?}"),
+        };
+        let failure = Failure::usage(format!("nothing can be appended: {why} {complaint}"));
+        return Err(match fleet::room(&why) {
+            "" => failure.hint("to see the rights that a worker needs: gyrus fleet permissions"),
+            room => failure.hint(room.trim_start_matches("; ")),
+        });
     };
     let second = append(2).await;
     if second != (AppendAnswer::Refused { last: position }) {

@@ -122,6 +122,17 @@ pub(crate) async fn connect(address: &FleetAddress) -> Result<FleetConnection, F
     Ok(connection)
 }
 
+/// Returns what to do if servers refuse something because they are full.
+pub(crate) fn room(why: &str) -> &'static str {
+    // As JetStream words it: 10023, 10047, 10077.
+    let words = ["insufficient", "maximum bytes", "no space"];
+    if words.iter().any(|word| why.contains(word)) {
+        "; the servers are full: give them more room (max_file_store, or a larger disk)"
+    } else {
+        ""
+    }
+}
+
 /// Checks the servers by their monitoring pages.
 pub(crate) async fn check_servers(address: &FleetAddress) -> Result<Vec<Requirement>, Failure> {
     let mut found = Vec::new();

@@ -6,10 +6,10 @@ use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_fleet::{FleetCopy, IsOver};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::{Gateway, NewCommand, RunRequest, Stage, Work};
+use gyrus_runtime::queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work};
 use gyrus_surfaces::{console::put, terminal};
 
-use super::{Joined, LOCAL, PATIENCE, status::why_it_waits};
+use super::{Joined, LOCAL, PATIENCE, room, status::why_it_waits};
 use crate::{
     Gyrus,
     commands::{follow, run::Run},
@@ -57,6 +57,16 @@ pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     Ok((folder, store))
 }
 
+/// Returns the failure that a run is not in the queue.
+fn not_queued(error: QueueError) -> Failure {
+    let why = error.to_string();
+    let failure = Failure::usage(format!("the run is not in the queue of the fleet: {why}"));
+    match room(&why) {
+        "" => failure.hint("to see what is wrong: gyrus fleet doctor"),
+        room => failure.hint(room.trim_start_matches("; ")),
+    }
+}
+
 struct Submitted {
     joined: Joined,
     run: RunId,
@@ -84,7 +94,8 @@ async fn submit(
             key: None,
             correlation: None,
         })
-        .await?;
+        .await
+        .map_err(not_queued)?;
     let (run, id) = (queued.command.run, queued.command.id.clone());
     put(&format!(
         "run {} is in the queue of {}\n",

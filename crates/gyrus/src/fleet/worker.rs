@@ -11,7 +11,7 @@ use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker};
 use gyrus_surfaces::console::put;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::{Joined, labels};
+use super::{Joined, labels, room};
 use crate::{
     Gyrus,
     commands::work::FleetOrder,
@@ -114,6 +114,16 @@ fn see_to_others(joined: &Joined, gateway: &Gateway, lease_ms: u64, name: &str) 
         gateway: gateway.clone(),
     };
     tasks.spawn(async move { waking.watch().await });
+    let mut trouble = joined.queue.trouble();
+    tasks.spawn(async move {
+        while trouble.changed().await.is_ok() {
+            let told = match trouble.borrow_and_update().as_ref() {
+                Some(why) => format!("{why}; it is tried on, and nothing is lost{}\n", room(why)),
+                None => "the fleet's servers answer again\n".to_owned(),
+            };
+            let _ = put(&told);
+        }
+    });
     tasks
 }
 

@@ -13,7 +13,8 @@ use std::{
 };
 
 use gyrus_journal::Holder;
-use gyrus_runtime::queue::{Command, Worker, WorkerEnd, Workers};
+use gyrus_runtime::queue::{Command, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers};
+use gyrus_surfaces::console::put;
 use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
 use crate::{
@@ -121,6 +122,10 @@ impl Workers for Processes {
             alive.remove(&id);
             drop(alive);
             let said = end_of(&path).unwrap_or_default();
+            if code == Some(RUN_IS_ELSEWHERE) {
+                // Whoever runs this worker is told why it has the run no more.
+                let _ = put(said.trim_start());
+            }
             let _ = fs::remove_file(&path);
             WorkerEnd { code, said }
         }))
