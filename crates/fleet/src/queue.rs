@@ -37,15 +37,19 @@ const REQUEST: Duration = Duration::from_secs(5);
 /// Time between two attempts at what another write is in the way of.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// The shortest and the longest time within which a worker waits before a change.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(128);
+
 /// Time between two attempts while the log does not answer.
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// Time after which is looked for news that nobody told of.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Times after a sign of news at which it is looked for: the sign comes before the message is stored.
-const LOOKS: [Duration; 4] = [
-    Duration::ZERO,
+/// Times between the looks after a sign of news, the first of which is at once: the sign comes before
+/// the message is stored.
+const LOOKS: [Duration; 3] = [
     Duration::from_millis(4),
     Duration::from_millis(20),
     Duration::from_millis(100),
@@ -111,6 +115,9 @@ pub struct FleetQueue {
     known: Mutex<Known>,
     /// Held by the one change that is under way.
     changing: tokio::sync::Mutex<()>,
+    /// Time within which this worker waits before a change, in microseconds: it grows each time that
+    /// another worker was quicker. Many that wait for the same command do not all try at once.
+    waits: AtomicU64,
     changes: watch::Sender<u64>,
     /// The reason why the log does not answer or take what this worker says, while that is so.
     trouble: watch::Sender<Option<String>>,
@@ -180,6 +187,7 @@ impl FleetQueue {
             patience,
             known: Mutex::new(known),
             changing: tokio::sync::Mutex::default(),
+            waits: AtomicU64::new(0),
             changes: watch::Sender::new(0),
             trouble: watch::Sender::new(None),
         };
@@ -210,21 +218,30 @@ impl FleetQueue {
     pub async fn follow(&self) {
         let mut subject = self.known().subject.clone();
         let mut news = self.log.news(&subject);
+        let mut looks = LOOKS.iter();
         loop {
-            for look in LOOKS {
-                tokio::time::sleep(look).await;
-                // What cannot be read now is read later.
-                let _ = self.catch_up().await;
-            }
+            // What cannot be read now is read later.
+            let _ = self.catch_up().await;
             let now = self.known().subject.clone();
             if now != subject {
                 news = self.log.news(&now);
                 subject = now;
+                looks = LOOKS.iter();
                 continue;
             }
-            tokio::select! {
-                () = heard(&mut news) => {}
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            match looks.next() {
+                Some(look) => tokio::select! {
+                    () = tokio::time::sleep(*look) => {}
+                    () = heard(&mut news) => {
+                        // Another sign: not so many looks that others have no turn.
+                        tokio::time::sleep(LOOKS[0].max(self.waits())).await;
+                        looks = LOOKS.iter();
+                    }
+                },
+                None => tokio::select! {
+                    () = heard(&mut news) => looks = LOOKS.iter(),
+                    () = tokio::time::sleep(LOOK_AGAIN) => {}
+                },
             }
         }
     }
@@ -311,6 +328,7 @@ impl FleetQueue {
     async fn agree(&self, decide: &mut Decide<'_>) -> Result<(), LedgerError> {
         let _changing = self.changing.lock().await;
         let give_up = self.patience.map(|patience| self.machine.now() + patience);
+        self.wait_for_turn().await;
         let mut silence = self.catch_up().await.err();
         loop {
             if let Some(error) = silence.take() {
@@ -331,16 +349,41 @@ impl FleetQueue {
             }
             match self.append(facts, None, &place).await {
                 Ok(true) => break,
-                Ok(false) => {}
+                Ok(false) => {
+                    let longer = (2 * self.waits()).clamp(SHORTEST_WAIT, LONGEST_WAIT);
+                    self.set_waits(longer);
+                    self.wait_for_turn().await;
+                }
                 Err(Unsaid::Unknown(error)) => silence = Some(error),
                 Err(Unsaid::Impossible(error)) if give_up.is_some() => return Err(error),
                 Err(Unsaid::Impossible(error)) => silence = Some(error),
             }
         }
         self.tell_trouble(None);
+        self.set_waits(self.waits() / 2);
         // What this is about is done; if the rest fails, another worker does it later.
         let _ = self.go_on_elsewhere().await;
         Ok(())
+    }
+
+    /// Waits for a random part of the time that others make necessary.
+    async fn wait_for_turn(&self) {
+        let waits = self.waits();
+        if !waits.is_zero() {
+            // The last bits of an id are random.
+            let random = gyrus_contract::time_ordered_uuid().as_u128() & 0xffff;
+            let share = u32::try_from(random).unwrap_or(0);
+            tokio::time::sleep(waits * share / 0x1_0000).await;
+        }
+    }
+
+    fn waits(&self) -> Duration {
+        Duration::from_micros(self.waits.load(Ordering::Relaxed))
+    }
+
+    fn set_waits(&self, waits: Duration) {
+        let waits = u64::try_from(waits.as_micros()).unwrap_or(u64::MAX);
+        self.waits.store(waits, Ordering::Relaxed);
     }
 
     /// Goes on under another subject if this one is long enough. Whoever wrote the fact that made it so
