@@ -180,17 +180,18 @@ async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
 
 /// Looks at each server by its monitoring page.
 async fn servers(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
-    let views = match fleet::servers(address).await {
-        Ok(views) => views,
+    let seen = match fleet::servers(address).await {
+        Ok(seen) => seen,
         Err(error) => return vec![("sync", Finding::Bad(error.into()))],
     };
-    let mut findings = Vec::new();
-    if views.len() < 3 {
+    let down = seen.unseen.into_iter();
+    let mut findings: Vec<_> = down.map(|why| ("server", Finding::Gap(why))).collect();
+    if seen.servers.len() + findings.len() < 3 {
         let text = "fewer than three servers: what they keep is lost with a disk, and nothing goes on \
                     while one is down";
         findings.push(("replicas", Finding::Gap(text.to_owned())));
     }
-    for view in views {
+    for view in seen.servers {
         match requirements(&view.varz) {
             Ok(held) => findings.extend(
                 held.into_iter()

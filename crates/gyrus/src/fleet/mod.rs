@@ -136,7 +136,7 @@ pub(crate) fn room(why: &str) -> &'static str {
 /// Checks the servers by their monitoring pages.
 pub(crate) async fn check_servers(address: &FleetAddress) -> Result<Vec<Requirement>, Failure> {
     let mut found = Vec::new();
-    for server in monitor::servers(address).await? {
+    for server in monitor::servers(address).await?.servers {
         found.extend(requirements(&server.varz)?);
     }
     Ok(found)

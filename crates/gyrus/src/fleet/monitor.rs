@@ -8,6 +8,7 @@ use gyrus_net::{causes, client_builder};
 use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 /// Time for one page.
 const PAGE: Duration = Duration::from_secs(5);
@@ -20,22 +21,52 @@ pub(crate) struct ServerView {
     pub(crate) ahead_ms: i64,
 }
 
+/// The servers as far as they can be seen.
+pub(crate) struct SeenServers {
+    /// Those whose pages could be read.
+    pub(crate) servers: Vec<ServerView>,
+    /// The reasons why others could not be.
+    pub(crate) unseen: Vec<String>,
+}
+
 /// Reads the pages of all servers that the address names.
-pub(crate) async fn servers(address: &FleetAddress) -> Result<Vec<ServerView>, RequirementError> {
+///
+/// # Errors
+/// Those of half of them or more cannot be read. Of a cluster that works, a server may be down: nothing
+/// is acknowledged without most of them.
+pub(crate) async fn servers(address: &FleetAddress) -> Result<SeenServers, RequirementError> {
     let pages = address.monitor_addresses();
+    let unseen = |why: String| RequirementError::Unseen { why };
     if pages.is_empty() {
-        return Err(RequirementError::Unseen {
-            why: "the address of the fleet names no monitoring page".to_owned(),
+        let why = "the address of the fleet names no monitoring page";
+        return Err(unseen(why.to_owned()));
+    }
+    let mut reading = JoinSet::new();
+    for (number, page) in pages.into_iter().enumerate() {
+        reading.spawn(async move {
+            let read = server(&page).await;
+            (
+                number,
+                read.map_err(|why| format!("{page} cannot be read: {why}")),
+            )
         });
     }
-    let mut servers = Vec::new();
-    for page in pages {
-        let unseen = |why: String| RequirementError::Unseen {
-            why: format!("{page} cannot be read: {why}"),
-        };
-        servers.push(server(&page).await.map_err(unseen)?);
+    let mut read = reading.join_all().await;
+    read.sort_by_key(|(number, _)| *number);
+    let mut seen = SeenServers {
+        servers: Vec::new(),
+        unseen: Vec::new(),
+    };
+    for (_, read) in read {
+        match read {
+            Ok(server) => seen.servers.push(server),
+            Err(why) => seen.unseen.push(why),
+        }
     }
-    Ok(servers)
+    if seen.unseen.len() >= seen.servers.len() {
+        return Err(unseen(seen.unseen.join("; ")));
+    }
+    Ok(seen)
 }
 
 async fn server(page: &str) -> Result<ServerView, String> {
