@@ -303,6 +303,11 @@ fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
         ),
         (server.to_owned(), "?monitor=8222"),
         (format!("{server}?monitor=1"), "cannot be read"),
+        // Of two servers one is no majority.
+        (
+            format!("{server}?{monitor}&monitor=1"),
+            "monitoring page in the address",
+        ),
         ("what".to_owned(), "it begins with nats:// or tls://"),
     ] {
         let told = doctor(&address);
@@ -310,6 +315,11 @@ fn wrong_addresses_and_servers_that_lose_things_are_refused_with_advice() {
         assert!(text.contains(words), "{address}: {text}");
         assert!(!text.contains("wrong@") && !text.contains(server), "{text}");
     }
+    // Of three servers, one may be down.
+    let two_of_three = format!("{server}?{monitor}&{monitor}&monitor=1");
+    let words = ["fleet", "doctor", "--fleet", &two_of_three];
+    let told = exits(at(&fleet.world, "client", &words)).exits(0);
+    assert!(told.out.contains(":1 cannot be read"), "{told:?}");
     // A run is not submitted there either.
     let words = [
         "run",
