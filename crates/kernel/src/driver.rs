@@ -183,28 +183,27 @@ pub(crate) fn first_snapshot(
     let organs = kernel.organs();
     let mut contents = Contents::new(&organs.redactor, &*organs.gate, log, workspace);
     let mut snapshots = Snapshots::new(workspace.to_owned(), None);
-    let taken = take_snapshot(&mut contents, &mut snapshots)?;
-    Ok(taken.unwrap_or_else(unchanged))
+    snapshot_of(snapshots.take(&mut contents))
 }
 
-fn unchanged() -> Snapshot {
-    Snapshot::Missing("the folder did not change".to_owned())
-}
-
-/// Records the workspace before the first cycle. The folder is read on a thread of its own, because
-/// it may be large.
-async fn record_workspace(core: &Arc<Core>) -> Result<(), Stop> {
+/// Records the workspace before the first cycle; returns its snapshot, if there is one. The folder is
+/// read on a thread of its own, because it may be large.
+async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
     let reads = core.clone();
-    let read = move || take_snapshot(&mut reads.contents(), &mut reads.snapshots());
+    let read = move || snapshot_of(reads.snapshots().take(&mut reads.contents()));
     let taken = tokio::task::spawn_blocking(read).await;
     let taken = taken.map_err(|error| Stop::Failed(format!("the folder was not read: {error}")))?;
-    let snapshot = taken?.unwrap_or_else(unchanged);
+    let snapshot = taken?;
+    let id = match &snapshot {
+        Snapshot::Blob(id) => Some(*id),
+        Snapshot::Missing(_) => None,
+    };
     match &snapshot {
         Snapshot::Blob(id) => leave_out_as(&mut core.snapshots(), id, &core.log),
         Snapshot::Missing(why) => core.shared().not_undoable = Some(why.clone()),
     }
     core.log.append(WorkspaceRecorded { snapshot })?;
-    Ok(())
+    Ok(id)
 }
 
 /// Makes later snapshots leave out what the first one left out.
@@ -213,22 +212,18 @@ fn leave_out_as(snapshots: &mut Snapshots, first: &BlobId, log: &Log) {
     let _ = snapshots.since(first, |id| log.reader().blob(id));
 }
 
-/// Takes a snapshot; returns `None` if the workspace is unchanged since the last one.
-fn take_snapshot(
-    contents: &mut Contents<'_>,
-    snapshots: &mut Snapshots,
-) -> Result<Option<Snapshot>, Stop> {
-    match snapshots.take(contents) {
-        Ok(Taken::New(id)) => Ok(Some(Snapshot::Blob(id))),
-        Ok(Taken::Same(_)) => Ok(None),
-        Ok(Taken::TooLarge { files, bytes }) => Ok(Some(Snapshot::Missing(format!(
+/// Returns a snapshot that was taken, as an entry names it.
+pub(crate) fn snapshot_of(taken: Result<Taken, SnapshotError<Stop>>) -> Result<Snapshot, Stop> {
+    match taken {
+        Ok(Taken::New(id) | Taken::Same(id)) => Ok(Snapshot::Blob(id)),
+        Ok(Taken::TooLarge { files, bytes }) => Ok(Snapshot::Missing(format!(
             "the folder is too large ({}, {})",
             counted(files, "file"),
             counted(bytes, "byte")
-        )))),
+        ))),
         Err(SnapshotError::Store(stop)) => Err(stop),
         // The run goes on: only a fork from here is impossible.
-        Err(error) => Ok(Some(Snapshot::Missing(error.to_string()))),
+        Err(error) => Ok(Snapshot::Missing(error.to_string())),
     }
 }
 
@@ -239,6 +234,8 @@ struct Driver {
     recorded: Option<Recorded>,
     /// Whether other code recorded the entries since the last complete cycle.
     other_code: bool,
+    /// The last snapshot that stands for the end of a cycle, or for the start.
+    folder: Option<BlobId>,
 }
 
 impl Driver {
@@ -291,6 +288,7 @@ impl Driver {
             cycle: position.cycle,
             recorded: None,
             other_code,
+            folder: previous,
         })
     }
 
@@ -406,7 +404,12 @@ impl Driver {
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
         let snapshot = if changed && !layers::are_used(core) {
-            take_snapshot(&mut core.contents(), &mut core.snapshots())?
+            // A call may have taken one before this: only the end of a cycle counts for undo.
+            let taken = snapshot_of(core.snapshots().take(&mut core.contents()))?;
+            Some(taken).filter(|taken| match taken {
+                Snapshot::Blob(id) => self.folder.replace(*id) != Some(*id),
+                Snapshot::Missing(_) => true,
+            })
         } else {
             None
         };

@@ -18,7 +18,7 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
+    ErasedLoop, FolderTravels, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
     latch::{Latch, Latched},
     log::Log,
     redact::Redactor,
@@ -61,6 +61,8 @@ pub struct Organs {
     pub questions_last: Duration,
     /// The tools of servers that may join runs after their start.
     pub late_tools: Option<Arc<dyn LateTools>>,
+    /// Whether other machines may go on with the runs in folders of their own.
+    pub travels: FolderTravels,
 }
 
 /// Default time for which an answer to a question counts.
@@ -103,6 +105,7 @@ impl Organs {
             latch: None,
             questions_last: QUESTIONS_LAST,
             late_tools: None,
+            travels: FolderTravels::No,
         }
     }
 

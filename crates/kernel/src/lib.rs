@@ -54,6 +54,7 @@ pub mod latch;
 pub mod redact;
 mod typed;
 mod contents;
+mod folder;
 pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
@@ -82,6 +83,7 @@ pub use entry::{
     ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
+pub use folder::{FolderTravels, RecordedFolder};
 pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use giving_up::give_up;
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};

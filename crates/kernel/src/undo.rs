@@ -13,6 +13,7 @@ use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
+use gyrus_workspace::undo::{Done, UndoPlan};
 
 use crate::{
     effects::{layers, repositories as repositories_of_run, withheld},
@@ -39,6 +40,43 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     let fewer = undone.iter().map(|undone| undone.to);
     let fewer: Vec<u32> = fewer.filter(|step| *step > to).collect();
     plan::plan(store, run, to, &fewer)
+}
+
+/// Plans to make the changes of `run` in another folder, which is as the run's own was when it began.
+///
+/// # Errors
+/// Returns an error when the run, its snapshots or the folder cannot be read.
+pub fn plan_in(store: &Store, run: RunId, folder: &Path) -> Result<UndoPlan, RunUndoError> {
+    plan::plan_in(store, run, folder)
+}
+
+/// Returns what `run` changed after its step `since`, as a patch that `git apply` takes, from the
+/// journal alone; and the paths that are not in it because they are or hold secrets.
+///
+/// # Errors
+/// Returns an error when the run or its snapshots cannot be read, or when the step does not exist.
+pub fn recorded_patch(
+    store: &Store,
+    run: RunId,
+    since: u32,
+) -> Result<(String, Vec<String>), RunUndoError> {
+    plan::recorded_patch(store, run, since)
+}
+
+/// Makes the changes of a plan of [`plan_in`]. What goes or is overwritten is copied below `trash`, a
+/// new folder.
+///
+/// # Errors
+/// Returns an error before anything was changed. Later failures are among the refused.
+pub fn make(
+    store: &Store,
+    run: RunId,
+    plan: &UndoPlan,
+    trash: &Path,
+) -> Result<Done, RunUndoError> {
+    let reader = store.reader(&log_name(run))?;
+    let load = |id: &gyrus_contract::BlobId| crate::contents::load(&reader, id);
+    Ok(plan.apply(&load, trash, &mut || {})?)
 }
 
 /// Removes the copies of workspace files and repositories that a run stored outside of its journal.

@@ -11,6 +11,7 @@
 //! `rebuildable`).
 
 mod differences;
+mod left_out;
 pub(crate) mod manifest;
 mod materialise;
 pub(crate) mod name;
@@ -21,6 +22,7 @@ mod tracked;
 
 pub use self::{
     differences::{Change, Difference, differences},
+    left_out::{LeftOut, WhyLeftOut, left_out},
     materialise::materialise,
     rebuildable::is_left_out,
     take::{Snapshots, Taken},

@@ -11,6 +11,7 @@
 //! snapshots is not known: a person's edit during the run counts as the run's.
 
 mod apply;
+mod carry_over;
 pub(crate) mod look;
 mod patch;
 mod plan;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::SnapshotError;
 
-pub use self::{apply::Done, plan::UndoPlan};
+pub use self::{apply::Done, patch::patch_between, plan::UndoPlan};
 
 /// Action of an undo on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

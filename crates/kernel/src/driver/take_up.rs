@@ -5,8 +5,8 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 
 use super::{Driver, ending_of, record_workspace};
 use crate::{
-    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, ModelReply,
-    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, FolderTravels, HandOver,
+    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     abandoned::count_abandoned,
     core::Core,
     effects::{
@@ -48,7 +48,7 @@ impl Driver {
             }
         }
         if self.core.started.snapshot.is_none() {
-            record_workspace(&self.core).await?;
+            self.folder = record_workspace(&self.core).await?;
         }
         for dropped in &position.dropped {
             count_abandoned(&self.core, &dropped.entries)?;
@@ -200,7 +200,8 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
                 let of_it = |entry: &Entry| entry.effect() == Some(&started.effect);
                 if !outcomes.iter().any(of_it) {
                     let changed = judged_of_the_dead(core, started)?;
-                    outcomes.push(interrupted(started.effect.clone(), &changed));
+                    let travels = &core.kernel.organs().travels;
+                    outcomes.push(interrupted(started.effect.clone(), &changed, travels));
                 }
             }
             Entry::ModelCall(call) if !answered(&call.effect, call.attempt) => {
@@ -223,7 +224,7 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
     Ok(outcomes)
 }
 
-fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
+fn interrupted(effect: EffectId, changed: &JudgedChanges, travels: &FolderTravels) -> Entry {
     let text = match changed.withheld {
         None => "this call was interrupted; it may or may not have happened",
         Some(_) => {
@@ -238,7 +239,7 @@ fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
             effect,
             Settled::Interrupted,
             ActionVerdict::CannotTell,
-            format!("{text}{}", changed.told()),
+            format!("{text}{}{}", travels.told(), changed.told()),
         )
     })
 }

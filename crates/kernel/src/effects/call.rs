@@ -15,7 +15,7 @@ use super::{
     approval,
     assess::Looks,
     destinations::{Questions, use_permits},
-    execute,
+    execute, folder,
     judge::JudgedCall,
     server_requests::Requests,
     withheld,
@@ -112,7 +112,8 @@ impl Past {
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
                 }
-                Entry::Noted { kind, .. } if kind == APPROVAL_REFUSED => {}
+                Entry::Noted { kind, .. }
+                    if kind == APPROVAL_REFUSED || kind == folder::FOLDER_RECORDED => {}
                 other => return Err(diverges(&effect, &other, describe(call))),
             }
         }
@@ -148,6 +149,9 @@ pub(crate) async fn perform(
     let resulted = live(core, &effect, call, &mut past).await?;
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
+    if let Some(tool) = core.tool(&call.tool) {
+        folder::record(core, &effect, &*tool)?;
+    }
     core.log.append(resulted.clone())?;
     let refusing = past.connections.refuse_answers(core, &resulted.pending);
     Box::pin(refusing).await?;

@@ -24,7 +24,7 @@ use super::{
     ask::cut_off_asks,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
-    layers,
+    folder, layers,
     server_requests::{Requests, ServerRequests},
 };
 use crate::{
@@ -450,6 +450,7 @@ async fn cut_off_by_person(
         ..ToolOutput::error(format!("{text}{}", changed.told()))
     };
     let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
+    folder::record_change(core, effect)?;
     core.log.append(ToolResulted {
         withheld: changed.withheld,
         to_undo: changed.to_undo,
@@ -520,7 +521,8 @@ pub(super) async fn settle(
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::error(format!(
             "this call was interrupted by a crash; it may or may not have happened, in part or \
-             whole. Look before you do it again.{}",
+             whole. Look before you do it again.{}{}",
+            core.kernel.organs().travels.told(),
             changed.told()
         ))
     };

@@ -12,6 +12,7 @@ pub(crate) mod delegate;
 pub(crate) mod destinations;
 mod server_requests;
 pub(crate) mod execute;
+pub(crate) mod folder;
 pub(crate) mod foresee;
 mod judge;
 pub(crate) mod mandate;

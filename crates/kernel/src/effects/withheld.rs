@@ -12,7 +12,7 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    approval, layers,
+    approval, folder, layers,
     repositories::Facts,
     to_undo::{holds_secret, keep_for_undo},
 };
@@ -247,7 +247,7 @@ async fn ask(
             Entry::Noted { kind, fact, .. } if kind == APPLIED => {
                 applied = fact.fact.as_str().map(str::to_owned);
             }
-            Entry::Noted { kind, .. } if kind == CARRIED => {}
+            Entry::Noted { kind, .. } if kind == CARRIED || kind == folder::FOLDER_RECORDED => {}
             other => questions.push(other),
         }
     }
@@ -295,6 +295,7 @@ fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, St
         Err(error) => format!("a person allowed them, but they could not be applied: {error}"),
     };
     core.shared().world_changed = true;
+    folder::record_change(core, asking)?;
     core.log.append(noted(APPLIED, asking, outcome.clone()))?;
     Ok(outcome)
 }

@@ -1,12 +1,12 @@
 //! Planning an undo: the two moments of a run that are compared.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{Reader, Store};
 use gyrus_workspace::{
     layer::{self, KeptFiles},
-    undo::{UndoChange, UndoPlan},
+    undo::{UndoChange, UndoPlan, patch_between},
 };
 
 use super::{
@@ -83,6 +83,29 @@ pub(super) fn plan(
         unfinished,
         is_over,
     })
+}
+
+/// Plans to make the changes of a run in another folder.
+pub(super) fn plan_in(store: &Store, run: RunId, folder: &Path) -> Result<UndoPlan, RunUndoError> {
+    let reader = store.reader(&log_name(run))?;
+    let Moments { before, after, .. } = Moments::read(run, &reader, 0)?;
+    let (before, after) = (kept(before)?, kept(after)?);
+    let load = |id: &BlobId| contents::load(&reader, id);
+    Ok(UndoPlan::carry_over(folder, &before, &after, &load)?)
+}
+
+/// Returns what a run changed after a step, from its snapshots.
+pub(super) fn recorded_patch(
+    store: &Store,
+    run: RunId,
+    since: u32,
+) -> Result<(String, Vec<String>), RunUndoError> {
+    let reader = store.reader(&log_name(run))?;
+    let Moments { before, after, .. } = Moments::read(run, &reader, since)?;
+    let (before, after) = (kept(before)?, kept(after)?);
+    Ok(patch_between(&before, &after, &|id| {
+        contents::load(&reader, id)
+    })?)
 }
 
 /// Returns the snapshots after these steps.

@@ -1,6 +1,6 @@
 //! The changes that an undo would take back, as a patch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{BlobId, git_mode};
 
@@ -11,7 +11,12 @@ use super::{
 use crate::{
     patch::{self, Version},
     root::Root,
-    snapshot::{manifest::Entry, name, pack::Opened},
+    snapshot::{
+        SnapshotError,
+        manifest::{Contents, Entry, load_contents},
+        name,
+        pack::Opened,
+    },
 };
 
 /// The mode that git gives a symbolic link.
@@ -87,6 +92,55 @@ impl UndoPlan {
         }
         Ok(text(changed))
     }
+}
+
+/// Returns the changes between two snapshots as a patch, without looking at any folder; and the paths
+/// that are not in it because their contents were kept apart and are not here. Git's own files are left
+/// out; `load` reads a blob.
+///
+/// # Errors
+/// When a snapshot or a content cannot be read.
+pub fn patch_between<E>(
+    before: &BlobId,
+    after: &BlobId,
+    load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+) -> Result<(String, Vec<String>), UndoError<E>> {
+    let (before, after) = (load_contents(before, &load)?, load_contents(after, &load)?);
+    let (mut changed, mut left_out) = (Changed::new(), Vec::new());
+    let paths: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
+    let (opened_before, opened_after) = (Opened::default(), Opened::default());
+    for path in paths {
+        let (old, new) = (before.entries.get(path), after.entries.get(path));
+        if old == new || path.split('/').any(|part| part == ".git") {
+            continue;
+        }
+        let is_apart =
+            |entry: Option<&Entry>| matches!(entry, Some(Entry::File { apart: true, .. }));
+        let sides = side(&before, old, &opened_before, load)
+            .and_then(|old| Ok((old, side(&after, new, &opened_after, load)?)));
+        match sides {
+            Ok((old, new)) if old == new => {}
+            Ok(sides) => {
+                changed.insert(name::decode(path).unwrap_or_default(), sides);
+            }
+            Err(_) if is_apart(old) || is_apart(new) => left_out.push(path.clone()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((text(changed), left_out))
+}
+
+fn side<E>(
+    contents: &Contents,
+    entry: Option<&Entry>,
+    opened: &Opened,
+    load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+) -> Result<Option<Side>, SnapshotError<E>> {
+    Ok(match entry {
+        None => None,
+        Some(file @ Entry::File { .. }) => Side::of(file, contents.read(file, opened, load)?),
+        Some(other) => Side::of(other, Vec::new()),
+    })
 }
 
 fn text(mut changed: Changed) -> String {

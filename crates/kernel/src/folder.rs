@@ -1,0 +1,142 @@
+//! The folder of a run that goes from machine to machine: what its journal has of it.
+
+use std::{collections::BTreeSet, path::Path};
+
+use gyrus_contract::{BlobId, RunId};
+use gyrus_journal::Store;
+use gyrus_workspace::snapshot::materialise;
+
+use crate::{
+    Entry, KernelError, Snapshot, Stop, contents,
+    effects::folder::{self, FOLDER_RECORDED},
+    log_name, parse,
+};
+
+/// Whether other machines may go on with runs, in folders of their own that are made from what the
+/// journal has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FolderTravels {
+    /// The folder stays on this machine, and is after a crash as the calls left it.
+    #[default]
+    No,
+    /// The folder travels, and this process works in it where the one before did.
+    Stayed,
+    /// The folder was made from the journal for this process.
+    Arrived,
+}
+
+impl FolderTravels {
+    /// Returns what is said to the model about a call that was interrupted.
+    pub(crate) fn told(&self) -> &'static str {
+        match self {
+            FolderTravels::No | FolderTravels::Stayed => "",
+            FolderTravels::Arrived => {
+                " The run goes on on another machine now: there the folder is as it was before this \
+                 call, and nothing of what the call did to files is in it."
+            }
+        }
+    }
+}
+
+/// What a journal has of the folder at its last entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordedFolder {
+    /// The run has not looked at it yet.
+    NotYet,
+    /// A snapshot.
+    Known {
+        /// The run in whose journal the entry is that names it: this one, or one below it.
+        run: RunId,
+        /// The snapshot.
+        snapshot: BlobId,
+    },
+    /// It was not kept, for this reason.
+    Missing(String),
+}
+
+impl RecordedFolder {
+    /// Reads what the journals of a run and those below it have of the folder.
+    ///
+    /// # Errors
+    /// A journal cannot be read.
+    pub fn of(store: &Store, run: RunId) -> Result<Self, KernelError> {
+        Ok(Moment::last(store, run)?.folder)
+    }
+
+    /// Lays the folder out in `into`, which is new or empty. Returns the files that are not there,
+    /// because they are or hold secrets and stayed where the run worked before; `None` if the folder is
+    /// not known.
+    ///
+    /// # Errors
+    /// A content is missing, or the folder cannot be written.
+    pub fn lay_out(&self, store: &Store, into: &Path) -> Result<Option<Vec<String>>, KernelError> {
+        let RecordedFolder::Known { run, snapshot } = self else {
+            return Ok(None);
+        };
+        let reader = store.reader(&log_name(*run))?;
+        let load = |id: &BlobId| contents::load(&reader, id);
+        let left_out = materialise(snapshot, load, into);
+        left_out
+            .map(Some)
+            .map_err(|error| Stop::Failed(format!("the run's folder: {error}")).into())
+    }
+}
+
+/// The folder at the newest entry that says something of it.
+struct Moment {
+    folder: RecordedFolder,
+    at_ms: i64,
+}
+
+impl Moment {
+    fn last(store: &Store, run: RunId) -> Result<Self, KernelError> {
+        let mut last = Self {
+            folder: RecordedFolder::NotYet,
+            at_ms: 0,
+        };
+        let mut seen = BTreeSet::new();
+        // Whether `last` is of a child: children work at the same time, and the newest of them counts.
+        let mut of_child = false;
+        for entry in store.reader(&log_name(run))?.entries(1)? {
+            let entry = entry?;
+            let snapshot = match parse(&entry).map_err(Stop::from)? {
+                Entry::RunStarted(started) => started.snapshot,
+                Entry::WorkspaceRecorded(recorded) => Some(recorded.snapshot),
+                Entry::CycleEnded(ended) => ended.snapshot,
+                Entry::Noted { kind, fact, .. } if kind == FOLDER_RECORDED => {
+                    folder::recorded(&fact)
+                }
+                // Calls at the same time are compared with what was there before all of them: one
+                // that was named before is not the newest.
+                Entry::ToolStarted(started) => started
+                    .before
+                    .filter(|id| !seen.contains(id))
+                    .map(Snapshot::Blob),
+                Entry::ChildStarted(child) if store.exists(&log_name(child.child)) => {
+                    let below = Self::last(store, child.child)?;
+                    let counts = below.folder != RecordedFolder::NotYet;
+                    if counts && (!of_child || below.at_ms >= last.at_ms) {
+                        last = below;
+                        of_child = true;
+                    }
+                    None
+                }
+                _ => None,
+            };
+            let folder = match snapshot {
+                None => continue,
+                Some(Snapshot::Blob(snapshot)) => {
+                    seen.insert(snapshot);
+                    RecordedFolder::Known { run, snapshot }
+                }
+                Some(Snapshot::Missing(why)) => RecordedFolder::Missing(why),
+            };
+            last = Self {
+                folder,
+                at_ms: entry.at_ms,
+            };
+            of_child = false;
+        }
+        Ok(last)
+    }
+}

@@ -1,0 +1,57 @@
+//! The entries of a folder whose contents its snapshot does not have, or has apart.
+
+use gyrus_contract::BlobId;
+
+use super::{
+    SnapshotError,
+    manifest::{Entry, Skip, load_contents},
+};
+
+/// An entry that is not laid out, or only where its content was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The path, as in [`super::Difference`].
+    pub path: String,
+    /// The reason.
+    pub why: WhyLeftOut,
+}
+
+/// The reason why an entry is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyLeftOut {
+    /// It is or holds a secret.
+    Secret,
+    /// A pipe, socket or device.
+    Special,
+    /// It could not be read for lack of permission.
+    Unreadable,
+    /// It changed during every attempt to read it.
+    Changing,
+    /// A folder of build output, which its tools can rebuild.
+    Rebuildable,
+}
+
+/// Returns what a snapshot leaves out or keeps apart, by path.
+///
+/// # Errors
+/// The store's error, or a refused snapshot.
+pub fn left_out<E>(
+    id: &BlobId,
+    load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+) -> Result<Vec<LeftOut>, SnapshotError<E>> {
+    let entries = load_contents(id, &load)?.entries;
+    let left_out = entries.into_iter().filter_map(|(path, entry)| {
+        let why = match entry {
+            Entry::File { apart: true, .. } => WhyLeftOut::Secret,
+            Entry::Skipped { why } => match why {
+                Skip::Special => WhyLeftOut::Special,
+                Skip::Unreadable => WhyLeftOut::Unreadable,
+                Skip::Changing => WhyLeftOut::Changing,
+                Skip::Rebuildable => WhyLeftOut::Rebuildable,
+            },
+            Entry::File { .. } | Entry::Link { .. } | Entry::Folder { .. } => return None,
+        };
+        Some(LeftOut { path, why })
+    });
+    Ok(left_out.collect())
+}
