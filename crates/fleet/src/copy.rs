@@ -60,18 +60,21 @@ pub(crate) fn gather(
 }
 
 /// Makes the local copy of a log equal to what the shared log has of it, which is all of `messages`.
+/// Returns whether it had all of that before.
 pub(crate) async fn restore(
     store: &Store,
     name: &LogName,
     log: &Arc<dyn SharedLog>,
     messages: &[EntryLines],
     until: MachineTime,
-) -> Result<(), CopyError> {
+) -> Result<bool, CopyError> {
     if messages.is_empty() && !store.exists(name) {
-        return Ok(());
+        return Ok(true);
     }
     let mirror = align(store.mirror(name)?, messages)?;
-    fill(mirror, log, messages, until).await.map(drop)
+    let had_all = mirror.end().0 == messages.last().map_or(0, |last| last.last);
+    fill(mirror, log, messages, until).await?;
+    Ok(had_all)
 }
 
 /// Appends what the copy does not have yet.
@@ -180,7 +183,7 @@ impl FleetCopy {
         let name = log_name(run);
         match restore(&self.store, &name, &self.log, &messages, until).await {
             Err(CopyError::Journal(JournalError::Held { .. })) => Ok(()),
-            restored => Ok(restored?),
+            restored => Ok(restored.map(drop)?),
         }
     }
 

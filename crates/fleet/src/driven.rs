@@ -87,6 +87,8 @@ pub struct Driven {
     lost: watch::Receiver<Option<HoldError>>,
     /// The task that takes messages to the run.
     receiving: AbortHandle,
+    /// Whether this machine had all entries of the run before.
+    had_all: bool,
 }
 
 impl Driven {
@@ -106,7 +108,7 @@ impl Driven {
             lose,
         });
         let root = replicas.driving.root;
-        replicas.restore(root, until).await?;
+        let had_all = replicas.restore(root, until).await?;
         // What was said to the run until now is there when it goes on.
         let mut received = 0;
         replicas.receive(&mut received).await;
@@ -116,7 +118,14 @@ impl Driven {
             replicas,
             lost,
             receiving: receiving.abort_handle(),
+            had_all,
         })
+    }
+
+    /// Whether this machine had all entries of the run before it was taken: no other one has written any
+    /// since this one did.
+    pub fn had_all(&self) -> bool {
+        self.had_all
     }
 
     /// Returns the replicas of the run's journals, for the store that it is driven with.
@@ -194,8 +203,13 @@ impl FleetReplicas {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the journal of a run, and of those below it.
-    async fn restore(self: &Arc<Self>, root: RunId, until: MachineTime) -> Result<(), DriveError> {
+    /// Takes the journal of a run, and of those below it. Returns whether this machine had all of them.
+    async fn restore(
+        self: &Arc<Self>,
+        root: RunId,
+        until: MachineTime,
+    ) -> Result<bool, DriveError> {
+        let mut had_all = true;
         let mut known = BTreeSet::from([root]);
         let mut open = vec![root];
         while let Some(run) = open.pop() {
@@ -204,14 +218,14 @@ impl FleetReplicas {
             // It is kept alive from here on, however long the copying takes.
             self.keep(run, Some((hold, entries)));
             let Driving { store, log, .. } = &self.driving;
-            restore(store, &log_name(run), log, &messages, until).await?;
+            had_all &= restore(store, &log_name(run), log, &messages, until).await?;
             if entries == 0 {
                 continue;
             }
             let children = children(store, run, 1)?;
             open.extend(children.into_iter().filter(|child| known.insert(*child)));
         }
-        Ok(())
+        Ok(had_all)
     }
 
     /// Puts the messages after a place into the local inboxes, and moves the place on.

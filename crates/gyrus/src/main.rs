@@ -112,6 +112,7 @@ fn main() -> ExitCode {
         environment: Environment::read(),
         journal: None,
         replicas: None,
+        travels: gyrus_kernel::FolderTravels::No,
     };
     let done = match serve::elsewhere(&gyrus) {
         Some(done) => done,

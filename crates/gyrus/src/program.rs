@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::Home;
 use gyrus_journal::{Replicas, Store};
+use gyrus_kernel::FolderTravels;
 use gyrus_surfaces::notify::NotifyCommand;
 
 use crate::{
@@ -22,6 +23,8 @@ pub(crate) struct Gyrus {
     pub(crate) journal: Option<PathBuf>,
     /// The second copies of journals, in a process that drives a run for a fleet.
     pub(crate) replicas: Option<Arc<dyn Replicas>>,
+    /// Whether the folder of the run that it drives travels.
+    pub(crate) travels: FolderTravels,
 }
 
 impl Gyrus {
@@ -36,6 +39,7 @@ impl Gyrus {
         Ok(Home {
             journal: self.journal.clone(),
             replicas: self.replicas.clone(),
+            travels: self.travels.clone(),
             ..home
         })
     }

@@ -538,6 +538,7 @@ mod tests {
             vault: None,
             journal: None,
             replicas: None,
+            travels: gyrus_kernel::FolderTravels::No,
             state: folder.to_owned(),
             config: folder.join("config.toml"),
             person: None,

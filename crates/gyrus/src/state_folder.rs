@@ -46,6 +46,7 @@ fn folders(environment: &Environment) -> Result<Home, Failure> {
         vault: None,
         journal: None,
         replicas: None,
+        travels: gyrus_kernel::FolderTravels::No,
     })
 }
 

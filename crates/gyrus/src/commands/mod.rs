@@ -32,6 +32,7 @@ mod models;
 mod fork;
 pub(crate) mod undo;
 pub(crate) mod diff;
+mod apply;
 mod tools;
 mod skills;
 mod plugins;
@@ -85,6 +86,7 @@ macro_rules! commands {
                     | Command::Runs(_)
                     | Command::Show(_)
                     | Command::Diff(_)
+                    | Command::Apply(_)
                     | Command::Trace(_)
                     | Command::Replay(_) => true,
                     _ => false,
@@ -128,6 +130,7 @@ commands! {
     Fork(fork::Fork),
     Undo(undo::Undo),
     Diff(diff::Diff),
+    Apply(apply::Apply),
     Setup(setup::Setup),
     Models(models::Models),
     Tools(tools::Tools),

@@ -61,6 +61,13 @@ pub(crate) struct Run {
     /// With --fleet: label that the worker's machine must have, as `gpu`; may be repeated
     #[arg(long, value_name = "LABEL")]
     needs: Vec<String>,
+    /// With --fleet: work in a copy of this folder, which goes from machine to machine with the run;
+    /// without it, in the folder of the same path on the worker's machine
+    #[arg(long)]
+    upload: bool,
+    /// With --fleet: work in a clone of this folder's git remote, at the commit that is checked out
+    #[arg(long, conflicts_with = "upload")]
+    clone: bool,
     #[command(flatten)]
     flags: RunFlags,
     #[command(flatten)]
@@ -112,6 +119,8 @@ impl Run {
             ephemeral: false,
             fleet: None,
             needs: Vec::new(),
+            upload: false,
+            clone: false,
             flags,
             context: ContextFlags::default(),
             output,
@@ -122,10 +131,13 @@ impl Run {
 
     /// Checks that nothing is said of a fleet where there is none.
     fn check_place(&self) -> Result<(), Failure> {
-        if self.needs.is_empty() {
+        let failure = if !self.needs.is_empty() {
+            Failure::usage("`--needs` names what a machine of a fleet must have")
+        } else if self.upload || self.clone {
+            Failure::usage("`--upload` and `--clone` are for runs of a fleet")
+        } else {
             return Ok(());
-        }
-        let failure = Failure::usage("`--needs` names what a machine of a fleet must have");
+        };
         Err(failure.hint("put the run into its queue with: --fleet ADDRESS"))
     }
 
@@ -224,6 +236,16 @@ impl Run {
                 .then(fleet::this_machine),
         );
         Ok(needs)
+    }
+
+    /// Returns where the folder of the run comes from.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn folder_source(&self) -> fleet::FolderSource {
+        match (self.upload, self.clone) {
+            (true, _) => fleet::FolderSource::Upload,
+            (false, true) => fleet::FolderSource::Clone,
+            (false, false) => fleet::FolderSource::SamePath,
+        }
     }
 
     /// Returns the goal and the folder, and whether entries are to be printed as JSON, of a run that

@@ -62,12 +62,7 @@ pub(crate) struct FleetOrder {
 
 #[cfg(feature = "fleet")]
 fn for_fleet(order: &FleetOrder, command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
-    let continues = match &command.work {
-        QueuedWork::Start(request) => request.continues,
-        QueuedWork::Resume => None,
-    };
-    let runs = (command.run, continues);
-    crate::fleet::drive(order, runs, gyrus, |gyrus| carry_out(command, gyrus))
+    crate::fleet::drive(order, command, gyrus, carry_out)
 }
 
 #[cfg(not(feature = "fleet"))]

@@ -5,28 +5,32 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::RunId;
 use gyrus_fleet::{
     ClaimError, Claimed, DriveError, Driven, Driving, FleetCopy, LeasedMachine, Machine as _,
-    OsMachine, Wait,
+    OsMachine, SharedLog, Wait,
     nats::{FleetAddress, FleetConnection, NatsLog},
 };
+use gyrus_kernel::{FolderTravels, RunState};
+use gyrus_runtime::queue::{Command, Work};
 use gyrus_surfaces::console::put;
 
+use super::folder;
 use crate::{Gyrus, commands::work::FleetOrder, exit::Code, failure::Failure};
 
 /// Takes a run from the fleet, lets `carry_out` go on with it, and lets it go. If it is lost to this
 /// process meanwhile, the process ends at once.
 pub(crate) fn drive(
     order: &FleetOrder,
-    (run, continues): (RunId, Option<RunId>),
+    mut command: Command,
     gyrus: &Gyrus,
-    carry_out: impl FnOnce(&Gyrus) -> Result<Code, Failure>,
+    carry_out: impl FnOnce(Command, &Gyrus) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
+    let run = command.run;
     // Apart from the run's own: whatever the run does, the signs that this process lives go out.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| Failure::failed("no threads can be started").because(&error))?;
-    let driven = runtime.block_on(take(order, (run, continues), gyrus))?;
+    let (driven, log) = runtime.block_on(take(order, &command, gyrus))?;
     let lost = driven.lost();
     runtime.spawn(async move {
         let error = lost.await;
@@ -36,34 +40,53 @@ pub(crate) fn drive(
         ));
         std::process::exit(Code::Elsewhere as i32);
     });
-    let gyrus = Gyrus {
-        replicas: Some(driven.replicas()),
-        ..gyrus.clone()
-    };
-    let done = carry_out(&gyrus);
-    if let Err(error) = runtime.block_on(driven.end()) {
+    let servers = (&log, runtime.handle());
+    let travels = folder::prepare(&mut command, gyrus, driven.had_all(), servers);
+    let done = travels.and_then(|travels| {
+        let gyrus = Gyrus {
+            replicas: Some(driven.replicas()),
+            travels: travels.clone(),
+            ..gyrus.clone()
+        };
+        let done = carry_out(command, &gyrus);
+        Ok((done, travels))
+    });
+    let released = runtime.block_on(driven.end());
+    runtime.shutdown_background();
+    if let Err(error) = &released {
         // What the run did counts; only that it was let go of is not known to the others, who wait
         // for the end of the lease then.
         put(&format!("the run could not be let go of: {error}\n"))?;
     }
-    runtime.shutdown_background();
+    let (done, travels) = done?;
+    let is_over = matches!(RunState::of(&gyrus.store()?, run), Ok(RunState::Over(_)));
+    if travels != FolderTravels::No && is_over && released.is_ok() {
+        // Its end is on the servers, with what it changed.
+        folder::discard(run);
+    }
     done
 }
 
 /// Takes a run, and copies the one before it in its session to this machine.
 async fn take(
     order: &FleetOrder,
-    (run, continues): (RunId, Option<RunId>),
+    command: &Command,
     gyrus: &Gyrus,
-) -> Result<Driven, Failure> {
+) -> Result<(Driven, Arc<dyn SharedLog>), Failure> {
+    let run = command.run;
+    let continues = match &command.work {
+        Work::Start(request) => request.continues,
+        Work::Resume => None,
+    };
     let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
     // The worker that started this process has looked at the servers. If they are gone by now, that
     // is no failure of the run.
     let connection = FleetConnection::open(&address)
         .await
         .map_err(|error| Failure::elsewhere(&error))?;
+    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
     let driving = Driving {
-        log: Arc::new(NatsLog::new(connection)),
+        log: Arc::clone(&log),
         machine: Arc::new(LeasedMachine::default()),
         store: gyrus.store()?,
         root: run,
@@ -81,6 +104,7 @@ async fn take(
             store: driving.store.clone(),
             root: before,
         };
+        folder::was_copied(&gyrus.home()?, before)?;
         // A run that was never the fleet's is looked for here alone.
         copy.refresh().await.map_err(|error| {
             Failure::elsewhere(format!(
@@ -91,9 +115,9 @@ async fn take(
         })?;
     }
     let until = OsMachine.now() + Duration::from_millis(order.lease_ms);
-    Driven::take(driving, until)
-        .await
-        .map_err(|error| explain(run, error))
+    let driven = Driven::take(driving, until).await;
+    let driven = driven.map_err(|error| explain(run, error))?;
+    Ok((driven, log))
 }
 
 fn explain(run: RunId, error: DriveError) -> Failure {

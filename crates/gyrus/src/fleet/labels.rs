@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use gyrus::runtime::Home;
-use gyrus_runtime::queue::{HasLabel, is_label, machine_label};
+use gyrus_runtime::queue::{HasLabel, TRAVELLING_FOLDERS, is_label, machine_label};
 
+use super::folder;
 use crate::browser;
 
 /// Returns the name of this machine among those of a fleet.
@@ -28,6 +29,7 @@ pub(super) fn of_this_machine(home: &Home, given: BTreeSet<String>) -> HasLabel 
                 Some(("folder", path)) => Path::new(path).is_dir(),
                 Some(("profile", name)) => browser::has_profile(&home, name),
                 Some(_) => false,
+                None if label == TRAVELLING_FOLDERS => Path::new(folder::PLACE).is_dir(),
                 None => match label {
                     "browser" => browser::missing().is_none(),
                     "x11" => has_x_server(),

@@ -1,14 +1,17 @@
 //! Being part of a fleet: its address, and a connection to servers that were looked at.
 
+mod clone;
 mod door;
 mod drive;
 mod elsewhere;
+mod folder;
 mod labels;
 mod local_server;
 mod monitor;
 mod status;
 mod stopping;
 mod submit;
+mod upload;
 mod worker;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -32,7 +35,7 @@ pub(crate) use self::{
     monitor::servers,
     status::status,
     stopping::{rearm, stop_all, take_back},
-    submit::submit_and_follow,
+    submit::{FolderSource, submit_and_follow},
     worker::{WorkerSettings, work},
 };
 use crate::{Gyrus, failure::Failure};

@@ -9,7 +9,7 @@ use gyrus_kernel::log_name;
 use gyrus_runtime::queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work};
 use gyrus_surfaces::{console::put, terminal};
 
-use super::{Joined, LOCAL, PATIENCE, room, status::why_it_waits};
+use super::{Joined, LOCAL, PATIENCE, clone, room, status::why_it_waits, upload};
 use crate::{
     Gyrus,
     commands::{follow, run::Run},
@@ -22,6 +22,17 @@ use crate::{
 /// Time after which is said why a run does not begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
+/// The place where the folder of a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FolderSource {
+    /// It has the same path on the worker's machine.
+    SamePath,
+    /// This machine's folder is uploaded.
+    Upload,
+    /// The worker clones what is checked out here.
+    Clone,
+}
+
 /// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
 /// its journal is kept apart from this machine's own runs.
 pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Failure> {
@@ -30,7 +41,8 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Fail
     let request = words::typed_request(goal, workspace, asked.needs()?)?;
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
-    let submitted = runtime.block_on(submit(gyrus, fleet, request, &copies))?;
+    let source = asked.folder_source();
+    let submitted = runtime.block_on(submit(gyrus, (fleet, source), request, &copies))?;
     let run = submitted.run;
     if let Some(code) = runtime.block_on(submitted.begun(&copies))? {
         return Ok(code);
@@ -39,6 +51,15 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Fail
     let code = follow::follow(gyrus, &copies, run, json);
     let summary = submitted.given_up();
     runtime.shutdown_background();
+    if source != FolderSource::SamePath && !json {
+        // An address may hold a password.
+        let fleet = if fleet == LOCAL { LOCAL } else { "ADDRESS" };
+        put(&format!(
+            "what it changed is in its copy; to see it, and to have it here:\n  \
+             gyrus --fleet {fleet} diff {0}\n  gyrus --fleet {fleet} apply {0}\n",
+            run.short()
+        ))?;
+    }
     match (code, summary) {
         (Ok(Code::Interrupted), Some(summary)) => {
             Err(Failure::failed(format!("the run was given up: {summary}")))
@@ -76,11 +97,17 @@ struct Submitted {
 
 async fn submit(
     gyrus: &Gyrus,
-    fleet: &str,
-    request: RunRequest,
+    (fleet, source): (&str, FolderSource),
+    mut request: RunRequest,
     copies: &Store,
 ) -> Result<Submitted, Failure> {
     let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+    let folder = request.workdir.clone();
+    request.base = match source {
+        FolderSource::SamePath => None,
+        FolderSource::Upload => Some(upload::upload(gyrus, &joined, folder).await?),
+        FolderSource::Clone => Some(clone::of_checkout(&folder)?),
+    };
     joined.follow();
     let gateway = joined.client(copies);
     let queued = gateway

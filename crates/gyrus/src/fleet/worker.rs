@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
+use gyrus_contract::RunId;
 use gyrus_fleet::{
     Claimed, Succession, Waking,
     nats::{WorkerReport, answer_roll_calls},
 };
 use gyrus_kernel::now_ms;
-use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker};
+use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker, SharedQueue as _};
 use gyrus_surfaces::console::put;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::{Joined, labels, room};
+use super::{Joined, folder, labels, room};
 use crate::{
     Gyrus,
     commands::work::FleetOrder,
@@ -52,6 +53,11 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         lease_ms,
     };
     let following = joined.follow();
+    joined.queue.look(&mut |queue| {
+        let over = queue.all().into_iter().filter(|one| one.stage.is_over());
+        let over: BTreeSet<RunId> = over.map(|one| one.command.run).collect();
+        folder::sweep(|run| over.contains(&run));
+    });
     let worker = QueueWorker {
         name: settings.name.clone(),
         machine: labels::machine(),

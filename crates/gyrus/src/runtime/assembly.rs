@@ -68,6 +68,7 @@ pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
     organs.real_objects = real_objects(home);
+    organs.travels = home.travels.clone();
     Ok(organs)
 }
 

@@ -11,6 +11,7 @@ use std::{
 use gyrus_gate::policy::PolicyFiles;
 use gyrus_journal::{Replicas, Store};
 use gyrus_kernel::{
+    FolderTravels,
     latch::Latch,
     redact::{KeyError, Redactor, Secret, key_in},
 };
@@ -39,6 +40,8 @@ pub struct Home {
     /// The second copies that journals must have before what is in them counts; `None` means that
     /// this disk alone decides.
     pub replicas: Option<Arc<dyn Replicas>>,
+    /// Whether other machines may go on with the runs in folders of their own.
+    pub travels: FolderTravels,
 }
 
 impl Home {
@@ -52,6 +55,7 @@ impl Home {
             vault: None,
             journal: None,
             replicas: None,
+            travels: FolderTravels::No,
         }
     }
 

@@ -21,9 +21,11 @@ use crate::{commands::run::Run, failure::Failure};
 
 /// Options of `gyrus run` that mean the terminal at which it is typed, or that a request has a field
 /// for.
-const NOT_OPTIONS: [&str; 11] = [
+const NOT_OPTIONS: [&str; 13] = [
     "fleet",
     "needs",
+    "upload",
+    "clone",
     "workdir",
     "continue",
     "ephemeral",

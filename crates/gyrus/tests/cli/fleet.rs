@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{Running, Said, THREE_STEPS, TIMEOUT, World, said};
 
 /// A lease that is over soon, and long enough for a machine that does much else.
-const SHORT: &str = "4s";
+pub(crate) const SHORT: &str = "4s";
 
 /// A lease that is not waited for.
 pub(crate) const LONG: &str = "60s";
@@ -75,7 +75,7 @@ impl Fleet {
     }
 
     /// The command that submits a run and watches it.
-    fn submit(&self, more: &[&str]) -> Command {
+    pub(crate) fn submit(&self, more: &[&str]) -> Command {
         let words = [
             &self.world.run_arguments(&[])[..],
             &["--fleet", &self.address],
@@ -85,7 +85,7 @@ impl Fleet {
     }
 
     /// A command on the fleet's runs, from a machine of its own.
-    fn says(&self, words: &[&str]) -> Said {
+    pub(crate) fn says(&self, words: &[&str]) -> Said {
         let words = [&["--fleet", &self.address], words].concat();
         exits(at(&self.world, "elsewhere", &words))
     }
@@ -99,7 +99,7 @@ impl Fleet {
     }
 
     /// The processes that drive runs of a worker with this home.
-    fn drivers(&self, home: &str) -> Vec<Pid> {
+    pub(crate) fn drivers(&self, home: &str) -> Vec<Pid> {
         let home = format!("GYRUS_HOME={}", self.world.path(home).display());
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -117,7 +117,7 @@ impl Fleet {
 }
 
 /// gyrus with a home of its own.
-fn at(world: &World, home: &str, words: &[&str]) -> Command {
+pub(crate) fn at(world: &World, home: &str, words: &[&str]) -> Command {
     let mut command = world.command(words);
     command.env("GYRUS_HOME", world.path(home));
     command
@@ -127,7 +127,7 @@ pub(crate) fn no_server() {
     eprintln!("nats-server is not installed");
 }
 
-fn eventually(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < until, "{what}");
@@ -135,7 +135,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-fn exits(running: Command) -> Said {
+pub(crate) fn exits(running: Command) -> Said {
     let mut running = running;
     said(running.output().unwrap())
 }

@@ -22,6 +22,9 @@ mod editor;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod fleet_doors;
+#[cfg(feature = "fleet")]
+mod fleet_folders;
+mod carrying_over;
 mod lessons;
 mod catching_up;
 mod answer_schemas;

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use gyrus_contract::{Principal, RunId, Text};
+use gyrus_contract::{BlobId, Principal, RunId, Text};
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a command as JSON, in bytes.
@@ -39,6 +39,30 @@ pub struct ContextText {
     pub text: Text,
 }
 
+/// The content with which a folder begins that goes with its run from machine to machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FolderBase {
+    /// A snapshot of a folder, whose contents are where all machines of the queue find them.
+    Uploaded {
+        /// Its name.
+        snapshot: BlobId,
+    },
+    /// A commit of a git repository.
+    Commit {
+        /// The repository's address.
+        url: String,
+        /// The commit, in hexadecimal digits.
+        commit: String,
+        /// The branch, if one was checked out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+    },
+}
+
+/// The label of a machine that makes folders for runs.
+pub const TRAVELLING_FOLDERS: &str = "folders";
+
 /// A run that is to be started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
@@ -59,6 +83,10 @@ pub struct RunRequest {
     /// The run whose memory it goes on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
+    /// The content of the folder, if the run works in one that goes with it from machine to machine;
+    /// `workdir` only says then where it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<FolderBase>,
 }
 
 impl RunRequest {
@@ -71,6 +99,7 @@ impl RunRequest {
             needs: BTreeSet::new(),
             context: Vec::new(),
             continues: None,
+            base: None,
         }
     }
 
@@ -96,7 +125,10 @@ impl RunRequest {
     /// that the folder and the options amount to.
     pub(super) fn all_needs(&self) -> BTreeSet<String> {
         let mut needs = self.needs.clone();
-        needs.insert(format!("{FOLDER}{}", self.workdir.display()));
+        needs.insert(match &self.base {
+            None => format!("{FOLDER}{}", self.workdir.display()),
+            Some(_) => TRAVELLING_FOLDERS.to_owned(),
+        });
         needs.extend(self.profile().map(|profile| format!("profile:{profile}")));
         let screen = match self.options.get("screen") {
             Some(OptionValue::Text(screen)) if screen != "none" => Some(screen.clone()),

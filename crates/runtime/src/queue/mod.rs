@@ -31,8 +31,8 @@ use tokio::sync::watch;
 use self::facts::Facts;
 pub use self::{
     command::{
-        Command, ContextText, Deaths, MAX_COMMAND, MAX_PRIORITY, OptionValue, RunRequest, Stage,
-        Work,
+        Command, ContextText, Deaths, FolderBase, MAX_COMMAND, MAX_PRIORITY, OptionValue,
+        RunRequest, Stage, TRAVELLING_FOLDERS, Work,
     },
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::QueueError,

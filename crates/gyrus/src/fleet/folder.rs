@@ -1,0 +1,362 @@
+//! The folder of a run that goes with it from machine to machine: it has the same path on all of them,
+//! and is made from what the run began with, or from the run's journal.
+//!
+//! The same path, because the journal, the model's memory, grants and recorded calls are full of it. A
+//! folder is made beside its place and moved there: one that is there is whole.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use gyrus::runtime::{self, Home};
+use gyrus_contract::{BlobId, RunId};
+use gyrus_fleet::{BlobError, Machine as _, OsMachine, SharedLog, fetch_blob};
+use gyrus_kernel::{FolderTravels, RecordedFolder, log_name, workspace};
+use gyrus_runtime::queue::{Command, FolderBase, Work};
+use gyrus_surfaces::console::put;
+use gyrus_text::{counted, one_line};
+use gyrus_workspace::snapshot::{SnapshotError, materialise};
+use tokio::runtime::Handle;
+
+use super::clone;
+use crate::{Gyrus, failure::Failure};
+
+/// The folder that every machine has, in which every user may make folders, and in which they are still
+/// there after a restart.
+pub(super) const PLACE: &str = "/var/tmp";
+
+/// Time for one content.
+const CONTENT: Duration = Duration::from_secs(60);
+
+/// Time for which a folder that nobody worked in is used as it stands: systems remove files from
+/// [`PLACE`] that nobody used for ten days or more.
+const STANDS: Duration = Duration::from_secs(5 * 24 * 60 * 60);
+
+/// Number of paths that are named in a message.
+const NAMED: usize = 20;
+
+/// Returns the folder of a run.
+pub(super) fn place(run: RunId) -> Result<PathBuf, Failure> {
+    let place = fs::canonicalize(PLACE)
+        .map_err(|error| Failure::failed(format!("{PLACE} cannot be used")).because(&error))?;
+    Ok(place.join(name(run)))
+}
+
+fn name(run: RunId) -> String {
+    format!("gyrus-{run}")
+}
+
+/// Returns the file that stands where the journal of a run was copied without its folder.
+fn copied(home: &Home, run: RunId) -> PathBuf {
+    home.state.join("fleet/copied").join(run.to_string())
+}
+
+/// Notes that the journal of a run is copied here: that it is whole does not mean from then on that the
+/// folder is the newest.
+pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
+    let copied = copied(home, run);
+    let noted = || -> io::Result<()> {
+        fs::create_dir_all(copied.parent().unwrap_or(&copied))?;
+        File::create(&copied).map(drop)
+    };
+    noted().map_err(|error| unusable(&copied, &error))
+}
+
+/// What a folder is made from.
+enum Source {
+    Base(FolderBase),
+    Journal(RecordedFolder),
+}
+
+/// Sees to it that the folder of a run is there, if it is one that travels, and returns whether it is.
+pub(super) fn prepare(
+    command: &mut Command,
+    gyrus: &Gyrus,
+    had_all: bool,
+    (log, runtime): (&Arc<dyn SharedLog>, &Handle),
+) -> Result<FolderTravels, Failure> {
+    let (run, store) = (command.run, gyrus.store()?);
+    let base = match &command.work {
+        Work::Start(request) => request.base.clone(),
+        Work::Resume => None,
+    };
+    let journal = store.exists(&log_name(run)).then(|| workspace(&store, run));
+    let began = match journal.flatten() {
+        Some(folder)
+            if folder
+                .file_name()
+                .is_some_and(|last| last == name(run).as_str()) =>
+        {
+            Some(folder)
+        }
+        Some(_) => return Ok(FolderTravels::No),
+        None if base.is_none() => return Ok(FolderTravels::No),
+        None => None,
+    };
+    let place = place(run)?;
+    if let Some(folder) = began.as_ref().filter(|folder| **folder != place) {
+        return Err(Failure::failed(format!(
+            "the run works in {}, which would be {} on this machine",
+            folder.display(),
+            place.display()
+        )));
+    }
+    if let Work::Start(request) = &mut command.work {
+        request.workdir.clone_from(&place);
+    }
+    let copied = copied(&gyrus.home()?, run);
+    let stands = stands(&place)? && !copied.exists();
+    let travels = if began.is_some() && had_all && stands {
+        FolderTravels::Stayed
+    } else {
+        let recorded = match began {
+            Some(_) => RecordedFolder::of(&store, run)?,
+            None => RecordedFolder::NotYet,
+        };
+        let source = match (recorded, base) {
+            (RecordedFolder::NotYet, Some(base)) => Source::Base(base),
+            (recorded, _) => Source::Journal(recorded),
+        };
+        let left_out = make(&place, |into| match &source {
+            Source::Base(base) => from_base(base, into, log, runtime),
+            Source::Journal(folder) => from_journal(folder, gyrus, into),
+        })?;
+        let _ = fs::remove_file(&copied);
+        tell(&left_out)?;
+        if began.is_some() {
+            FolderTravels::Arrived
+        } else {
+            FolderTravels::Stayed
+        }
+    };
+    runtime::workspace(&gyrus.home()?, &place)?;
+    Ok(travels)
+}
+
+/// Whether a folder is there that can be used as it stands.
+fn stands(place: &Path) -> Result<bool, Failure> {
+    let found = match fs::symlink_metadata(place) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(unusable(place, &error)),
+    };
+    if found.uid() != rustix::process::geteuid().as_raw() || !found.is_dir() {
+        // Its name is known to whoever sees the run on the servers.
+        return Err(Failure::failed(format!(
+            "{} belongs to somebody else on this machine",
+            place.display()
+        ))
+        .hint("another worker, or the person who put it there, has to go on"));
+    }
+    let age = found.modified().ok().and_then(|at| at.elapsed().ok());
+    Ok(age.is_none_or(|age| age < STANDS))
+}
+
+/// Makes a folder beside its place, and moves it there.
+fn make(
+    place: &Path,
+    fill: impl FnOnce(&Path) -> Result<Vec<String>, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let beside = |what: &str| {
+        let unique = gyrus_contract::time_ordered_uuid().simple();
+        place.with_extension(format!("{what}-{unique}"))
+    };
+    let (new, old) = (beside("new"), beside("old"));
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&new)
+        .map_err(|error| unusable(&new, &error))?;
+    let filled = fill(&new).and_then(|left_out| {
+        let moved = || -> io::Result<()> {
+            rustix::fs::syncfs(File::open(&new)?)?;
+            match fs::rename(place, &old) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            fs::rename(&new, place)
+        };
+        moved().map_err(|error| unusable(place, &error))?;
+        Ok(left_out)
+    });
+    // What cannot be removed is in nobody's way.
+    let _ = remove(&old);
+    if filled.is_err() {
+        let _ = remove(&new);
+    }
+    filled
+}
+
+fn from_base(
+    base: &FolderBase,
+    into: &Path,
+    log: &Arc<dyn SharedLog>,
+    runtime: &Handle,
+) -> Result<Vec<String>, Failure> {
+    match base {
+        FolderBase::Uploaded { snapshot } => {
+            let load =
+                |id: &BlobId| runtime.block_on(fetch_blob(log, id, OsMachine.now() + CONTENT));
+            materialise(snapshot, load, into).map_err(|error| match error {
+                SnapshotError::Store(BlobError::Unreachable(error)) => Failure::elsewhere(&error),
+                SnapshotError::Store(error) => {
+                    Failure::failed("what was uploaded of the folder is not there").because(&error)
+                }
+                error => Failure::failed("the folder cannot be made").because(&error),
+            })
+        }
+        FolderBase::Commit {
+            url,
+            commit,
+            branch,
+        } => clone::check_out(url, commit, branch.as_deref(), into).map(|()| Vec::new()),
+    }
+}
+
+fn from_journal(
+    folder: &RecordedFolder,
+    gyrus: &Gyrus,
+    into: &Path,
+) -> Result<Vec<String>, Failure> {
+    let why = match folder {
+        RecordedFolder::Known { .. } => {
+            return Ok(folder.lay_out(&gyrus.store()?, into)?.unwrap_or_default());
+        }
+        RecordedFolder::NotYet => "nothing of it was recorded",
+        RecordedFolder::Missing(why) => why,
+    };
+    Err(Failure::failed(format!(
+        "only the worker that drove the run last has its folder: {why}"
+    )))
+}
+
+fn tell(left_out: &[String]) -> Result<(), Failure> {
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    Ok(put(&format!(
+        "not in the folder, because secrets stay where they are ({}): {}\n",
+        counted(left_out.len(), "file"),
+        named(left_out)
+    ))?)
+}
+
+/// Returns the first of some paths, for a message.
+pub(super) fn named(paths: &[String]) -> String {
+    let shown: Vec<_> = paths
+        .iter()
+        .take(NAMED)
+        .map(|path| one_line(path))
+        .collect();
+    let more = paths.len().saturating_sub(NAMED);
+    if more == 0 {
+        shown.join(", ")
+    } else {
+        format!("{} and {more} more", shown.join(", "))
+    }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("{} cannot be used", path.display())).because(error)
+}
+
+/// Removes the folder of a run that is over.
+pub(super) fn discard(run: RunId) {
+    if let Ok(place) = place(run)
+        && stands(&place).is_ok()
+    {
+        // What stays is removed when the worker starts again.
+        let _ = remove(&place);
+    }
+}
+
+/// Removes the folders of runs that are over, and what was left beside them.
+pub(super) fn sweep(is_over: impl Fn(RunId) -> bool) {
+    let Ok(entries) = fs::read_dir(PLACE) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("gyrus-")) else {
+            continue;
+        };
+        let run = rest
+            .split('.')
+            .next()
+            .and_then(|run| run.parse::<RunId>().ok());
+        if run.is_some_and(&is_over) {
+            let _ = remove(&entry.path());
+        }
+    }
+}
+
+/// Removes a folder with everything in it, also where a run took away its own right to do so.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_all(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+fn open_all(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_all(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_whole_or_not_at_all() {
+        let run = RunId::new();
+        let place = place(run).unwrap();
+        let filled = make(&place, |into| {
+            fs::write(into.join("half"), "x").unwrap();
+            Err(Failure::failed("the rest is missing"))
+        });
+        assert!(filled.is_err() && !place.exists());
+        let beside = || {
+            let all = fs::read_dir(PLACE).unwrap().flatten();
+            let names = all.map(|entry| entry.file_name().into_string().unwrap_or_default());
+            names.filter(|one| one.starts_with(&name(run))).count()
+        };
+        assert_eq!(beside(), 0);
+        for text in ["one", "two"] {
+            make(&place, |into| {
+                let closed = into.join("closed");
+                fs::create_dir(&closed).unwrap();
+                fs::write(closed.join(text), text).unwrap();
+                fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+                Ok(Vec::new())
+            })
+            .unwrap();
+            assert_eq!(beside(), 1);
+        }
+        assert!(stands(&place).unwrap());
+        sweep(|other| other == run);
+        assert_eq!(beside(), 0);
+    }
+
+    #[test]
+    fn what_another_put_there_is_not_used() {
+        let place = place(RunId::new()).unwrap();
+        std::os::unix::fs::symlink("/etc", &place).unwrap();
+        let refused = stands(&place);
+        fs::remove_file(&place).unwrap();
+        assert!(refused.is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Putting a folder where all machines of a fleet find it: a snapshot, whose contents are stored by
+//! their hashes. What snapshots leave out is left out, and secrets are never sent.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use gyrus::runtime;
+use gyrus_contract::{BlobId, Gate as _};
+use gyrus_fleet::{BlobError, Machine, SharedLog, store_blob};
+use gyrus_gate::PolicyGate;
+use gyrus_kernel::redact::Redactor;
+use gyrus_runtime::queue::FolderBase;
+use gyrus_surfaces::console::put;
+use gyrus_text::counted;
+use gyrus_workspace::{
+    ContentStore, Secrecy,
+    snapshot::{
+        LeftOut, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
+        WhyLeftOut, left_out,
+    },
+};
+use tokio::runtime::Handle;
+
+use super::{Joined, folder::named};
+use crate::{Gyrus, failure::Failure};
+
+/// Time for one content.
+const CONTENT: Duration = Duration::from_secs(60);
+
+/// Uploads a folder.
+pub(super) async fn upload(
+    gyrus: &Gyrus,
+    joined: &Joined,
+    folder: PathBuf,
+) -> Result<FolderBase, Failure> {
+    let home = gyrus.home()?;
+    let store = Uploading {
+        log: Arc::clone(&joined.log),
+        machine: Arc::clone(&joined.machine),
+        runtime: Handle::current(),
+        judge: SecretFiles {
+            gate: runtime::bare_gate(&home),
+            redactor: home.redactor(Vec::new())?,
+            folder: folder.clone(),
+        },
+        last: Vec::new(),
+        sent: 0,
+    };
+    let uploading = tokio::task::spawn_blocking(move || take(store, folder));
+    uploading
+        .await
+        .map_err(|error| Failure::failed("the folder was not read").because(&error))?
+}
+
+fn take(mut store: Uploading, folder: PathBuf) -> Result<FolderBase, Failure> {
+    let shown = folder.display().to_string();
+    let snapshot = match Snapshots::new(folder, None).take(&mut store) {
+        Ok(Taken::New(id) | Taken::Same(id)) => id,
+        Ok(Taken::TooLarge { .. }) => {
+            return Err(Failure::usage(format!(
+                "{shown} is too large to be uploaded: at most {} entries, {} MB, and {} MB a file",
+                MAX_ENTRIES,
+                MAX_BYTES >> 20,
+                MAX_FILE_BYTES >> 20
+            ))
+            .hint(
+                "let the worker clone its commit: --clone; or name a folder below it: --workdir",
+            ));
+        }
+        Err(SnapshotError::Store(BlobError::Unreachable(error))) => return Err(error.into()),
+        Err(error) => {
+            return Err(Failure::failed(format!("{shown} cannot be uploaded")).because(&error));
+        }
+    };
+    // The snapshot itself is what is stored last.
+    let last = std::mem::take(&mut store.last);
+    let load = |_: &BlobId| Ok::<_, BlobError>(last.clone());
+    let left_out = left_out(&snapshot, load)
+        .map_err(|error| Failure::failed("the folder was not read as a whole").because(&error))?;
+    say(&left_out, &shown, store.sent)?;
+    Ok(FolderBase::Uploaded { snapshot })
+}
+
+/// Says what was sent, and what was not.
+fn say(left_out: &[LeftOut], folder: &str, sent: usize) -> Result<(), Failure> {
+    let with = |why: WhyLeftOut| -> Vec<String> {
+        let with = left_out.iter().filter(|one| one.why == why);
+        with.map(|one| one.path.clone()).collect()
+    };
+    let changing = with(WhyLeftOut::Changing);
+    if !changing.is_empty() {
+        return Err(Failure::usage(format!(
+            "{} changed all the time while {folder} was read: {}",
+            counted(changing.len(), "file"),
+            named(&changing)
+        ))
+        .hint("wait until the program that writes there is done"));
+    }
+    let mut text = format!("{folder} is uploaded ({} KB)\n", sent.div_ceil(1 << 10));
+    for (why, words) in [
+        (
+            WhyLeftOut::Secret,
+            "not sent, because it is or holds a secret",
+        ),
+        (
+            WhyLeftOut::Unreadable,
+            "not sent, because it cannot be read",
+        ),
+        (
+            WhyLeftOut::Special,
+            "not sent, because it is no file or folder",
+        ),
+        (
+            WhyLeftOut::Rebuildable,
+            "not sent, because git ignores it and it can be built again",
+        ),
+    ] {
+        let paths = with(why);
+        if !paths.is_empty() {
+            text.push_str(&format!("  {words}: {}\n", named(&paths)));
+        }
+    }
+    Ok(put(&text)?)
+}
+
+/// The shared log as a store of contents.
+struct Uploading {
+    log: Arc<dyn SharedLog>,
+    machine: Arc<dyn Machine>,
+    runtime: Handle,
+    judge: SecretFiles,
+    /// The bytes that were stored last.
+    last: Vec<u8>,
+    sent: usize,
+}
+
+impl ContentStore for Uploading {
+    type Error = BlobError;
+
+    fn secrecy(&self) -> &dyn Secrecy {
+        &self.judge
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        let until = self.machine.now() + CONTENT;
+        let storing = store_blob(&self.log, &self.machine, bytes, until);
+        let id = self.runtime.block_on(storing)?;
+        self.last = bytes.to_vec();
+        self.sent += bytes.len();
+        Ok(id)
+    }
+
+    /// What is kept apart is not sent at all.
+    fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        Ok(BlobId::of(bytes))
+    }
+}
+
+/// Tells which files are or hold secrets, as for a run's snapshots.
+struct SecretFiles {
+    gate: PolicyGate,
+    redactor: Redactor,
+    folder: PathBuf,
+}
+
+impl Secrecy for SecretFiles {
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        self.gate.keeps_secrets(&self.folder.join(path)) || self.redactor.recognises(content)
+    }
+}

@@ -1,0 +1,273 @@
+//! Runs of a fleet whose folder goes from machine to machine: what one worker changed, the next one
+//! finds, and the person has it brought home.
+
+use std::{
+    fs,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{PermissionsExt as _, symlink},
+    },
+    path::PathBuf,
+    thread::JoinHandle,
+};
+
+use gyrus_journal::Store;
+use rustix::{
+    fs::{CWD, Mode, mkfifoat},
+    process::{Signal, kill_process},
+};
+
+use crate::{
+    fleet::{Fleet, SHORT, at, eventually, exits, no_server},
+    support::{Running, Said, said},
+};
+
+/// Submits a run on a copy of the folder, and watches it.
+fn upload(fleet: &Fleet) -> JoinHandle<Said> {
+    let mut submit = fleet.submit(&["--upload"]);
+    std::thread::spawn(move || said(submit.output().unwrap()))
+}
+
+/// The folder of the only run.
+fn folder(fleet: &Fleet) -> PathBuf {
+    let copies = fleet.world.path("client/fleet/copies");
+    let names = || {
+        let store = Store::open(&copies).ok()?;
+        store
+            .names("runs")
+            .ok()?
+            .first()
+            .map(|name| name.id().to_owned())
+    };
+    eventually("the run does not begin", || names().is_some());
+    PathBuf::from(format!("/var/tmp/gyrus-{}", names().unwrap()))
+}
+
+/// Kills a worker and what it drives.
+fn kill(fleet: &Fleet, home: &str, worker: Running) {
+    let drivers = fleet.drivers(home);
+    worker.signal(Signal::KILL);
+    for driver in drivers {
+        kill_process(driver, Signal::KILL).unwrap();
+    }
+}
+
+/// A command on the fleet's runs in the person's folder.
+fn client(fleet: &Fleet, words: &[&str]) -> Said {
+    let words = [&["--fleet", &fleet.address], words].concat();
+    exits(at(&fleet.world, "client", &words))
+}
+
+const KILLED_IN_A_STEP: &str = r#"
+[[reply]]
+text = "A file."
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "one\n" } }]
+[[reply]]
+text = "Two calls in one step, and the second one is never done."
+calls = [
+  { tool = "shell", arguments = { command = "echo two >> out.txt; mkdir sub; echo new > sub/new.txt; rm old.txt" } },
+  { tool = "shell", arguments = { command = "touch begun; sleep 25" } },
+]
+[[reply]]
+text = "Look."
+calls = [{ tool = "shell", arguments = { command = "cat out.txt > seen.txt; ls >> seen.txt" } }]
+[[reply]]
+text = "That is all."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
+"#;
+
+#[test]
+fn the_next_worker_finds_what_the_dead_one_changed_and_it_comes_home() {
+    let Some(fleet) = Fleet::start(KILLED_IN_A_STEP) else {
+        return no_server();
+    };
+    let work = fleet.world.work();
+    fs::write(work.join("old.txt"), "old\n").unwrap();
+    fs::write(work.join("run.sh"), "true\n").unwrap();
+    fs::set_permissions(work.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let worker = fleet.worker("one", SHORT);
+    let watched = upload(&fleet);
+    let folder = folder(&fleet);
+    eventually("the second call does not begin", || {
+        folder.join("begun").exists()
+    });
+    kill(&fleet, "one", worker);
+    // On the other machine there is nothing of it.
+    fs::write(folder.join("canary"), "x").unwrap();
+    let _other = fleet.worker("two", SHORT);
+    let told = watched.join().unwrap().exits(0);
+    assert_eq!(told.out.trim(), "finished");
+    assert!(told.err.contains("apply"), "{told:?}");
+    eventually("the folder of a run that is over stays", || {
+        !folder.exists()
+    });
+    // The person's own folder is as it was.
+    assert_eq!(fleet.world.file("old.txt"), "old\n");
+    assert!(!work.join("out.txt").exists());
+    let patch = client(&fleet, &["diff", "last"]).exits(0).out;
+    assert!(patch.contains("+two") && patch.contains("-old"), "{patch}");
+    let asked = client(&fleet, &["apply", "last"]).exits(0);
+    assert!(asked.err.contains("nothing was changed"), "{asked:?}");
+    assert!(!work.join("out.txt").exists());
+    client(&fleet, &["apply", "last", "--yes"]).exits(0);
+    assert_eq!(fleet.world.file("out.txt"), "one\ntwo\n");
+    assert_eq!(fleet.world.file("sub/new.txt"), "new\n");
+    assert!(!work.join("old.txt").exists());
+    let seen = "one\ntwo\nout.txt\nrun.sh\nseen.txt\nsub\n";
+    assert_eq!(fleet.world.file("seen.txt"), seen);
+    // Once more, there is nothing to do.
+    let again = client(&fleet, &["apply", "last", "--yes"]).exits(0);
+    assert!(
+        again.err.contains("there is nothing to change"),
+        "{again:?}"
+    );
+}
+
+const TURNS: &str = r#"
+[[reply]]
+text = "a"
+calls = [{ tool = "shell", arguments = { command = "echo a >> turns.txt; touch at-1; sleep 25" } }]
+[[reply]]
+text = "b"
+calls = [{ tool = "shell", arguments = { command = "echo b >> turns.txt" } }]
+[[reply]]
+text = "wait"
+calls = [{ tool = "shell", arguments = { command = "touch at-2; sleep 25" } }]
+[[reply]]
+text = "c"
+calls = [{ tool = "shell", arguments = { command = "echo c >> turns.txt; touch at-3; sleep 25" } }]
+[[reply]]
+text = "Look."
+calls = [{ tool = "shell", arguments = { command = "ls >> turns.txt" } }]
+[[reply]]
+text = "That is all."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
+"#;
+
+#[test]
+fn two_machines_take_turns_with_one_folder() {
+    let Some(fleet) = Fleet::start(TURNS) else {
+        return no_server();
+    };
+    let lease = "3s";
+    let one = fleet.worker("one", lease);
+    let watched = upload(&fleet);
+    let folder = folder(&fleet);
+    let reaches = |file: &str| eventually(file, || folder.join(file).exists());
+    let gives_back = |mut worker: Running| {
+        worker.signal(Signal::INT);
+        worker.hears("parking what is at work");
+        worker.end();
+    };
+    reaches("at-1");
+    gives_back(one);
+    let two = fleet.worker("two", lease);
+    reaches("at-2");
+    kill(&fleet, "two", two);
+    // This one has a folder and a journal of the first turn, and neither counts.
+    let one = fleet.worker("one", lease);
+    reaches("at-3");
+    gives_back(one);
+    let _two = fleet.worker("two", lease);
+    watched.join().unwrap();
+    eventually("the run does not end", || {
+        client(&fleet, &["show", "last"]).out.contains("finished")
+    });
+    client(&fleet, &["apply", "last", "--yes"]).exits(0);
+    assert_eq!(
+        fleet.world.file("turns.txt"),
+        "a\nb\nc\nat-1\nat-3\nturns.txt\n"
+    );
+}
+
+const LOOKS: &str = r#"
+[[reply]]
+text = "Look."
+calls = [{ tool = "shell", arguments = { command = "find . | sort > found.txt; echo more >> kept.txt; echo more >> edited.txt" } }]
+[[reply]]
+text = "That is all."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
+"#;
+
+#[test]
+fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
+    let Some(fleet) = Fleet::start(LOOKS) else {
+        return no_server();
+    };
+    let work = fleet.world.work();
+    let write = |name: &str, text: &str| fs::write(work.join(name), text).unwrap();
+    write(".env", "PASSWORD=correct-horse-battery\n");
+    write("kept.txt", "as it was\n");
+    write("edited.txt", "as it was\n");
+    symlink("/etc/passwd", work.join("outside")).unwrap();
+    mkfifoat(CWD, work.join("pipe"), Mode::RWXU).unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"odd-\xff-name");
+    fs::write(work.join(odd), "x").unwrap();
+    // Where a command of git would start it, nothing does.
+    fs::create_dir_all(work.join(".git/hooks")).unwrap();
+    write(
+        ".git/hooks/post-checkout",
+        "#!/bin/sh\ntouch /var/tmp/gyrus-hook\n",
+    );
+    write(
+        ".git/config",
+        "[core]\n\tfsmonitor = touch /var/tmp/gyrus-hook\n",
+    );
+    let _worker = fleet.worker("one", SHORT);
+    let told = upload(&fleet).join().unwrap().exits(0);
+    assert!(told.err.contains("secret: .env"), "{told:?}");
+    assert!(told.err.contains("no file or folder: pipe"), "{told:?}");
+    write("edited.txt", "changed meanwhile\n");
+    let refused = client(&fleet, &["apply", "last", "--yes"]).exits(1);
+    assert!(
+        refused.err.contains("edited.txt: it was changed since"),
+        "{refused:?}"
+    );
+    assert_eq!(fleet.world.file("kept.txt"), "as it was\n");
+    client(&fleet, &["apply", "last", "--yes", "--rest"]).exits(0);
+    assert_eq!(fleet.world.file("kept.txt"), "as it was\nmore\n");
+    assert_eq!(fleet.world.file("edited.txt"), "changed meanwhile\n");
+    let found = fs::read(work.join("found.txt")).unwrap();
+    let found = String::from_utf8_lossy(&found);
+    for (name, there) in [
+        ("./.env\n", false),
+        ("./pipe\n", false),
+        ("./outside\n", true),
+        ("./odd-\u{fffd}-name\n", true),
+    ] {
+        assert_eq!(found.contains(name), there, "{name} {found}");
+    }
+    assert!(!PathBuf::from("/var/tmp/gyrus-hook").exists());
+    // In another folder nothing is as the run found it.
+    let elsewhere = fleet.world.path("elsewhere-folder");
+    fs::create_dir(&elsewhere).unwrap();
+    let wrong = [
+        "apply",
+        "last",
+        "--yes",
+        "--workdir",
+        elsewhere.to_str().unwrap(),
+    ];
+    client(&fleet, &wrong).exits(1);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_cannot_travel_is_refused_before_anything_is_queued() {
+    let Some(fleet) = Fleet::start(LOOKS) else {
+        return no_server();
+    };
+    let sparse = fs::File::create(fleet.world.work().join("sparse")).unwrap();
+    sparse.set_len(5 << 30).unwrap();
+    let told = exits(fleet.submit(&["--upload"])).exits(2);
+    assert!(told.err.contains("is too large to be uploaded"), "{told:?}");
+    assert!(!told.err.contains("is in the queue"), "{told:?}");
+    let told = exits(fleet.submit(&["--clone"]));
+    assert!(
+        told.code != Some(0) && told.err.contains("--upload"),
+        "{told:?}"
+    );
+    // Both are for a fleet.
+    let alone = exits(at(&fleet.world, "client", &["run", "go", "--upload"])).exits(2);
+    assert!(alone.err.contains("--fleet"), "{alone:?}");
+}
