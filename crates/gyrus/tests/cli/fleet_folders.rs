@@ -8,10 +8,18 @@ use std::{
         fs::{PermissionsExt as _, symlink},
     },
     path::PathBuf,
+    sync::Arc,
     thread::JoinHandle,
 };
 
+use gyrus_contract::{BlobId, DEFAULT_AGENT, Origin, Principal, Text};
+use gyrus_fleet::{
+    FleetQueue, Machine, OsMachine, SharedLog,
+    nats::{FleetAddress, FleetConnection, NatsLog},
+    store_blob,
+};
 use gyrus_journal::Store;
+use gyrus_runtime::queue::{FolderBase, Gateway, NewCommand, QueueWorker, RunRequest, Stage, Work};
 use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::{Signal, kill_process},
@@ -19,7 +27,7 @@ use rustix::{
 
 use crate::{
     fleet::{Fleet, SHORT, at, eventually, exits, no_server},
-    support::{Running, Said, said},
+    support::{Running, Said, TIMEOUT, said},
 };
 
 /// Submits a run on a copy of the folder, and watches it.
@@ -28,8 +36,25 @@ fn upload(fleet: &Fleet) -> JoinHandle<Said> {
     std::thread::spawn(move || said(submit.output().unwrap()))
 }
 
+/// The folder of a run. It goes with this, for a test that fails.
+struct Folder(PathBuf);
+
+impl std::ops::Deref for Folder {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The folder of the only run.
-fn folder(fleet: &Fleet) -> PathBuf {
+fn folder(fleet: &Fleet) -> Folder {
     let copies = fleet.world.path("client/fleet/copies");
     let names = || {
         let store = Store::open(&copies).ok()?;
@@ -40,7 +65,10 @@ fn folder(fleet: &Fleet) -> PathBuf {
             .map(|name| name.id().to_owned())
     };
     eventually("the run does not begin", || names().is_some());
-    PathBuf::from(format!("/var/tmp/gyrus-{}", names().unwrap()))
+    Folder(PathBuf::from(format!(
+        "/var/tmp/gyrus-{}",
+        names().unwrap()
+    )))
 }
 
 /// Kills a worker and what it drives.
@@ -115,6 +143,9 @@ fn the_next_worker_finds_what_the_dead_one_changed_and_it_comes_home() {
     assert!(!work.join("old.txt").exists());
     let seen = "one\ntwo\nout.txt\nrun.sh\nseen.txt\nsub\n";
     assert_eq!(fleet.world.file("seen.txt"), seen);
+    // Its journal says what every call did, so it replays.
+    let replayed = client(&fleet, &["replay", "last"]).exits(0).out;
+    assert!(replayed.contains("0 differences"), "{replayed}");
     // Once more, there is nothing to do.
     let again = client(&fleet, &["apply", "last", "--yes"]).exits(0);
     assert!(
@@ -250,6 +281,90 @@ fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
     ];
     client(&fleet, &wrong).exits(1);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+/// Puts a run into the queue whose folder begins with this snapshot, and returns how it ended.
+async fn with_snapshot(fleet: &Fleet, manifest: &[u8], is_stored: bool) -> String {
+    let address = FleetAddress::parse(&fleet.address).unwrap();
+    let connection = FleetConnection::open(&address).await.unwrap();
+    let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
+    let machine: Arc<dyn Machine> = Arc::new(OsMachine);
+    if is_stored {
+        let until = machine.now() + TIMEOUT;
+        store_blob(&log, &machine, manifest, until).await.unwrap();
+    }
+    let queue = FleetQueue::open(log, machine, None).await.unwrap();
+    let follower = Arc::clone(&queue);
+    let following = tokio::spawn(async move { follower.follow().await });
+    let client = QueueWorker {
+        name: "client".to_owned(),
+        machine: "here".to_owned(),
+        has: Arc::new(|_| false),
+    };
+    let store = Store::open(&fleet.world.path("crafted")).unwrap();
+    let gateway = Gateway::share(&store, queue, client);
+    let request = RunRequest {
+        base: Some(FolderBase::Uploaded {
+            snapshot: BlobId::of(manifest),
+        }),
+        ..RunRequest::new(Text::new("go", Origin::Person), fleet.world.work())
+    };
+    let queued = gateway.submit(NewCommand {
+        work: Work::Start(Box::new(request)),
+        run: None,
+        from: Principal {
+            surface: "test".to_owned(),
+            id: "ada".to_owned(),
+        },
+        agent: DEFAULT_AGENT.to_owned(),
+        priority: 0,
+        not_before_ms: None,
+        key: None,
+        correlation: None,
+    });
+    let queued = queued.await.unwrap();
+    let mut changes = gateway.changes();
+    let ended = async {
+        loop {
+            let stage = gateway.with(|queue| queue.get(&queued.command.id).unwrap().stage.clone());
+            if let Stage::Ended { summary, .. } = stage {
+                return summary;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let summary = tokio::time::timeout(TIMEOUT, ended).await.unwrap();
+    following.abort();
+    let folder = format!("gyrus-{}", queued.command.run);
+    let left = fs::read_dir("/var/tmp").unwrap().flatten();
+    let left = left.filter(|one| one.file_name().to_string_lossy().starts_with(&folder));
+    assert_eq!(left.count(), 0);
+    summary
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_whole_on_the_servers_is_no_folder_and_no_run() {
+    let Some(fleet) = Fleet::start(LOOKS) else {
+        return no_server();
+    };
+    let _worker = fleet.worker("one", SHORT);
+    let file = |path: &str| {
+        let blob = BlobId::of(b"never stored");
+        format!(r#""{path}":{{"kind":"file","blob":"{blob}","bytes":12}}"#)
+    };
+    let of = |entries: &str| format!(r#"{{"version":4,"entries":{{{entries}}}}}"#);
+    let link = r#""a":{"kind":"link","target":"/etc"},"a/b":{"kind":"link","target":"x"}"#;
+    for (manifest, is_stored, words) in [
+        (of(""), false, "is not there"),
+        ("nonsense".to_owned(), true, "is not a snapshot"),
+        (of(&file("a")), true, "is not there"),
+        (of(&file("../a")), true, "leaves the folder"),
+        (of(&file("/etc/a")), true, "leaves the folder"),
+        (of(link), true, "does not lie in a folder"),
+    ] {
+        let summary = with_snapshot(&fleet, manifest.as_bytes(), is_stored).await;
+        assert!(summary.contains(words), "{manifest}: {summary}");
+    }
 }
 
 #[test]

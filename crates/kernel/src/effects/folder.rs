@@ -24,7 +24,7 @@ pub(super) fn record(core: &Core, effect: &EffectId, tool: &dyn Tool) -> Result<
 pub(super) fn record_change(core: &Core, effect: &EffectId) -> Result<(), Stop> {
     match core.kernel.organs().travels {
         FolderTravels::No => return Ok(()),
-        FolderTravels::Stayed | FolderTravels::Arrived { .. } => {}
+        FolderTravels::Stayed | FolderTravels::Arrived => {}
     }
     let taken = core.snapshots().take(&mut core.contents());
     if matches!(taken, Ok(Taken::Same(_))) {
