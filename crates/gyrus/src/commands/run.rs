@@ -82,6 +82,18 @@ pub(crate) struct Run {
     procedure: Option<String>,
 }
 
+/// The place where the folder of a run of a fleet comes from.
+#[cfg(feature = "fleet")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FolderSource {
+    /// It has the same path on the worker's machine.
+    SamePath,
+    /// This machine's folder is uploaded.
+    Upload,
+    /// The worker clones what is checked out here.
+    Clone,
+}
+
 /// A run as the queue orders it.
 #[derive(Debug)]
 pub(crate) struct Order {
@@ -240,11 +252,11 @@ impl Run {
 
     /// Returns where the folder of the run comes from.
     #[cfg(feature = "fleet")]
-    pub(crate) fn folder_source(&self) -> fleet::FolderSource {
+    pub(crate) fn folder_source(&self) -> FolderSource {
         match (self.upload, self.clone) {
-            (true, _) => fleet::FolderSource::Upload,
-            (false, true) => fleet::FolderSource::Clone,
-            (false, false) => fleet::FolderSource::SamePath,
+            (true, _) => FolderSource::Upload,
+            (false, true) => FolderSource::Clone,
+            (false, false) => FolderSource::SamePath,
         }
     }
 

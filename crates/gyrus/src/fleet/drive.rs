@@ -41,15 +41,14 @@ pub(crate) fn drive(
         std::process::exit(Code::Elsewhere as i32);
     });
     let servers = (&log, runtime.handle());
-    let travels = folder::prepare(&mut command, gyrus, driven.had_all(), servers);
-    let done = travels.and_then(|travels| {
+    let prepared = folder::prepare(&mut command, gyrus, driven.had_all(), servers);
+    let done = prepared.map(|prepared| {
         let gyrus = Gyrus {
             replicas: Some(driven.replicas()),
-            travels: travels.clone(),
+            travels: prepared.travels.clone(),
             ..gyrus.clone()
         };
-        let done = carry_out(command, &gyrus);
-        Ok((done, travels))
+        (carry_out(command, &gyrus), prepared)
     });
     let released = runtime.block_on(driven.end());
     runtime.shutdown_background();
@@ -58,9 +57,9 @@ pub(crate) fn drive(
         // for the end of the lease then.
         put(&format!("the run could not be let go of: {error}\n"))?;
     }
-    let (done, travels) = done?;
+    let (done, prepared) = done?;
     let is_over = matches!(RunState::of(&gyrus.store()?, run), Ok(RunState::Over(_)));
-    if travels != FolderTravels::No && is_over && released.is_ok() {
+    if prepared.travels != FolderTravels::No && is_over && released.is_ok() {
         // Its end is on the servers, with what it changed.
         folder::discard(run);
     }

@@ -21,6 +21,7 @@ use gyrus_runtime::queue::{Command, FolderBase, Work};
 use gyrus_surfaces::console::put;
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::snapshot::{SnapshotError, materialise};
+use rustix::fs::FlockOperation;
 use tokio::runtime::Handle;
 
 use super::clone;
@@ -67,19 +68,34 @@ pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
     noted().map_err(|error| unusable(&copied, &error))
 }
 
-/// What a folder is made from.
+/// The source that a folder is made from.
 enum Source {
     Base(FolderBase),
     Journal(RecordedFolder),
 }
 
-/// Sees to it that the folder of a run is there, if it is one that travels, and returns whether it is.
+/// The folder of a run, ready to be worked in.
+pub(super) struct Prepared {
+    /// Whether it is one that travels.
+    pub(super) travels: FolderTravels,
+    /// Held while the run is driven: systems that clean [`PLACE`] leave a locked folder alone.
+    _lock: Option<File>,
+}
+
+impl Prepared {
+    const STAYS: Self = Self {
+        travels: FolderTravels::No,
+        _lock: None,
+    };
+}
+
+/// Sees to it that the folder of a run is there, if it is one that travels.
 pub(super) fn prepare(
     command: &mut Command,
     gyrus: &Gyrus,
     had_all: bool,
     (log, runtime): (&Arc<dyn SharedLog>, &Handle),
-) -> Result<FolderTravels, Failure> {
+) -> Result<Prepared, Failure> {
     let (run, store) = (command.run, gyrus.store()?);
     let base = match &command.work {
         Work::Start(request) => request.base.clone(),
@@ -94,8 +110,8 @@ pub(super) fn prepare(
         {
             Some(folder)
         }
-        Some(_) => return Ok(FolderTravels::No),
-        None if base.is_none() => return Ok(FolderTravels::No),
+        Some(_) => return Ok(Prepared::STAYS),
+        None if base.is_none() => return Ok(Prepared::STAYS),
         None => None,
     };
     let place = place(run)?;
@@ -135,7 +151,13 @@ pub(super) fn prepare(
         }
     };
     runtime::workspace(&gyrus.home()?, &place)?;
-    Ok(travels)
+    let lock = File::open(&place).map_err(|error| unusable(&place, &error))?;
+    // Without it, a run of many weeks may miss files that it did not use.
+    let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared);
+    Ok(Prepared {
+        travels,
+        _lock: Some(lock),
+    })
 }
 
 /// Whether a folder is there that can be used as it stands.
@@ -340,7 +362,7 @@ mod tests {
                 let closed = into.join("closed");
                 fs::create_dir(&closed).unwrap();
                 fs::write(closed.join(text), text).unwrap();
-                fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+                fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
                 Ok(Vec::new())
             })
             .unwrap();

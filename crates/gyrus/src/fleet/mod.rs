@@ -35,7 +35,7 @@ pub(crate) use self::{
     monitor::servers,
     status::status,
     stopping::{rearm, stop_all, take_back},
-    submit::{FolderSource, submit_and_follow},
+    submit::submit_and_follow,
     worker::{WorkerSettings, work},
 };
 use crate::{Gyrus, failure::Failure};

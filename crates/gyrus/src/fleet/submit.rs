@@ -12,7 +12,10 @@ use gyrus_surfaces::{console::put, terminal};
 use super::{Joined, LOCAL, PATIENCE, clone, room, status::why_it_waits, upload};
 use crate::{
     Gyrus,
-    commands::{follow, run::Run},
+    commands::{
+        follow,
+        run::{FolderSource, Run},
+    },
     drive,
     exit::Code,
     failure::Failure,
@@ -21,17 +24,6 @@ use crate::{
 
 /// Time after which is said why a run does not begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(2);
-
-/// The place where the folder of a run comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FolderSource {
-    /// It has the same path on the worker's machine.
-    SamePath,
-    /// This machine's folder is uploaded.
-    Upload,
-    /// The worker clones what is checked out here.
-    Clone,
-}
 
 /// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
 /// its journal is kept apart from this machine's own runs.

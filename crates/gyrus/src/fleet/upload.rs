@@ -25,7 +25,7 @@ use gyrus_workspace::{
 use tokio::runtime::Handle;
 
 use super::{Joined, folder::named};
-use crate::{Gyrus, failure::Failure};
+use crate::{Gyrus, failure::Failure, keys::Keys};
 
 /// Time for one content.
 const CONTENT: Duration = Duration::from_secs(60);
@@ -36,14 +36,19 @@ pub(super) async fn upload(
     joined: &Joined,
     folder: PathBuf,
 ) -> Result<FolderBase, Failure> {
-    let home = gyrus.home()?;
+    let (home, config) = (gyrus.home()?, gyrus.config()?);
+    let keys = Keys::new(&config.keys);
+    for variable in config.keys.keys() {
+        // One that cannot be read is in no file that could be recognised by it.
+        let _ = keys.get(variable);
+    }
     let store = Uploading {
         log: Arc::clone(&joined.log),
         machine: Arc::clone(&joined.machine),
         runtime: Handle::current(),
         judge: SecretFiles {
             gate: runtime::bare_gate(&home),
-            redactor: home.redactor(Vec::new())?,
+            redactor: home.redactor(keys.secrets())?,
             folder: folder.clone(),
         },
         last: Vec::new(),

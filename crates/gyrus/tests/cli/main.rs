@@ -21,6 +21,7 @@ mod editor;
 
 #[cfg(feature = "fleet")]
 mod fleet;
+#[cfg(feature = "fleet")]
 mod fleet_doors;
 #[cfg(feature = "fleet")]
 mod fleet_folders;
