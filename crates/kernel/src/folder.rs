@@ -12,33 +12,7 @@ use crate::{
     log_name, parse,
 };
 
-/// Whether other machines may go on with runs, in folders of their own that are made from what the
-/// journal has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum FolderTravels {
-    /// The folder stays on this machine, and is after a crash as the calls left it.
-    #[default]
-    No,
-    /// The folder travels, and this process works in it where the one before did.
-    Stayed,
-    /// The folder was made from the journal for this process.
-    Arrived,
-}
-
-impl FolderTravels {
-    /// Returns what is said to the model about a call that was interrupted.
-    pub(crate) fn told(&self) -> &'static str {
-        match self {
-            FolderTravels::No | FolderTravels::Stayed => "",
-            FolderTravels::Arrived => {
-                " The run goes on on another machine now: there the folder is as it was before this \
-                 call, and nothing of what the call did to files is in it."
-            }
-        }
-    }
-}
-
-/// What a journal has of the folder at its last entry.
+/// The folder as the journal has it at its last entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedFolder {
     /// The run has not looked at it yet.

@@ -18,7 +18,7 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    ErasedLoop, FolderTravels, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
+    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
     latch::{Latch, Latched},
     log::Log,
     redact::Redactor,
@@ -63,6 +63,32 @@ pub struct Organs {
     pub late_tools: Option<Arc<dyn LateTools>>,
     /// Whether other machines may go on with the runs in folders of their own.
     pub travels: FolderTravels,
+}
+
+/// Whether other machines may go on with runs, in folders of their own that are made from what the
+/// journal has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FolderTravels {
+    /// The folder stays on this machine, and is after a crash as the calls left it.
+    #[default]
+    No,
+    /// The folder travels, and this process works in it where the one before did.
+    Stayed,
+    /// The folder was made from the journal for this process.
+    Arrived,
+}
+
+impl FolderTravels {
+    /// Returns what is said to the model about a call that was interrupted.
+    pub(crate) fn told(&self) -> &'static str {
+        match self {
+            FolderTravels::No | FolderTravels::Stayed => "",
+            FolderTravels::Arrived => {
+                " The run goes on on another machine now: there the folder is as it was before this \
+                 call, and nothing of what the call did to files is in it."
+            }
+        }
+    }
 }
 
 /// Default time for which an answer to a question counts.

@@ -83,11 +83,13 @@ pub use entry::{
     ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
-pub use folder::{FolderTravels, RecordedFolder};
+pub use folder::RecordedFolder;
 pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use giving_up::give_up;
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
-pub use kernel::{Attachment, Kernel, NewRun, Organs, QUESTIONS_LAST, ResumeChanges};
+pub use kernel::{
+    Attachment, FolderTravels, Kernel, NewRun, Organs, QUESTIONS_LAST, ResumeChanges,
+};
 #[cfg(feature = "sim")]
 pub use live::shown;
 pub use live::{Live, LiveEvent, LivePiece};

@@ -18,7 +18,7 @@ use gyrus_text::counted;
 use gyrus_workspace::{
     ContentStore, Secrecy,
     snapshot::{
-        LeftOut, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
+        LeftOutEntry, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
         WhyLeftOut, left_out,
     },
 };
@@ -90,7 +90,7 @@ fn take(mut store: Uploading, folder: PathBuf) -> Result<FolderBase, Failure> {
 }
 
 /// Says what was sent, and what was not.
-fn say(left_out: &[LeftOut], folder: &str, sent: usize) -> Result<(), Failure> {
+fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failure> {
     let with = |why: WhyLeftOut| -> Vec<String> {
         let with = left_out.iter().filter(|one| one.why == why);
         with.map(|one| one.path.clone()).collect()
@@ -116,7 +116,7 @@ fn say(left_out: &[LeftOut], folder: &str, sent: usize) -> Result<(), Failure> {
         ),
         (
             WhyLeftOut::Special,
-            "not sent, because it is no file or folder",
+            "not sent, because it is neither a file nor a folder",
         ),
         (
             WhyLeftOut::Rebuildable,
@@ -158,7 +158,7 @@ impl ContentStore for Uploading {
         Ok(id)
     }
 
-    /// What is kept apart is not sent at all.
+    /// Sends nothing: a content that would be kept apart stays here.
     fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
         Ok(BlobId::of(bytes))
     }

@@ -247,7 +247,7 @@ fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
     let _worker = fleet.worker("one", SHORT);
     let told = upload(&fleet).join().unwrap().exits(0);
     assert!(told.err.contains("secret: .env"), "{told:?}");
-    assert!(told.err.contains("no file or folder: pipe"), "{told:?}");
+    assert!(told.err.contains("nor a folder: pipe"), "{told:?}");
     write("edited.txt", "changed meanwhile\n");
     let refused = client(&fleet, &["apply", "last", "--yes"]).exits(1);
     assert!(

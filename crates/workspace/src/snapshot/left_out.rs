@@ -9,7 +9,7 @@ use super::{
 
 /// An entry that is not laid out, or only where its content was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct LeftOutEntry {
     /// The path, as in [`super::Difference`].
     pub path: String,
     /// The reason.
@@ -38,7 +38,7 @@ pub enum WhyLeftOut {
 pub fn left_out<E>(
     id: &BlobId,
     load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
-) -> Result<Vec<LeftOut>, SnapshotError<E>> {
+) -> Result<Vec<LeftOutEntry>, SnapshotError<E>> {
     let entries = load_contents(id, &load)?.entries;
     let left_out = entries.into_iter().filter_map(|(path, entry)| {
         let why = match entry {
@@ -51,7 +51,7 @@ pub fn left_out<E>(
             },
             Entry::File { .. } | Entry::Link { .. } | Entry::Folder { .. } => return None,
         };
-        Some(LeftOut { path, why })
+        Some(LeftOutEntry { path, why })
     });
     Ok(left_out.collect())
 }
