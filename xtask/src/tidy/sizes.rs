@@ -21,9 +21,9 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("contract", 6_160),
     ("fleet", 6_300),
     ("gate", 18_040),
-    ("gyrus", 31_300),
+    ("gyrus", 32_300),
     ("journal", 8_580),
-    ("kernel", 22_075),
+    ("kernel", 22_360),
     ("lab", 5_050),
     ("loops", 11_450),
     ("mcp", 4_930),
@@ -43,7 +43,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("telemetry", 2_640),
     ("text", 1_060),
     ("tools", 7_390),
-    ("workspace", 14_412),
+    ("workspace", 14_620),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
