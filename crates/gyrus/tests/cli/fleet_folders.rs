@@ -299,6 +299,7 @@ async fn with_snapshot(fleet: &Fleet, manifest: &[u8], is_stored: bool) -> Strin
     let client = QueueWorker {
         name: "client".to_owned(),
         machine: "here".to_owned(),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
         has: Arc::new(|_| false),
     };
     let store = Store::open(&fleet.world.path("crafted")).unwrap();
