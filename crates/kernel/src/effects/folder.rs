@@ -6,11 +6,18 @@
 
 use gyrus_contract::{EffectId, Tool, Touch};
 use gyrus_workspace::snapshot::Taken;
+use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Fact, FolderTravels, Snapshot, Stop, core::Core, driver::snapshot_of};
 
 /// The kind of the fact that says how the folder was after a call. It stands before the call's outcome.
 pub(crate) const FOLDER_RECORDED: &str = "folder.recorded";
+
+/// The folder after a call. An export leaves out the blob of what is called a snapshot.
+#[derive(Serialize, Deserialize)]
+struct FolderRecorded {
+    snapshot: Snapshot,
+}
 
 /// Records the folder after a call that may have changed it, if the run's folder travels.
 pub(super) fn record(core: &Core, effect: &EffectId, tool: &dyn Tool) -> Result<(), Stop> {
@@ -31,7 +38,8 @@ pub(super) fn record_change(core: &Core, effect: &EffectId) -> Result<(), Stop> 
         return Ok(());
     }
     let snapshot = snapshot_of(taken)?;
-    let fact = serde_json::to_value(snapshot).map_err(|error| Stop::Failed(error.to_string()))?;
+    let fact = serde_json::to_value(FolderRecorded { snapshot });
+    let fact = fact.map_err(|error| Stop::Failed(error.to_string()))?;
     core.log.append(Entry::Noted {
         kind: FOLDER_RECORDED.to_owned(),
         version: 1,
@@ -45,5 +53,6 @@ pub(super) fn record_change(core: &Core, effect: &EffectId) -> Result<(), Stop> 
 
 /// Returns the snapshot in a fact of the kind [`FOLDER_RECORDED`].
 pub(crate) fn recorded(fact: &Fact) -> Option<Snapshot> {
-    serde_json::from_value(fact.fact.clone()).ok()
+    let recorded: FolderRecorded = serde_json::from_value(fact.fact.clone()).ok()?;
+    Some(recorded.snapshot)
 }

@@ -94,6 +94,7 @@ mod tests {
         let entry = json!({
             "frame": id(1),
             "snapshot": {"blob": id(2)},
+            "fact": {"effect": "1.1", "fact": {"snapshot": {"blob": id(9)}}},
             "text": {"blob": id(3)},
             "lead": [{"parts": [{"type": "image", "blob": id(4), "media_type": "image/png"}]}],
             "items": [{"blob": id(5)}, {"is": {"message": "blob"}}],
