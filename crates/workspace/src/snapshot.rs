@@ -22,7 +22,7 @@ mod tracked;
 
 pub use self::{
     differences::{Change, Difference, differences},
-    left_out::{LeftOutEntry, WhyLeftOut, left_out},
+    left_out::{LeftOutEntry, WhyLeftOut, left_out, without_secrets},
     materialise::materialise,
     rebuildable::is_left_out,
     take::{Snapshots, Taken},

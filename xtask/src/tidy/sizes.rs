@@ -43,7 +43,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("telemetry", 2_640),
     ("text", 1_060),
     ("tools", 7_390),
-    ("workspace", 14_620),
+    ("workspace", 14_660),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.

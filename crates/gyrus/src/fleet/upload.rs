@@ -19,7 +19,7 @@ use gyrus_workspace::{
     ContentStore, Secrecy,
     snapshot::{
         LeftOutEntry, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
-        WhyLeftOut, left_out,
+        WhyLeftOut, left_out, without_secrets,
     },
 };
 use tokio::runtime::Handle;
@@ -51,7 +51,7 @@ pub(super) async fn upload(
             redactor: home.redactor(keys.secrets())?,
             folder: folder.clone(),
         },
-        last: Vec::new(),
+        last: None,
         sent: 0,
     };
     let uploading = tokio::task::spawn_blocking(move || take(store, folder));
@@ -80,11 +80,16 @@ fn take(mut store: Uploading, folder: PathBuf) -> Result<FolderBase, Failure> {
             return Err(Failure::failed(format!("{shown} cannot be uploaded")).because(&error));
         }
     };
-    // The snapshot itself is what is stored last.
-    let last = std::mem::take(&mut store.last);
-    let load = |_: &BlobId| Ok::<_, BlobError>(last.clone());
-    let left_out = left_out(&snapshot, load)
-        .map_err(|error| Failure::failed("the folder was not read as a whole").because(&error))?;
+    let manifest = store.last.take().unwrap_or_default();
+    let load = |_: &BlobId| Ok::<_, BlobError>(manifest.clone());
+    let refused = |error: SnapshotError<BlobError>| {
+        Failure::failed("the folder was not read as a whole").because(&error)
+    };
+    let left_out = left_out(&snapshot, load).map_err(refused)?;
+    let published = without_secrets(&snapshot, load).map_err(refused)?;
+    let snapshot = store
+        .send(&published)
+        .map_err(|error| Failure::failed(format!("{shown} cannot be uploaded")).because(&error))?;
     say(&left_out, &shown, store.sent)?;
     Ok(FolderBase::Uploaded { snapshot })
 }
@@ -137,9 +142,20 @@ struct Uploading {
     machine: Arc<dyn Machine>,
     runtime: Handle,
     judge: SecretFiles,
-    /// The bytes that were stored last.
-    last: Vec<u8>,
+    /// The bytes that are stored next: those that come last are the snapshot itself, which is not sent
+    /// as it is.
+    last: Option<Vec<u8>>,
     sent: usize,
+}
+
+impl Uploading {
+    fn send(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        let until = self.machine.now() + CONTENT;
+        let storing = store_blob(&self.log, &self.machine, bytes, until);
+        let id = self.runtime.block_on(storing)?;
+        self.sent += bytes.len();
+        Ok(id)
+    }
 }
 
 impl ContentStore for Uploading {
@@ -150,12 +166,10 @@ impl ContentStore for Uploading {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
-        let until = self.machine.now() + CONTENT;
-        let storing = store_blob(&self.log, &self.machine, bytes, until);
-        let id = self.runtime.block_on(storing)?;
-        self.last = bytes.to_vec();
-        self.sent += bytes.len();
-        Ok(id)
+        if let Some(before) = self.last.replace(bytes.to_vec()) {
+            self.send(&before)?;
+        }
+        Ok(BlobId::of(bytes))
     }
 
     /// Sends nothing: a content that would be kept apart stays here.

@@ -7,7 +7,7 @@ use std::{
         ffi::OsStrExt as _,
         fs::{PermissionsExt as _, symlink},
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
 };
@@ -211,6 +211,19 @@ fn two_machines_take_turns_with_one_folder() {
     );
 }
 
+/// All bytes of the files below a folder.
+fn all_bytes(folder: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => bytes.extend(all_bytes(&entry.path())),
+            kind if kind.is_file() => bytes.extend(fs::read(entry.path()).unwrap_or_default()),
+            _ => {}
+        }
+    }
+    bytes
+}
+
 const LOOKS: &str = r#"
 [[reply]]
 text = "Look."
@@ -228,6 +241,7 @@ fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
     let work = fleet.world.work();
     let write = |name: &str, text: &str| fs::write(work.join(name), text).unwrap();
     write(".env", "PASSWORD=correct-horse-battery\n");
+    write("empty.txt", "");
     write("kept.txt", "as it was\n");
     write("edited.txt", "as it was\n");
     symlink("/etc/passwd", work.join("outside")).unwrap();
@@ -247,6 +261,11 @@ fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
     let _worker = fleet.worker("one", SHORT);
     let told = upload(&fleet).join().unwrap().exits(0);
     assert!(told.err.contains("secret: .env"), "{told:?}");
+    // Neither it nor its hash is on the servers.
+    let server = all_bytes(&fleet.world.path("server/fleet"));
+    let has = |text: &str| server.windows(text.len()).any(|one| one == text.as_bytes());
+    let hash = BlobId::of(b"PASSWORD=correct-horse-battery\n").to_string();
+    assert!(has("as it was") && !has("correct-horse") && !has(&hash));
     assert!(told.err.contains("nor a folder: pipe"), "{told:?}");
     write("edited.txt", "changed meanwhile\n");
     let refused = client(&fleet, &["apply", "last", "--yes"]).exits(1);
@@ -263,6 +282,7 @@ fn secrets_and_what_is_no_file_stay_and_nothing_here_is_overwritten() {
     for (name, there) in [
         ("./.env\n", false),
         ("./pipe\n", false),
+        ("./empty.txt\n", true),
         ("./outside\n", true),
         ("./odd-\u{fffd}-name\n", true),
     ] {

@@ -4,7 +4,7 @@ use gyrus_contract::BlobId;
 
 use super::{
     SnapshotError,
-    manifest::{Entry, Skip, load_contents},
+    manifest::{Contents, Entry, Manifest, Skip, drop_unused, load_contents},
 };
 
 /// An entry that is not laid out, or only where its content was kept.
@@ -54,4 +54,23 @@ pub fn left_out<E>(
         Some(LeftOutEntry { path, why })
     });
     Ok(left_out.collect())
+}
+
+/// Returns a snapshot without the files that are kept apart: not even their hashes, by which a short
+/// secret could be guessed, are in it.
+///
+/// # Errors
+/// The store's error, or a refused snapshot.
+pub fn without_secrets<E>(
+    id: &BlobId,
+    load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+) -> Result<Vec<u8>, SnapshotError<E>> {
+    let Contents {
+        mut entries,
+        mut packs,
+        ..
+    } = load_contents(id, &load)?;
+    entries.retain(|_, entry| !matches!(entry, Entry::File { apart: true, .. }));
+    drop_unused(&mut packs, &mut entries);
+    Ok(Manifest::full(&packs, &entries).to_bytes())
 }
