@@ -21,7 +21,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("contract", 6_160),
     ("fleet", 6_300),
     ("gate", 18_040),
-    ("gyrus", 32_300),
+    ("gyrus", 32_400),
     ("journal", 8_580),
     ("kernel", 22_360),
     ("lab", 5_050),
