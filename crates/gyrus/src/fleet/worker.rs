@@ -95,7 +95,13 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         () = signals.next() => {}
         () = park(&gateway) => {}
     }
-    give_back(&gateway, &settings.name).await?;
+    // Without it, others wait for the ends of the leases.
+    tokio::select! {
+        () = signals.next() => {}
+        given = tokio::time::timeout(settings.lease, give_back(&gateway, &settings.name)) => {
+            given.unwrap_or(Ok(()))?;
+        }
+    }
     following.abort();
     ended.map(|()| Code::Reached)
 }
