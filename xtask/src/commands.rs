@@ -5,8 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    agentdojo, apps, clients, error::CannotStart, eval, fuzz, oracle, pages, replays, repository,
-    test, third_run, tidy, whole,
+    agentdojo, apps, clients, error::CannotStart, eval, fuzz, oracle, pages, programs, replays,
+    repository, test, third_run, tidy, whole,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 15] = [
+const COMMANDS: [Command; 16] = [
     Command {
         name: "test",
         takes: "",
@@ -35,6 +35,12 @@ const COMMANDS: [Command; 15] = [
         takes: "[streams|budgets|events|fleet] [--… N] [--seed S]",
         about: "simulate the journal under faults, streams of models, budgets, killed events, many machines; in release",
         run: simulate,
+    },
+    Command {
+        name: "fleet",
+        takes: "[--runs N] [--steps N] [--seed N] …",
+        about: "let a fleet of real processes do runs while workers and servers die and are cut off, and check everything; in release",
+        run: fleet,
     },
     Command {
         name: "attacks",
@@ -192,6 +198,19 @@ fn simulate(arguments: &[String]) -> anyhow::Result<()> {
         return sim::run(states, seed);
     }
     in_release("sim", arguments)
+}
+
+/// The binary of the workers is built first; what harms and checks them is an example.
+fn fleet(arguments: &[String]) -> anyhow::Result<()> {
+    programs::ensure_nats()?;
+    let build = ["build", "--quiet", "--release"];
+    let gyrus = ["--package", "gyrus", "--features", "fleet"];
+    let built = repository::cargo(&build)?.args(gyrus).status()?;
+    ended("building gyrus", built)?;
+    let run = ["run", "--quiet", "--release", "--package", "gyrus-fleet"];
+    let example = ["--features", "nats", "--example", "faults", "--"];
+    let mut run = repository::cargo(&run)?;
+    ended("fleet", run.args(example).args(arguments).status()?)
 }
 
 /// The number of states and the first seed.

@@ -4,7 +4,7 @@ use std::io::{Read, stdin};
 
 use clap::{Args, Parser};
 use gyrus_contract::OnAsk;
-use gyrus_kernel::{StandingRun, log_name};
+use gyrus_kernel::{RunState, StandingRun, log_name};
 use gyrus_runtime::queue::{self, OptionValue, RunRequest, Work as QueuedWork};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,12 @@ fn for_fleet(_: &FleetOrder, _: queue::Command, _: &Gyrus) -> Result<Code, Failu
 fn carry_out(command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
     let store = gyrus.store()?;
     if store.exists(&log_name(command.run)) {
+        if let (QueuedWork::Start(_), RunState::Over(ending)) =
+            (&command.work, RunState::of(&store, command.run)?)
+        {
+            // The process that came to its end died before it could say so.
+            return Ok(Code::of(&ending));
+        }
         let before = StandingRun::read(&store, command.run)?;
         let on_ask = match before.on_ask {
             OnAsk::Wait => "--on-ask=wait",

@@ -52,14 +52,13 @@ pub(crate) fn drive(
     });
     let released = runtime.block_on(driven.end());
     runtime.shutdown_background();
-    if let Err(error) = &released {
-        // What the run did counts; only that it was let go of is not known to the others, who wait
-        // for the end of the lease then.
-        put(&format!("the run could not be let go of: {error}\n"))?;
-    }
     let (done, prepared) = done?;
+    // Whether the others have the last entry is not known then: the next process sees it.
+    released.map_err(|error| {
+        Failure::elsewhere(format!("run {} could not be let go of", run.short())).because(&error)
+    })?;
     let is_over = matches!(RunState::of(&gyrus.store()?, run), Ok(RunState::Over(_)));
-    if prepared.travels != FolderTravels::No && is_over && released.is_ok() {
+    if prepared.travels != FolderTravels::No && is_over {
         // Its end is on the servers, with what it changed.
         folder::discard(run);
     }

@@ -1,14 +1,14 @@
 //! The process is killed after every entry, and in the middle of every tool; resumed, the run
 //! comes to the end that it would have had.
 
-use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
+use std::{collections::BTreeMap, fs, os::unix::process::ExitStatusExt};
 
 use gyrus_contract::EffectId;
 use gyrus_kernel::{Entry, Settled};
 use gyrus_process::ProcessIdentity;
 use rustix::process::Signal;
 
-use crate::support::{THREE_STEPS, World};
+use crate::support::{THREE_STEPS, World, said};
 
 /// A thought, a file, a look, a ledger, an end: for the loops that act. After a crash the ledger
 /// may have been cut off, and the model, told so, goes on without it.
@@ -318,5 +318,36 @@ fn killed_while_a_file_is_written_it_is_there_once_and_whole() {
         assert!(matches!(world.file("out.txt").as_str(), "" | "hello\n"));
         world.gyrus(&["resume", "last"]);
         assert_eq!(world.file("out.txt"), "hello\n", "killed after {after}");
+    }
+}
+
+#[test]
+fn a_command_whose_run_is_over_already_ends_as_its_run_did() {
+    for (script, code) in [
+        (THREE_STEPS, 0),
+        (
+            "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = false, answer = \"no\" } }]\n",
+            1,
+        ),
+    ] {
+        let world = World::new(script);
+        world.run(&[]).exits(code);
+        // The process died after the last entry, before it could say so.
+        let order = serde_json::json!({"command": {
+            "id": "1",
+            "run": world.runs()[0],
+            "work": {"start": {
+                "goal": {"text": "say hello", "from": "person"},
+                "workdir": world.work(),
+            }},
+            "from": {"id": "tester", "surface": "test"},
+            "agent": "default",
+            "submitted_ms": 0,
+        }});
+        let path = world.path("order.json");
+        fs::write(&path, order.to_string()).unwrap();
+        let mut work = world.command(&["work"]);
+        work.stdin(fs::File::open(&path).unwrap());
+        said(work.output().unwrap()).exits(code);
     }
 }

@@ -226,14 +226,7 @@ impl Watching {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 return self.gateway.reach(&command.id, Stage::Queued).await;
             }
-            let state = match RunState::of(self.gateway.store(), command.run) {
-                Ok(RunState::Running(holder)) => {
-                    // Somebody else has taken it up.
-                    self.workers.ended(&holder).await;
-                    RunState::of(self.gateway.store(), command.run)
-                }
-                state => state,
-            };
+            let state = self.state_after(&end, command.run).await;
             match state {
                 Ok(RunState::Over(ending)) => {
                     let code = end.code;
@@ -264,6 +257,29 @@ impl Watching {
                     return self.gateway.end(&command.id, None, summary).await;
                 }
             };
+        }
+    }
+
+    /// Returns the state of a run after the end of a process that drove it.
+    async fn state_after(
+        &self,
+        end: &WorkerEnd,
+        run: RunId,
+    ) -> Result<RunState, gyrus_journal::Error> {
+        let state = match RunState::of(self.gateway.store(), run) {
+            Ok(RunState::Running(holder)) => {
+                // Somebody else has taken it up.
+                self.workers.ended(&holder).await;
+                RunState::of(self.gateway.store(), run)
+            }
+            state => state,
+        };
+        // What a killed process wrote last may be on this disk alone, and then it does not count: the
+        // next one goes on from what all workers have.
+        let is_shared = self.gateway.name().is_some();
+        match end.code {
+            None if is_shared => Ok(RunState::CutOff),
+            _ => state,
         }
     }
 

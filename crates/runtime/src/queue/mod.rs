@@ -276,16 +276,14 @@ impl Gateway {
             .await
     }
 
-    /// Lets a command reach a stage, unless another worker has it by now.
+    /// Lets a command reach a stage if this worker has it at work, or if it is parked. What became of
+    /// it meanwhile, because this worker was taken for dead, stands.
     async fn reach(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
-        let worker = self.name();
         let facts = &self.shared.facts;
         facts
             .change(|queue| {
-                let is_lost = queue.get(id).is_some_and(|standing| {
-                    matches!(&standing.stage, Stage::Running { worker: other, .. } if other.as_deref() != worker)
-                });
-                let reached = (!is_lost).then(|| state::stage(id, stage.clone()));
+                let may = has(queue, id, self.name()) || is_parked(queue, id);
+                let reached = may.then(|| state::stage(id, stage.clone()));
                 Ok((reached.into_iter().collect(), ()))
             })
             .await

@@ -223,3 +223,27 @@ async fn what_another_worker_has_does_not_rest() {
     assert!(gateway.has(&id));
     assert_eq!(gateway.with(Queue::running), 1);
 }
+
+#[tokio::test]
+async fn what_became_of_a_command_meanwhile_stands() {
+    let (_folder, gateway) = gateway();
+    let id = begun(&gateway).await;
+    let stage = || gateway.with(|queue| queue.get(&id).expect("it is there").stage.clone());
+    // It was taken for dead, and is late.
+    assert!(gateway.give_back(&id, "other").await.is_ok_and(|had| !had));
+    let back = state::stage(&id, Stage::Queued);
+    let facts = &gateway.shared.facts;
+    let changed = facts.change(|_| Ok((vec![back.clone()], ()))).await;
+    changed.expect("it is written");
+    let end = gateway.end(&id, Some(1), "its process died".to_owned());
+    end.await.expect("it is read");
+    assert_eq!(stage(), Stage::Queued);
+    let again = gateway.begin_next(LIMITS).await.expect("it is written");
+    assert_eq!(again.map(|command| command.id.clone()), Some(id.clone()));
+    let end = gateway.end(&id, Some(0), "reached".to_owned());
+    end.await.expect("it is written");
+    let over = stage();
+    let again = gateway.reach(&id, Stage::Queued).await;
+    again.expect("it is read");
+    assert!(over.is_over() && stage() == over, "{over:?}");
+}
