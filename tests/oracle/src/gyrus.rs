@@ -15,8 +15,8 @@ use gyrus_contract::{
 use gyrus_gate::{Contain, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Organs, Run, SingleModel, Stop, entries,
-    log_name, redact::Redactor,
+    CognitiveLoop, Entry, ErasedLoop, FolderTravels, Kernel, NewRun, Organs, Run, SingleModel,
+    Stop, entries, log_name, redact::Redactor,
 };
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -75,6 +75,7 @@ impl Gyrus {
             vault: None,
             journal: None,
             replicas: None,
+            travels: FolderTravels::No,
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;
