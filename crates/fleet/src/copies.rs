@@ -103,11 +103,8 @@ impl FleetCopies {
 
     /// Keeps the copy of a command's run until the command is over.
     async fn keep_one(&self, command: &Arc<Command>) {
-        let mut changes = self.gateway.changes();
         loop {
-            changes.borrow_and_update();
-            let stage = self.stage(&command.id);
-            match stage {
+            match self.stage(&command.id) {
                 Some(Stage::Running { .. }) => {
                     let (gateway, id) = (self.gateway.clone(), command.id.clone());
                     let is_over: IsOver = Arc::new(move || {
@@ -125,10 +122,10 @@ impl FleetCopies {
                         () = self.forward_all(command.run) => {}
                     }
                 }
-                Some(Stage::Queued | Stage::Parked { .. }) => {
+                Some(stage @ (Stage::Queued | Stage::Parked { .. })) => {
                     let _ = self.of(command.run).refresh().await;
                     tokio::select! {
-                        changed = changes.changed() => if changed.is_err() { return },
+                        () = self.leaves(&command.id, &stage) => {}
                         () = self.forward_all(command.run) => {}
                     }
                 }
@@ -136,6 +133,17 @@ impl FleetCopies {
                     let _ = self.of(command.run).refresh().await;
                     return;
                 }
+            }
+        }
+    }
+
+    /// Returns once a command has left a stage. Changes of other commands are no reason to read its run
+    /// again.
+    async fn leaves(&self, id: &str, stage: &Stage) {
+        let mut changes = self.gateway.changes();
+        while self.stage(id).as_ref() == Some(stage) {
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
             }
         }
     }

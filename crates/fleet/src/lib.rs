@@ -8,7 +8,7 @@
 //! Clocks are never compared, reads are never believed to be fresh, and an answer that did not come
 //! is never taken for a refusal.
 //!
-//! RunReading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
+//! Reading order: `log` (the contract of a shared log), `message` and `standing` (what a run's log
 //! says), `claim` and `hold` (how it is taken and written).
 
 mod blobs;

@@ -1,4 +1,4 @@
-//! RunReading a run's log as far as the engine shows it.
+//! Reading a run's log as far as the engine shows it.
 
 use crate::{
     BadMessage, Inconsistent, LogSubject, LogUnreachable, MachineTime, RunMessage, RunStanding,
