@@ -8,7 +8,7 @@ use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
 use serde_json::{Value, json};
 
 use crate::{
-    recording::{Cut, Line},
+    recording::{Cut, Line, Recording},
     scenario::{ASKS, Bench, Scenario},
     script::{Script, Turn},
     subject::{Role, Step, Subject, Task},
@@ -162,17 +162,22 @@ impl Subject for Gyrus {
 
     fn approve(&self, run: &OurRun) {
         let recording = run.bench().recording();
-        let asked = recording.entries().rev().find_map(|entry| match entry {
-            Entry::ApprovalAsked(asked) => Some((asked.effect.clone(), asked.digest)),
-            _ => None,
-        });
-        let (effect, digest) = asked.expect("it asks");
-        run.send(MessageBody::Approve {
-            effect,
-            digest,
-            words: None,
-            scope: Default::default(),
-        });
+        run.send(approval(&recording));
+    }
+}
+
+/// A person's yes to what the run asks last.
+pub fn approval(recording: &Recording) -> MessageBody {
+    let asked = recording.entries().rev().find_map(|entry| match entry {
+        Entry::ApprovalAsked(asked) => Some((asked.effect.clone(), asked.digest)),
+        _ => None,
+    });
+    let (effect, digest) = asked.expect("it asks");
+    MessageBody::Approve {
+        effect,
+        digest,
+        words: None,
+        scope: Default::default(),
     }
 }
 
@@ -181,7 +186,8 @@ fn with_id(mut scenario: Scenario, id: RunId) -> Scenario {
     scenario
 }
 
-fn step(line: &Line) -> Step {
+/// A line of a journal as a step.
+pub fn step(line: &Line) -> Step {
     let mut payload = serde_json::from_str(line.payload.get()).expect("a payload is JSON");
     without_times(&mut payload);
     let role = match &line.entry {

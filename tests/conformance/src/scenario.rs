@@ -12,7 +12,7 @@ use gyrus_gate::{
     OwnPaths, PolicyGate,
     policy::{self, LineReader, Policy},
 };
-use gyrus_journal::{Error, Store, Take};
+use gyrus_journal::{Error, Replicas, Store, Take};
 use gyrus_kernel::{
     Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, QUESTIONS_LAST, Ready,
     ResumeChanges, SingleModel, log_name,
@@ -132,7 +132,8 @@ impl Scenario {
         self.bench_in(World::after(deeds))
     }
 
-    fn bench_in(&self, world: World) -> Bench {
+    /// A bench over this world, on a machine of its own.
+    pub fn bench_in(&self, world: World) -> Bench {
         let home = scratch();
         let store = Store::open(&home.path().join("state")).expect("a fresh folder is a store");
         Bench::new(self.clone(), Arc::new(home), store, world)
@@ -236,6 +237,16 @@ impl Bench {
             scenario,
             self.home.clone(),
             self.store.clone(),
+            self.world.clone(),
+        )
+    }
+
+    /// The same process, whose logs are also kept by these replicas.
+    pub fn replicated(&self, replicas: Arc<dyn Replicas>) -> Self {
+        Self::new(
+            self.scenario.clone(),
+            self.home.clone(),
+            self.store.clone().with_replicas(replicas),
             self.world.clone(),
         )
     }

@@ -21,3 +21,4 @@ mod sessions;
 mod ledger;
 mod handover;
 mod properties;
+mod fleet;
