@@ -133,14 +133,19 @@ impl Driven {
         self.replicas.clone()
     }
 
-    /// Returns once the run is lost to this process, which must then end.
+    /// Returns once the run is lost to this process, which must then end. Never returns if the process
+    /// lets it go before.
     pub fn lost(&self) -> impl Future<Output = HoldError> + Send + use<> {
         let mut lost = self.lost.clone();
         async move {
-            let lost = lost.wait_for(Option::is_some).await;
-            lost.ok()
-                .and_then(|lost| lost.clone())
-                .unwrap_or(HoldError::Lost)
+            let error = match lost.wait_for(Option::is_some).await {
+                Ok(error) => error.clone(),
+                Err(_) => None,
+            };
+            match error {
+                Some(error) => error,
+                None => std::future::pending().await,
+            }
         }
     }
 
