@@ -188,7 +188,7 @@ impl Fleet {
             .read_line(&mut line)?;
         anyhow::ensure!(
             line.contains("takes runs"),
-            "a worker says: {line} (build it with: cargo build --release --features fleet)"
+            "a worker says: {line} (build it with: cargo build --release)"
         );
         Ok(process)
     }
@@ -241,7 +241,7 @@ fn server(folder: &Path) -> anyhow::Result<LocalServer> {
         name: "bench".to_owned(),
         port: None,
         token: Some(TOKEN.to_owned()),
-        cluster: None,
+        more: String::new(),
         syncs_always: true,
     };
     Ok(LocalServer::start(&options)?)

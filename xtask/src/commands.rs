@@ -204,8 +204,9 @@ fn simulate(arguments: &[String]) -> anyhow::Result<()> {
 fn fleet(arguments: &[String]) -> anyhow::Result<()> {
     programs::ensure_nats()?;
     let build = ["build", "--quiet", "--release"];
-    let gyrus = ["--package", "gyrus", "--features", "fleet"];
-    let built = repository::cargo(&build)?.args(gyrus).status()?;
+    let built = repository::cargo(&build)?
+        .args(["--package", "gyrus"])
+        .status()?;
     ended("building gyrus", built)?;
     let run = ["run", "--quiet", "--release", "--package", "gyrus-fleet"];
     let example = ["--features", "nats", "--example", "faults", "--"];

@@ -1,6 +1,6 @@
 //! The one builder of HTTP clients, also of those that look at a server's keys.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::{ClientConfig, client::VerifierBuilderError};
@@ -24,6 +24,21 @@ pub fn client_builder(address: &Url, connect_limit: Duration) -> Result<ClientBu
         // Redirects are not followed, so this client never speaks TLS.
         _ => roots::trusting_nobody(),
     };
+    Ok(builder(address, connect_limit, tls))
+}
+
+/// Returns a builder as [`client_builder`] does, of a client that trusts only the certificates of
+/// this file, which `named_by` names.
+///
+/// # Errors
+/// [`RootsError`] if the file has none.
+pub fn trusting_client_builder(
+    address: &Url,
+    connect_limit: Duration,
+    named_by: &'static str,
+    file: &Path,
+) -> Result<ClientBuilder, RootsError> {
+    let tls = roots::config(roots::of_file(named_by, file)?);
     Ok(builder(address, connect_limit, tls))
 }
 

@@ -26,7 +26,10 @@ pub use address::{AddressKind, AddressScope, is_loopback_host};
 #[cfg(feature = "http")]
 pub use causes::causes;
 #[cfg(feature = "http")]
-pub use client::{PinnedError, client_builder, pinned_client_builder, remembering_client_builder};
+pub use client::{
+    PinnedError, client_builder, pinned_client_builder, remembering_client_builder,
+    trusting_client_builder,
+};
 #[cfg(feature = "http")]
 pub use pins::{Pin, PinError, SeenKeys};
 #[cfg(feature = "http")]

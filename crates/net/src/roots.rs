@@ -24,7 +24,7 @@ const ALPN: &[u8] = b"http/1.1";
 const FILE: &str = "SSL_CERT_FILE";
 const FOLDERS: &str = "SSL_CERT_DIR";
 
-/// A variable of the environment names roots that are not there.
+/// A variable of the environment, or of an address, names roots that are not there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no root certificate is found in `{named}`, which {variable} names{reasons}; name {wanted} in \
@@ -55,6 +55,15 @@ pub(crate) fn of_environment() -> Result<Arc<RootCertStore>, RootsError> {
         .clone()
 }
 
+/// Returns the certificates of a file, which `named_by` names.
+pub(crate) fn of_file(named_by: &'static str, file: &Path) -> Result<RootCertStore, RootsError> {
+    let mut roots = RootCertStore::empty();
+    let found = load_certs_from_paths(Some(file), None);
+    let file = file.as_os_str().to_owned();
+    add(&mut roots, found, named_by, &file, "a file of certificates")?;
+    Ok(roots)
+}
+
 /// Returns a configuration with which no server is trusted.
 pub(crate) fn trusting_nobody() -> ClientConfig {
     config(RootCertStore::empty())
@@ -72,8 +81,7 @@ fn roots(environment: impl Fn(&str) -> Option<OsString>) -> Result<RootCertStore
         }
         (file, folders) => {
             if let Some(file) = file {
-                let found = load_certs_from_paths(Some(Path::new(&file)), None);
-                add(&mut roots, found, FILE, &file, "a file of certificates")?;
+                roots = of_file(FILE, Path::new(&file))?;
             }
             if let Some(folders) = folders {
                 let mut found = CertificateResult::default();

@@ -1,7 +1,7 @@
 //! The address of a fleet: everything that a worker needs to know, in one text.
 //!
 //! `nats://[user:password@]host[:port][,host…][?name=…&monitor=…&creds=…&nkey=…&ca=…&cert=…&key=…&replicas=…]`;
-//! `tls://` demands TLS.
+//! `tls://` demands TLS, and so does naming a certificate.
 
 use std::{fmt, path::PathBuf};
 
@@ -125,6 +125,8 @@ impl FleetAddress {
             (None, None) => None,
             _ => return Err("`cert` and `key` go together".to_owned()),
         };
+        // Otherwise somebody between here and the servers could say that they have no TLS.
+        address.demands_tls |= address.authority.is_some() || address.certificate.is_some();
         Ok(address)
     }
 

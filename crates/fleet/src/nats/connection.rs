@@ -1,24 +1,27 @@
 //! A connection to the servers of a fleet, and requests over it.
 
 use std::{
-    fs, io,
+    fs, io, iter,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Request};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Request, rustls};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{FleetAddress, FleetLogin};
 use crate::LogUnreachable;
 
-/// Time that a server may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+/// Time that a server may take to accept a connection. A server that is stopped still has its
+/// connections accepted by the kernel, so this is also the time until the next server is tried.
+const CONNECT: Duration = Duration::from_secs(3);
 
-/// Time after which a connection that says nothing is looked at.
-const PING: Duration = Duration::from_secs(5);
+/// Time after which a connection that says nothing is looked at. The library leaves a server that
+/// did not answer two of these looks at the time of the third: after 3 s, so that with the default
+/// lease a run's driver finds another server before its lease is over.
+const PING: Duration = Duration::from_secs(1);
 
 /// The fleet cannot be reached.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,14 @@ pub enum FleetConnectError {
     /// The servers do not accept the credentials.
     #[error("the servers at {address} do not accept who this is: {why}")]
     Refused {
+        /// The address.
+        address: String,
+        /// The reason.
+        why: String,
+    },
+    /// No encrypted connection comes about.
+    #[error("the servers at {address} and this machine do not agree on TLS: {why}")]
+    Encryption {
         /// The address.
         address: String,
         /// The reason.
@@ -137,6 +148,12 @@ impl FleetConnection {
     }
 }
 
+/// Returns the beginning of the subjects to which the servers answer: one of the fleet's own, since
+/// whoever may hear `_INBOX.>` hears the answers to everybody.
+pub(super) fn inbox_prefix(fleet: &str) -> String {
+    format!("_INBOX_gyrus_{fleet}")
+}
+
 fn options(
     address: &FleetAddress,
     complaint: &Arc<Mutex<Option<String>>>,
@@ -147,6 +164,7 @@ fn options(
         .ping_interval(PING)
         .connection_timeout(CONNECT)
         .require_tls(address.demands_tls)
+        .custom_inbox_prefix(inbox_prefix(&address.name))
         .event_callback(move |event| {
             let heard = Arc::clone(&heard);
             async move {
@@ -206,11 +224,37 @@ fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> FleetCon
                 why,
             }
         }
-        _ => FleetConnectError::Unreachable {
-            address: shown,
-            why,
+        kind => match tls_error(error) {
+            Some(why) => FleetConnectError::Encryption {
+                address: shown,
+                why,
+            },
+            None if kind == ConnectErrorKind::Tls => FleetConnectError::Encryption {
+                address: shown,
+                why,
+            },
+            None => FleetConnectError::Unreachable {
+                address: shown,
+                why,
+            },
         },
     }
+}
+
+/// Returns the words of an error of TLS, if one caused this error.
+fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut causes = iter::successors(Some(error), |error| error.source());
+    let found = causes.find_map(|cause| {
+        let inside = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        let inside = inside.and_then(|inside| inside.downcast_ref::<rustls::Error>());
+        cause.downcast_ref::<rustls::Error>().or(inside)
+    });
+    Some(match found? {
+        rustls::Error::InvalidMessage(_) => "what answers there does not speak TLS".to_owned(),
+        error => error.to_string(),
+    })
 }
 
 /// Returns an error with its causes.

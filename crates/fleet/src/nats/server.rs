@@ -32,20 +32,11 @@ pub struct ServerOptions {
     pub port: Option<u16>,
     /// The word that clients must give.
     pub token: Option<String>,
-    /// The other servers of its cluster.
-    pub cluster: Option<ClusterOptions>,
+    /// More lines of its configuration: other ways in, the servers of its cluster.
+    pub more: String,
     /// Whether every message is on disk before it is acknowledged. Without that, it is no server for
     /// a fleet.
     pub syncs_always: bool,
-}
-
-/// The place of a server in a cluster.
-#[derive(Debug, Clone)]
-pub struct ClusterOptions {
-    /// The port for the other servers.
-    pub port: u16,
-    /// The ports of all servers of the cluster.
-    pub routes: Vec<u16>,
 }
 
 /// A server cannot be started.
@@ -207,16 +198,7 @@ fn configured(options: &ServerOptions) -> String {
     if let Some(token) = &options.token {
         text.push_str(&format!("authorization {{ token: {} }}\n", quoted(token)));
     }
-    if let Some(ClusterOptions { port, routes }) = &options.cluster {
-        let routes: Vec<String> = routes
-            .iter()
-            .map(|port| format!("\"nats://127.0.0.1:{port}\""))
-            .collect();
-        text.push_str(&format!(
-            "cluster {{ name: fleet, listen: \"127.0.0.1:{port}\", routes: [{}] }}\n",
-            routes.join(", ")
-        ));
-    }
+    text.push_str(&options.more);
     text
 }
 

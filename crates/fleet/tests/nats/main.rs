@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod admission;
 mod claims;
 mod queue;
 mod servers;

@@ -12,10 +12,7 @@ use std::{
 
 use gyrus_fleet::{
     Machine, MachineTime, OsMachine, SharedLog,
-    nats::{
-        ClusterOptions, FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions,
-        prepare_streams,
-    },
+    nats::{FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions, prepare_streams},
 };
 use tempfile::TempDir;
 
@@ -24,6 +21,21 @@ pub(crate) fn program() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("target/nats-server/bin/nats-server");
     path.exists().then_some(path)
+}
+
+/// The lines of the configuration of one of several servers that are a cluster.
+fn cluster(ports: &[u16], number: usize) -> String {
+    if ports.len() == 1 {
+        return String::new();
+    }
+    let routes = ports
+        .iter()
+        .map(|port| format!("\"nats://127.0.0.1:{port}\""));
+    format!(
+        "cluster {{ name: fleet, listen: \"127.0.0.1:{}\", routes: [{}] }}\n",
+        ports[number],
+        routes.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Servers with what they keep.
@@ -55,10 +67,7 @@ impl Servers {
                 // A client finds a server of a cluster again by its port.
                 port: (count > 1).then(|| ports[count + number]),
                 token: Some("secret-of-the-tests".to_owned()),
-                cluster: (count > 1).then(|| ClusterOptions {
-                    port: ports[number],
-                    routes: ports[..count].to_vec(),
-                }),
+                more: cluster(&ports[..count], number),
                 syncs_always: true,
             })
             .collect();

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use gyrus_fleet::{
     AppendAnswer, LogSubject, Machine as _, MessageId, OsMachine, SharedLog as _, WriterId,
     nats::{
-        FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions, permissions,
+        FleetAddress, FleetConnection, FleetPermissions, LocalServer, NatsLog, ServerOptions,
         prepare_streams, requirements,
     },
 };
@@ -82,7 +82,7 @@ impl Up {
             name: "local".to_owned(),
             port: (self.port != 0).then_some(self.port),
             token: Some(local.token()?),
-            cluster: None,
+            more: String::new(),
             syncs_always: true,
         };
         let mut server = LocalServer::start(&options).map_err(|error| {
@@ -265,6 +265,9 @@ async fn try_fencing(connection: &FleetConnection) -> Result<String, Failure> {
 /// Print the rights that a worker needs on the servers, for their configuration
 #[derive(Args)]
 struct Permissions {
+    /// Print the command of `nsc` that makes a user with these rights
+    #[arg(long)]
+    nsc: bool,
     /// Name of the fleet
     #[arg(long, default_value = "main")]
     name: String,
@@ -279,7 +282,13 @@ impl Permissions {
             )));
         }
         let mut out = output::standard();
-        write!(out, "{}", permissions(&self.name))?;
+        let rights = FleetPermissions::of(&self.name);
+        let text = if self.nsc {
+            rights.nsc_command()
+        } else {
+            rights.configuration()
+        };
+        write!(out, "{text}")?;
         Ok(Code::Reached)
     }
 }

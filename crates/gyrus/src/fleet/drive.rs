@@ -35,8 +35,9 @@ pub(crate) fn drive(
     runtime.spawn(async move {
         let error = lost.await;
         // If nobody hears it, the exit code says it.
+        let room = super::room(&error.to_string());
         let _ = put(&format!(
-            "{error}; this process ends, and nothing is lost\n"
+            "{error}{room}; this process ends, and nothing is lost\n"
         ));
         std::process::exit(Code::Elsewhere as i32);
     });

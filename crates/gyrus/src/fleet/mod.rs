@@ -127,10 +127,16 @@ pub(crate) async fn connect(address: &FleetAddress) -> Result<FleetConnection, F
 
 /// Returns what to do if servers refuse something because they are full.
 pub(crate) fn room(why: &str) -> &'static str {
-    // As JetStream words it: 10023, 10047, 10077.
-    let words = ["insufficient", "maximum bytes", "no space"];
+    // As JetStream words it: 10002, 10023, 10047, 10077.
+    let words = [
+        "resource limits exceeded",
+        "insufficient",
+        "maximum bytes",
+        "no space",
+    ];
     if words.iter().any(|word| why.contains(word)) {
-        "; the servers are full: give them more room (max_file_store, or a larger disk)"
+        "; the servers are full: give them more room (max_file_store, the account's max_file, or a \
+         larger disk)"
     } else {
         ""
     }
@@ -157,6 +163,10 @@ impl From<FleetConnectError> for Failure {
             FleetConnectError::Unreachable { .. } => "to start one for trying: gyrus fleet up",
             FleetConnectError::Refused { .. } => {
                 "give what the servers know: a token or user:password before the host, or ?creds=FILE"
+            }
+            FleetConnectError::Encryption { .. } => {
+                "the address names what this machine trusts (`ca`) and shows (`cert` and `key`), the \
+                 `tls` block of the servers' configuration what they do"
             }
             FleetConnectError::File { .. } => "check the files in the address of the fleet",
         };

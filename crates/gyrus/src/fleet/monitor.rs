@@ -1,10 +1,13 @@
 //! The monitoring pages of the servers: the only place where they say whether they put on disk what
 //! they acknowledge.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use gyrus_fleet::nats::{FleetAddress, RequirementError};
-use gyrus_net::{causes, client_builder};
+use gyrus_net::{causes, client_builder, trusting_client_builder};
 use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::Value;
@@ -43,8 +46,9 @@ pub(crate) async fn servers(address: &FleetAddress) -> Result<SeenServers, Requi
     }
     let mut reading = JoinSet::new();
     for (number, page) in pages.into_iter().enumerate() {
+        let authority = address.authority.clone();
         reading.spawn(async move {
-            let read = server(&page).await;
+            let read = server(&page, authority.as_deref()).await;
             (
                 number,
                 read.map_err(|why| format!("{page} cannot be read: {why}")),
@@ -69,10 +73,16 @@ pub(crate) async fn servers(address: &FleetAddress) -> Result<SeenServers, Requi
     Ok(seen)
 }
 
-async fn server(page: &str) -> Result<ServerView, String> {
+async fn server(page: &str, authority: Option<&Path>) -> Result<ServerView, String> {
     let address = format!("{page}/varz");
     let address = Url::parse(&address).map_err(|error| error.to_string())?;
-    let client = client_builder(&address, PAGE).map_err(|error| error.to_string())?;
+    let client = match authority {
+        Some(file) if address.scheme() == "https" => {
+            trusting_client_builder(&address, PAGE, "`ca`", file)
+        }
+        _ => client_builder(&address, PAGE),
+    };
+    let client = client.map_err(|error| error.to_string())?;
     let client = client.timeout(PAGE).build();
     let client = client.map_err(|error| causes(&error))?;
     let answer = client.get(address).send().await;

@@ -34,7 +34,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } 
 "#;
 
 /// The folder of the server's program, if it is installed.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nats-server/bin");
     folder.join("nats-server").exists().then_some(folder)
 }

@@ -22,9 +22,13 @@ mod editor;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(feature = "fleet")]
+mod fleet_admission;
+#[cfg(feature = "fleet")]
 mod fleet_doors;
 #[cfg(feature = "fleet")]
 mod fleet_folders;
+#[cfg(feature = "fleet")]
+mod fleet_full;
 mod carrying_over;
 mod lessons;
 mod catching_up;
