@@ -1,15 +1,11 @@
 //! A connection to the servers of a fleet, and requests over it.
 
-use std::{
-    fs, io, iter,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fs, io, iter, path::Path, sync::Arc, time::Duration};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Request, rustls};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::{FleetAddress, FleetLogin};
 use crate::LogUnreachable;
@@ -66,7 +62,7 @@ pub struct FleetConnection {
     pub(super) client: Client,
     address: Arc<FleetAddress>,
     /// The last thing that a server said went wrong.
-    complaint: Arc<Mutex<Option<String>>>,
+    complaint: watch::Sender<Option<String>>,
 }
 
 impl FleetConnection {
@@ -75,7 +71,7 @@ impl FleetConnection {
     /// # Errors
     /// No server can be reached, or none accepts this machine.
     pub async fn open(address: &FleetAddress) -> Result<Self, FleetConnectError> {
-        let complaint: Arc<Mutex<Option<String>>> = Arc::default();
+        let complaint = watch::Sender::default();
         let options = options(address, &complaint)?;
         let client = options
             .connect(&address.servers)
@@ -95,8 +91,7 @@ impl FleetConnection {
 
     /// Returns the last thing that a server said went wrong, such as a permission that is missing.
     pub fn complaint(&self) -> Option<String> {
-        let complaint = self.complaint.lock();
-        complaint.unwrap_or_else(PoisonError::into_inner).clone()
+        self.complaint.borrow().clone()
     }
 
     /// Asks the servers' own interface, and returns the answer as it is, errors included.
@@ -133,17 +128,34 @@ impl FleetConnection {
         request: Request,
     ) -> Result<T, LogUnreachable> {
         let unreachable = |why: String| LogUnreachable { why };
-        let answer = self.client.send_request(subject, request).await;
-        let answer = answer.map_err(|error| unreachable(self.why(&error.to_string())))?;
-        serde_json::from_slice(&answer.payload)
+        let answer = self.unless_forbidden(&subject, async {
+            let answer = self.client.send_request(subject.clone(), request).await;
+            answer.map_err(|error| unreachable(error.to_string()))
+        });
+        serde_json::from_slice(&answer.await?.payload)
             .map_err(|error| unreachable(format!("the answer cannot be read: {error}")))
     }
 
-    /// Returns a reason, with what a server complained of.
-    fn why(&self, error: &str) -> String {
-        match self.complaint() {
-            Some(complaint) => format!("{error} ({complaint})"),
-            None => error.to_owned(),
+    /// Waits for the answer to what is published to `subject`, or until the servers say that this
+    /// machine may not do that: then there is none.
+    pub(super) async fn unless_forbidden<T>(
+        &self,
+        subject: &str,
+        answer: impl Future<Output = Result<T, LogUnreachable>>,
+    ) -> Result<T, LogUnreachable> {
+        let forbids = format!("Permissions Violation for Publish to \"{subject}\"");
+        let mut complaints = self.complaint.subscribe();
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                answer = &mut answer => return answer,
+                Ok(()) = complaints.changed() => {
+                    let said = complaints.borrow_and_update().clone().unwrap_or_default();
+                    if said.contains(&forbids) {
+                        return Err(LogUnreachable { why: said });
+                    }
+                }
+            }
         }
     }
 }
@@ -156,9 +168,9 @@ pub(super) fn inbox_prefix(fleet: &str) -> String {
 
 fn options(
     address: &FleetAddress,
-    complaint: &Arc<Mutex<Option<String>>>,
+    complaint: &watch::Sender<Option<String>>,
 ) -> Result<ConnectOptions, FleetConnectError> {
-    let heard = Arc::clone(complaint);
+    let heard = complaint.clone();
     let mut options = ConnectOptions::new()
         .name("gyrus")
         .ping_interval(PING)
@@ -166,7 +178,7 @@ fn options(
         .require_tls(address.demands_tls)
         .custom_inbox_prefix(inbox_prefix(&address.name))
         .event_callback(move |event| {
-            let heard = Arc::clone(&heard);
+            let heard = heard.clone();
             async move {
                 let said = match event {
                     Event::ServerError(error) => Some(error.to_string()),
@@ -174,7 +186,7 @@ fn options(
                     Event::Connected => None,
                     _ => return,
                 };
-                *heard.lock().unwrap_or_else(PoisonError::into_inner) = said;
+                heard.send_replace(said);
             }
         });
     options = match address.login.clone() {

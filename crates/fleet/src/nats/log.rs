@@ -171,18 +171,21 @@ impl NatsLog {
             "batch": BATCH,
             "max_bytes": BATCH_BYTES,
         });
-        client
-            .publish_with_reply(ask, inbox, wanted.to_string().into())
-            .await
-            .map_err(|error| unreachable(error.to_string()))?;
-        let mut messages = Vec::new();
-        while let Some(answer) = answers.next().await {
-            match read_message(answer)? {
-                Some(message) => messages.push(message),
-                None => return Ok(messages),
+        let reading = async {
+            client
+                .publish_with_reply(ask.clone(), inbox, wanted.to_string().into())
+                .await
+                .map_err(|error| unreachable(error.to_string()))?;
+            let mut messages = Vec::new();
+            while let Some(answer) = answers.next().await {
+                match read_message(answer)? {
+                    Some(message) => messages.push(message),
+                    None => return Ok(messages),
+                }
             }
-        }
-        Err(unreachable("the connection ended".to_owned()))
+            Err(unreachable("the connection ended".to_owned()))
+        };
+        self.connection.unless_forbidden(&ask, reading).await
     }
 }
 

@@ -10,6 +10,9 @@ use super::FleetConnection;
 /// The oldest server with which appends are fenced across a change of the leader.
 pub const OLDEST_SERVER: [u32; 3] = [2, 14, 6];
 
+/// The largest message of a fleet in bytes: a piece of a blob, with room for what says where it belongs.
+const LARGEST_MESSAGE: usize = 640 << 10;
+
 /// A requirement that holds, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
@@ -45,6 +48,17 @@ pub enum RequirementError {
         server: String,
         /// Time between two syncs, in seconds.
         every_s: u64,
+    },
+    /// A server does not take messages as large as a fleet's.
+    #[error(
+        "the server {server} takes messages of up to {limit} bytes from this user, and a fleet sends up \
+         to {LARGEST_MESSAGE}; leave `max_payload` at its default of 1 MB"
+    )]
+    SmallMessages {
+        /// The server.
+        server: String,
+        /// Its limit in bytes.
+        limit: usize,
     },
     /// A server has no JetStream.
     #[error("the server {server} keeps no streams; add a `jetstream` block to its configuration")]
@@ -100,20 +114,21 @@ pub fn requirements(varz: &Value) -> Result<Vec<Requirement>, RequirementError> 
 }
 
 impl FleetConnection {
-    /// Checks the version of the server that this is connected to.
+    /// Checks what the server that this is connected to says of itself.
     ///
     /// # Errors
-    /// It is too old.
-    pub fn check_version(&self) -> Result<(), RequirementError> {
+    /// It is too old, or takes small messages only.
+    pub fn check_server(&self) -> Result<(), RequirementError> {
         let info = self.client.server_info();
-        if is_new_enough(&info.version) {
-            Ok(())
-        } else {
-            Err(RequirementError::TooOld {
-                server: info.server_name,
-                found: info.version,
-            })
+        let (server, found) = (info.server_name, info.version);
+        if !is_new_enough(&found) {
+            return Err(RequirementError::TooOld { server, found });
         }
+        if info.max_payload < LARGEST_MESSAGE {
+            let limit = info.max_payload;
+            return Err(RequirementError::SmallMessages { server, limit });
+        }
+        Ok(())
     }
 }
 

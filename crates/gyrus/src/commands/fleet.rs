@@ -1,21 +1,15 @@
 //! `gyrus fleet`
 
-use std::{
-    num::NonZeroUsize,
-    time::{Duration, SystemTime},
-};
+use std::{num::NonZeroUsize, time::Duration};
 
 use clap::{Args, Subcommand};
 use gyrus_fleet::{
-    AppendAnswer, LogSubject, Machine as _, MessageId, OsMachine, SharedLog as _, WriterId,
-    nats::{
-        FleetAddress, FleetConnection, FleetPermissions, LocalServer, NatsLog, ServerOptions,
-        prepare_streams, requirements,
-    },
+    LogSubject,
+    nats::{FleetPermissions, LocalServer, ServerOptions},
 };
 use gyrus_surfaces::{console::put, output};
 
-use super::doctor::{Finding, found, show};
+use super::doctor::show;
 use crate::{
     Gyrus, drive,
     exit::Code,
@@ -26,9 +20,6 @@ use crate::{
 
 /// The port of the server if none is given.
 const PORT: u16 = 4222;
-
-/// Difference of two clocks from which it is told.
-const SKEW_MS: i64 = 2_000;
 
 /// Let several machines work on one queue of runs
 #[derive(Args)]
@@ -146,120 +137,10 @@ impl FleetDoctor {
     fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let address = fleet::address(gyrus, &self.fleet)?;
         let runtime = drive::runtime()?;
-        let findings = runtime.block_on(diagnose(&address));
+        let findings = runtime.block_on(fleet::diagnose(&address));
         runtime.shutdown_background();
         show(gyrus, findings)
     }
-}
-
-async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
-    let connection = match FleetConnection::open(address).await {
-        Ok(connection) => connection,
-        Err(error) => return vec![("servers", Finding::Bad(error.into()))],
-    };
-    let mut findings = vec![("servers", Finding::Good(format!("connected to {address}")))];
-    findings.extend(servers(address).await);
-    let streams = prepare_streams(&connection).await;
-    let are_there = streams.is_ok();
-    findings.push((
-        "streams",
-        found(
-            streams
-                .map(|()| {
-                    "there, and nothing but a person with all rights can remove from them"
-                        .to_owned()
-                })
-                .map_err(Failure::from),
-        ),
-    ));
-    if are_there {
-        findings.push(("fencing", found(try_fencing(&connection).await)));
-    }
-    findings
-}
-
-/// Looks at each server by its monitoring page.
-async fn servers(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
-    let seen = match fleet::servers(address).await {
-        Ok(seen) => seen,
-        Err(error) => return vec![("sync", Finding::Bad(error.into()))],
-    };
-    let down = seen.unseen.into_iter();
-    let mut findings: Vec<_> = down.map(|why| ("server", Finding::Gap(why))).collect();
-    if seen.servers.len() + findings.len() < 3 {
-        let text = "fewer than three servers: what they keep is lost with a disk, and nothing goes on \
-                    while one is down";
-        findings.push(("replicas", Finding::Gap(text.to_owned())));
-    }
-    for view in seen.servers {
-        match requirements(&view.varz) {
-            Ok(held) => findings.extend(
-                held.into_iter()
-                    .map(|one| (one.name, Finding::Good(one.found))),
-            ),
-            Err(error) => findings.push(("server", Finding::Bad(error.into()))),
-        }
-        if view.ahead_ms.abs() > SKEW_MS {
-            let text = format!(
-                "{} is {} ms off this machine's clock: runs are safe, but delays and schedules are \
-                 off by that",
-                view.varz["server_name"].as_str().unwrap_or("a server"),
-                view.ahead_ms
-            );
-            findings.push(("clock", Finding::Gap(text)));
-        }
-    }
-    findings
-}
-
-/// Appends as two writers of which only one can be right.
-async fn try_fencing(connection: &FleetConnection) -> Result<String, Failure> {
-    let log = NatsLog::new(connection.clone());
-    let name = format!("queue.doctor-{}", gyrus_contract::time_ordered_uuid());
-    let subject = LogSubject::new(&name).expect("it is a name");
-    let until = || OsMachine.now() + Duration::from_secs(10);
-    let append = async |writer: u128| {
-        let id = MessageId {
-            subject: subject.clone(),
-            writer: WriterId(writer),
-            index: 0,
-        };
-        let body = b"gyrus fleet doctor".as_slice().into();
-        log.append_if(&id, 0, &body, until()).await
-    };
-    let began = SystemTime::now();
-    let first = append(1).await;
-    let took = began.elapsed().unwrap_or_default();
-    let AppendAnswer::Stored { position } = first else {
-        let complaint = connection.complaint().unwrap_or_default();
-        let why = match first {
-            AppendAnswer::Unknown { why } | AppendAnswer::Impossible { why } => why,
-            other => format!("{other:?}"),
-        };
-        let failure = Failure::usage(format!("nothing can be appended: {why} {complaint}"));
-        return Err(match fleet::room(&why) {
-            "" => failure.hint("to see the rights that a worker needs: gyrus fleet permissions"),
-            room => failure.hint(room.trim_start_matches("; ")),
-        });
-    };
-    let second = append(2).await;
-    if second != (AppendAnswer::Refused { last: position }) {
-        return Err(Failure::usage(format!(
-            "of two writers with the same expectation, the second was not refused: {second:?}"
-        )));
-    }
-    let read = log.read_from(&subject, 0, until()).await;
-    let read = read.map_err(|error| Failure::usage(error.to_string()))?;
-    if read.len() != 1 {
-        return Err(Failure::usage(format!(
-            "of one message, {} were read",
-            read.len()
-        )));
-    }
-    Ok(format!(
-        "the second of two writers was refused; an append took {:.1} ms",
-        took.as_secs_f64() * 1e3
-    ))
 }
 
 /// Print the rights that a worker needs on the servers, for their configuration

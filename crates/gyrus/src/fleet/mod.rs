@@ -1,6 +1,7 @@
 //! Being part of a fleet: its address, and a connection to servers that were looked at.
 
 mod clone;
+mod doctor;
 mod door;
 mod drive;
 mod elsewhere;
@@ -27,12 +28,12 @@ use gyrus_journal::Store;
 use gyrus_runtime::queue::{Gateway, QueueWorker};
 
 pub(crate) use self::{
+    doctor::diagnose,
     door::Door,
     drive::drive,
     elsewhere::with_copies,
     labels::{parse as parse_label, this_machine},
     local_server::{LOCAL, LocalAddress},
-    monitor::servers,
     status::status,
     stopping::{rearm, stop_all, take_back},
     submit::submit_and_follow,
@@ -119,7 +120,7 @@ pub(crate) fn text(gyrus: &Gyrus, given: &str) -> Result<String, Failure> {
 /// is refused.
 pub(crate) async fn connect(address: &FleetAddress) -> Result<FleetConnection, Failure> {
     let connection = FleetConnection::open(address).await?;
-    connection.check_version()?;
+    connection.check_server()?;
     check_servers(address).await?;
     prepare_streams(&connection).await?;
     Ok(connection)

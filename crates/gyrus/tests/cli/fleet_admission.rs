@@ -144,6 +144,73 @@ fn a_run_is_done_over_mutual_tls_and_everything_less_is_refused_with_advice() {
 }
 
 #[test]
+fn the_doctor_says_which_right_is_missing() {
+    let Some(programs) = program() else {
+        return no_server();
+    };
+    let world = World::new(THREE_STEPS);
+    let rights = exits(at(&world, "client", &["fleet", "permissions"])).exits(0);
+    let user = |name: &str, rights: &str| {
+        format!("{{ user: {name}, password: pass-of-the-tests, {rights} }}")
+    };
+    let users = [
+        user("all", &rights.out),
+        user(
+            "silent",
+            &rights
+                .out
+                .replacen("\"gyrus.main.>\"", "\"gyrus.main.runs.>\"", 1),
+        ),
+        user(
+            "deaf",
+            &rights.out.replacen(
+                "subscribe: [\n    \"gyrus.main.>\"",
+                "subscribe: [\n    \"gyrus.main.queue.>\"",
+                1,
+            ),
+        ),
+        user(
+            "blind",
+            &rights
+                .out
+                .replace("\"$JS.API.DIRECT.GET.gyrus-main-runs\"", ""),
+        ),
+    ];
+    let server = LocalServer::start(&ServerOptions {
+        program: programs.join("nats-server"),
+        folder: world.path("server"),
+        name: "strict".to_owned(),
+        port: None,
+        token: None,
+        more: format!("authorization {{ users: [ {} ] }}\n", users.join(", ")),
+        syncs_always: true,
+    })
+    .unwrap();
+    for (user, code, words) in [
+        ("all", 0, "the second of two writers was refused"),
+        (
+            "silent",
+            2,
+            "the stream `blobs` takes nothing: nats: Permissions Violation",
+        ),
+        ("deaf", 2, "the stream `runs` does not tell of its messages"),
+        (
+            "blind",
+            2,
+            "the stream `runs` cannot be read: nats: Permissions Violation",
+        ),
+    ] {
+        let (port, monitor) = (server.port, server.monitor);
+        let address = format!("nats://{user}:pass-of-the-tests@127.0.0.1:{port}?monitor={monitor}");
+        let words_of_doctor = ["fleet", "doctor", "--fleet", &address];
+        let told = exits(at(&world, "client", &words_of_doctor));
+        let text = format!("{}{}", told.out, told.err);
+        assert!(text.contains(words), "{user}: {text}");
+        told.exits(code);
+    }
+}
+
+#[test]
 fn who_names_a_certificate_speaks_only_tls() {
     let Some(fleet) = crate::fleet::Fleet::start(THREE_STEPS) else {
         return no_server();

@@ -1,6 +1,6 @@
-//! Servers that have no room: a run that does not fit waits, and goes on when there is some.
+//! Servers with too little room: for a run, which waits until there is some, or for a single message.
 
-use std::{fs, net::TcpListener};
+use std::{fs, net::TcpListener, path::Path};
 
 use gyrus_fleet::nats::{LocalServer, ServerOptions};
 
@@ -21,6 +21,34 @@ calls = [{ tool = "shell", arguments = { command = "echo two >> ledger.txt" } }]
 calls = [{ tool = "finish", arguments = { reached = true, answer = "finished" } }]
 "#;
 
+/// Starts a server with an account of these limits, and more lines of configuration.
+fn server(
+    programs: &Path,
+    folder: &Path,
+    port: Option<u16>,
+    limits: &str,
+    more: &str,
+) -> LocalServer {
+    LocalServer::start(&ServerOptions {
+        program: programs.join("nats-server"),
+        folder: folder.to_owned(),
+        name: "small".to_owned(),
+        port,
+        token: None,
+        more: format!(
+            "accounts {{ FLEET: {{ jetstream: {{ {limits} }}, \
+             users: [ {{ user: worker, password: word }} ] }} }}\n{more}\n"
+        ),
+        syncs_always: true,
+    })
+    .unwrap()
+}
+
+fn address(server: &LocalServer) -> String {
+    let LocalServer { port, monitor, .. } = server;
+    format!("nats://worker:word@127.0.0.1:{port}?monitor={monitor}")
+}
+
 #[test]
 fn a_run_that_the_servers_have_no_room_for_waits_until_they_have() {
     let Some(programs) = program() else {
@@ -32,25 +60,10 @@ fn a_run_that_the_servers_have_no_room_for_waits_until_they_have() {
         listener.local_addr().unwrap().port()
     };
     let server = |room: &str| {
-        LocalServer::start(&ServerOptions {
-            program: programs.join("nats-server"),
-            folder: world.path("server"),
-            name: "small".to_owned(),
-            port: Some(port),
-            token: None,
-            more: format!(
-                "accounts {{ FLEET: {{ jetstream: {{ max_file: {room} }}, \
-                 users: [ {{ user: worker, password: word }} ] }} }}"
-            ),
-            syncs_always: true,
-        })
-        .unwrap()
+        let limits = format!("max_file: {room}");
+        server(&programs, &world.path("server"), Some(port), &limits, "")
     };
     let small = server("100KB");
-    let address = |server: &LocalServer| {
-        let monitor = server.monitor;
-        format!("nats://worker:word@127.0.0.1:{port}?monitor={monitor}")
-    };
     let fleet = address(&small);
     let mut worker = Running::of(&mut at(
         &world,
@@ -73,4 +86,33 @@ fn a_run_that_the_servers_have_no_room_for_waits_until_they_have() {
     let status = ["fleet", "status", "--fleet", &address(&large)];
     let status = exits(at(&world, "client", &status)).exits(0);
     assert!(status.out.contains("1 over"), "{status:?}");
+}
+
+#[test]
+fn servers_that_take_small_messages_or_few_are_told_by_the_doctor() {
+    let Some(programs) = program() else {
+        return no_server();
+    };
+    let world = World::new(LARGE);
+    for (number, (limits, more, words)) in [
+        (
+            "",
+            "max_payload: 64KB",
+            "leave `max_payload` at its default",
+        ),
+        ("max_file: 1KB", "", "max_file"),
+        ("max_streams: 3", "", "gyrus-main-inbox"),
+        ("", "max_control_line: 4096", "room"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let folder = world.path(&format!("server-{number}"));
+        let server = server(&programs, &folder, None, limits, more);
+        let words_of_doctor = ["fleet", "doctor", "--fleet", &address(&server)];
+        let told = exits(at(&world, "client", &words_of_doctor));
+        let text = format!("{}{}", told.out, told.err);
+        assert!(text.contains(words), "{limits} {more}: {text}");
+        told.exits(if number == 3 { 0 } else { 2 });
+    }
 }
