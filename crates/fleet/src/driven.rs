@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use crate::{
-    BlobError, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, Machine,
-    MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
+    BlobError, ClaimError, Claimant, Claimed, EntryLines, FleetMessage, Hold, HoldError,
+    LeaseTimes, Machine, MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, children, gather, restore, run_subject},
     inbox::{inbox_subject, read_messages},
     log::heard,
@@ -34,6 +34,9 @@ const SMALL_BLOB: usize = 64 << 10;
 
 /// Largest size of the blobs of a message together, and of its lines.
 const CARRIED: usize = 192 << 10;
+
+/// Number of messages that no inbox takes from which on no more are read.
+const KEPT: usize = 1_000;
 
 /// Time for one request.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -110,7 +113,7 @@ impl Driven {
         let root = replicas.driving.root;
         let had_all = replicas.restore(root, until).await?;
         // What was said to the run until now is there when it goes on.
-        let mut received = 0;
+        let mut received = Received::default();
         replicas.receive(&mut received).await;
         let receiver = Arc::clone(&replicas);
         let receiving = tokio::spawn(async move { receiver.keep_receiving(received).await });
@@ -193,6 +196,15 @@ impl fmt::Debug for FleetReplicas {
     }
 }
 
+/// The messages to a run that were read from the shared log.
+#[derive(Default)]
+struct Received {
+    /// The place of the last one.
+    after: u64,
+    /// Those that no inbox took until now.
+    kept: Vec<FleetMessage>,
+}
+
 /// Work for the keeper of one log.
 enum Job {
     /// Append a batch.
@@ -233,8 +245,8 @@ impl FleetReplicas {
         Ok(had_all)
     }
 
-    /// Puts the messages after a place into the local inboxes, and moves the place on.
-    async fn receive(&self, after: &mut u64) {
+    /// Reads the messages that came since, and puts all that can be put into the local inboxes.
+    async fn receive(&self, received: &mut Received) {
         let Driving {
             log,
             machine,
@@ -242,28 +254,36 @@ impl FleetReplicas {
             root,
             ..
         } = &self.driving;
-        let until = machine.now() + REQUEST;
-        // What cannot be read now is read later.
-        let messages = read_messages(log, *root, *after, until).await;
-        for (position, message) in messages.unwrap_or_default() {
-            let name = log_name(message.run);
-            let inbox = store.inbox(&name);
-            if !inbox.is_ok_and(|inbox| inbox.send(&message.id, &message.body).is_ok()) {
-                // The run is not there yet, or has too many messages.
-                return;
+        let mut messages = std::mem::take(&mut received.kept);
+        if messages.len() < KEPT {
+            let until = machine.now() + REQUEST;
+            // What cannot be read now is read later.
+            let read = read_messages(log, *root, received.after, until).await;
+            for (position, message) in read.unwrap_or_default() {
+                received.after = position;
+                messages.push(message);
             }
-            *after = position;
+        }
+        for message in messages {
+            let inbox = store.inbox(&log_name(message.run));
+            match inbox.and_then(|inbox| inbox.send(&message.id, &message.body)) {
+                // No inbox takes such a message, now or later.
+                Ok(()) | Err(JournalError::BadMessageId { .. } | JournalError::TooLarge { .. }) => {
+                }
+                // The run is not there yet, or has too many messages. Others need not wait for that.
+                Err(_) => received.kept.push(message),
+            }
         }
     }
 
-    async fn keep_receiving(&self, mut after: u64) {
+    async fn keep_receiving(&self, mut received: Received) {
         let mut news = self.driving.log.news(&inbox_subject(self.driving.root));
         loop {
             tokio::select! {
                 () = heard(&mut news) => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
-            self.receive(&mut after).await;
+            self.receive(&mut received).await;
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     AppendAnswer, EntryLines, LeaseTimes, LogSubject, LogUnreachable, Machine, MachineTime,
-    MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, WriterId,
+    MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, WriterId, message::is_foreign,
 };
 
 /// The run is lost to this worker: nothing more may be done for it.
@@ -171,13 +171,14 @@ impl Hold {
                 .saturating_sub(u64::try_from(self.times.margin().as_micros()).unwrap_or(0)),
         );
         let mut why = "another write is under way".to_owned();
+        let mut after = self.position;
         loop {
             let now = self.machine.now();
             if now >= give_up {
                 return Err(HoldError::Late { why });
             }
             let attempt = (now + self.times.attempt()).min(give_up);
-            let look = match self.log.append_if(&id, self.position, &body, attempt).await {
+            let look = match self.log.append_if(&id, after, &body, attempt).await {
                 AppendAnswer::Stored { position } => return Ok((position, first_sent)),
                 AppendAnswer::Impossible { why } => return Err(HoldError::Impossible { why }),
                 AppendAnswer::Busy => false,
@@ -192,7 +193,7 @@ impl Hold {
             };
             if look {
                 let attempt = (self.machine.now() + self.times.attempt()).min(give_up);
-                match self.look(message, attempt).await {
+                match self.look(message, &mut after, attempt).await {
                     Ok(Some(position)) => return Ok((position, first_sent)),
                     Ok(None) => {}
                     Err(LookError::Unreachable(unreachable)) => why = unreachable.why,
@@ -204,19 +205,19 @@ impl Hold {
         }
     }
 
-    /// Looks for the message in the log. `None` if the log does not show what follows the last
-    /// message: that proves nothing.
+    /// Looks for the message in the log, and moves `after` over what no gyrus wrote. `None` if the log
+    /// does not show what follows: that proves nothing.
     async fn look(
         &self,
         message: &RunMessage,
+        after: &mut u64,
         until: MachineTime,
     ) -> Result<Option<u64>, LookError> {
-        let shown = self
-            .log
-            .read_from(&self.subject, self.position, until)
-            .await;
+        let shown = self.log.read_from(&self.subject, *after, until).await;
         let shown = shown.map_err(LookError::Unreachable)?;
-        let Some(next) = shown.first() else {
+        let foreign = shown.iter().take_while(|next| is_foreign(&next.body));
+        let passed = foreign.inspect(|next| *after = next.position).count();
+        let Some(next) = shown.get(passed) else {
             return Ok(None);
         };
         match RunMessage::decode(&next.body) {

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
-    StoredMessage, WriterId, log::heard,
+    StoredMessage, WriterId, log::heard, message::is_foreign,
 };
 
 /// Time for one request.
@@ -72,7 +72,7 @@ const NEXT: &str = "queue.next";
 const VERSION: u16 = 1;
 
 /// A message of the queue.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Message {
     v: u16,
     writer: String,
@@ -207,8 +207,11 @@ impl FleetQueue {
                 return Ok(());
             };
             after = last.position;
-            // What cannot be read is newer than this program, and so is what it leads to.
-            if let Ok(next) = serde_json::from_slice::<Next>(&last.body) {
+            // What cannot be read is no gyrus's, or newer than this program, and so is what it leads to.
+            let names = shown.iter().rev();
+            let mut known =
+                names.filter_map(|name| serde_json::from_slice::<Next>(&name.body).ok());
+            if let Some(next) = known.next() {
                 self.known().subject = next.subject()?;
             }
         }
@@ -291,8 +294,11 @@ impl FleetQueue {
         let unreadable = |why: &str| LedgerError::Shared {
             why: format!("message {} of the queue: {why}", stored.position),
         };
-        let message: Message =
-            serde_json::from_slice(&stored.body).map_err(|error| unreadable(&error.to_string()))?;
+        let message = match serde_json::from_slice::<Message>(&stored.body) {
+            Ok(message) => message,
+            Err(_) if is_foreign(&stored.body) => Message::default(),
+            Err(error) => return Err(unreadable(&error.to_string())),
+        };
         if message.v > VERSION {
             return Err(unreadable("a newer gyrus wrote it; update this one"));
         }

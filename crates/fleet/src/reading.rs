@@ -2,7 +2,7 @@
 
 use crate::{
     BadMessage, Inconsistent, LogSubject, LogUnreachable, MachineTime, RunMessage, RunStanding,
-    SharedLog,
+    SharedLog, message::is_foreign,
 };
 
 /// A run's log cannot be read.
@@ -63,7 +63,14 @@ impl RunReading {
             }
             count += messages.len();
             for stored in messages {
-                let message = RunMessage::decode(&stored.body)?;
+                let message = match RunMessage::decode(&stored.body) {
+                    Ok(message) => message,
+                    Err(_) if is_foreign(&stored.body) => {
+                        self.standing.position = stored.position;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 self.standing.apply(stored.position, &message)?;
                 sink(&message).map_err(ReadError::Copy)?;
             }

@@ -19,7 +19,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("acp", 3_600),
     ("chat", 6_600),
     ("contract", 6_160),
-    ("fleet", 6_400),
+    ("fleet", 6_450),
     ("gate", 18_040),
     ("gyrus", 32_400),
     ("journal", 8_580),

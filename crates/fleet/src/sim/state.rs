@@ -558,7 +558,7 @@ impl Inner {
             1 => self.random.u64(..self.lease_us),
             _ => self.random.u64(..self.lease_us * 3),
         };
-        let kind = if self.is_calm { 7 } else { self.random.u8(..8) };
+        let kind = if self.is_calm { 7 } else { self.random.u8(..9) };
         match kind {
             0 | 1 => {
                 self.workers[worker].stopped_until = self.now + long;
@@ -572,6 +572,10 @@ impl Inner {
                 let stream = &mut self.stream;
                 stream.lose_leader(&mut self.random);
                 self.say(|| "the stream has another leader".to_owned());
+            }
+            8 => {
+                self.stream.disturb(&mut self.random);
+                self.say(|| "somebody else wrote into a log".to_owned());
             }
             _ => {
                 let alive = |process: &Process| process.is_alive && process.worker == worker;

@@ -1,6 +1,7 @@
 //! A model of a log as JetStream keeps it, with what its documentation and its threads warn of: a
 //! repeated name is answered before the condition is looked at, an append that is under way stands
-//! in the way of others, proposals die with their leader, and reads come from replicas that lag.
+//! in the way of others, proposals die with their leader, reads come from replicas that lag, and others
+//! may write too.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -94,6 +95,21 @@ impl Stream {
             body: proposal.body.clone(),
         });
         Some((proposal, position))
+    }
+
+    /// Stores what no worker wrote, without a condition, behind the messages of a subject.
+    pub(super) fn disturb(&mut self, random: &mut Rng) {
+        let quiet = |subject: &&LogSubject| !self.under_way.contains_key(*subject);
+        let subjects: Vec<_> = self.subjects.keys().filter(quiet).cloned().collect();
+        let Some(subject) = random.choice(subjects) else {
+            return;
+        };
+        self.last += 1;
+        let messages = self.subjects.entry(subject).or_default();
+        messages.push(StoredMessage {
+            position: self.last,
+            body: b"hello".as_slice().into(),
+        });
     }
 
     /// Another replica leads: what is under way is lost, or stored without an answer.

@@ -102,6 +102,9 @@ async fn one_worker_at_a_time_and_the_next_one_has_everything() {
     let mut hold = one.claim(&run, Wait::No).await.unwrap();
     for number in 1..=300 {
         hold.append(entry(number)).await.unwrap();
+        if number % 100 == 0 {
+            servers.disturb(run.as_str()).await;
+        }
     }
     // While the first is alive, nobody gets it.
     assert!(matches!(

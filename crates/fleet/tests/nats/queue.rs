@@ -131,6 +131,10 @@ async fn workers_share_a_queue_and_start_each_command_once() {
 
     let mut wanted = BTreeSet::new();
     for number in 0..90 {
+        if number % 40 == 0 {
+            servers.disturb("queue.main").await;
+            servers.disturb("queue.next").await;
+        }
         let key = (number % 3 == 0).then(|| format!("key-{}", number / 6));
         let agent = format!("agent-{}", number % 7);
         let queued = door.submit(command(&agent, key)).await.unwrap();

@@ -110,6 +110,18 @@ impl Servers {
         connection
     }
 
+    /// Writes into a log of the fleet as somebody does who knows nothing of gyrus.
+    pub(crate) async fn disturb(&self, log: &str) {
+        let port = self.running.iter().flatten().next().unwrap().port;
+        let options = async_nats::ConnectOptions::with_token("secret-of-the-tests".to_owned());
+        let client = options.connect(format!("127.0.0.1:{port}")).await.unwrap();
+        for junk in ["hello", "", "{}", "[1]\n", "\n"] {
+            let subject = format!("gyrus.main.{log}");
+            client.publish(subject, junk.into()).await.unwrap();
+        }
+        client.flush().await.unwrap();
+    }
+
     pub(crate) async fn log(&self) -> Arc<dyn SharedLog> {
         Arc::new(NatsLog::new(self.connect().await))
     }

@@ -276,12 +276,19 @@ impl Subject for Fleet {
 
     fn approve(&self, run: &FleetRun) {
         let (machine, recording) = run.copy();
-        let id = uuid::Uuid::now_v7().to_string();
-        run.send(FleetMessage {
-            run: run.id(),
-            body: machine.message(&id, approval(&recording)),
+        let id = || uuid::Uuid::now_v7().to_string();
+        let message = |run: RunId, id: String, body: &str| FleetMessage {
+            run,
             id,
-        });
+            body: body.to_owned(),
+        };
+        // What nobody takes is not in the way of what follows.
+        run.send(message(run.id(), "not an id".to_owned(), "hello"));
+        run.send(message(RunId::new(), id(), "of a run that is nowhere"));
+        run.send(message(run.id(), id(), "not what a person says"));
+        let id = id();
+        let body = machine.message(&id, approval(&recording));
+        run.send(message(run.id(), id, &body));
     }
 }
 
