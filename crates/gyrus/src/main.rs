@@ -167,7 +167,11 @@ fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failu
     };
     if !command.works_on_copies() {
         return Err(Failure::usage("this command is not for the runs of a fleet")
-            .hint("after --fleet ADDRESS: run, approve, deny, steer, pause, stop, rearm, show, diff, runs list"));
+            .hint(
+                "after --fleet ADDRESS: run, approve, deny, steer, pause, stop, rearm, show, diff, \
+                 apply, trace, replay, runs list; undo and fork work on the machine where the run's \
+                 folder is, without --fleet",
+            ));
     }
     fleet::with_copies(gyrus, fleet, |gyrus| command.execute(gyrus))
 }

@@ -155,6 +155,17 @@ fn a_run_is_done_by_a_worker_and_watched_from_elsewhere() {
     assert!(wrong.err.contains("a limit was reached"), "{wrong:?}");
     worker.signal(Signal::INT);
     worker.hears("parking what is at work");
+    // What it changed is undone on the machine where that is.
+    fleet
+        .says(&["undo", "last"])
+        .exits(2)
+        .says("the machine where the run's folder is");
+    let runs = exits(at(&fleet.world, "one", &["runs", "list", "--json"])).exits(0);
+    let first = runs.out.lines().last().unwrap();
+    let first: serde_json::Value = serde_json::from_str(first).unwrap();
+    let first = first["run"].as_str().unwrap();
+    exits(at(&fleet.world, "one", &["undo", first, "--yes"])).exits(0);
+    assert!(!fleet.world.path("work/ledger.txt").exists());
 }
 
 #[test]
