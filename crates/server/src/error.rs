@@ -131,6 +131,7 @@ impl From<QueueError> for ApiError {
     fn from(error: QueueError) -> Self {
         let text = error.to_string();
         match error {
+            QueueError::NoAnswer => Self::new(StatusCode::SERVICE_UNAVAILABLE, text),
             QueueError::Full => Self::new(StatusCode::TOO_MANY_REQUESTS, text),
             QueueError::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
             QueueError::NotFound { .. } => Self::not_found(text),

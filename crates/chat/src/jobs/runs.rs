@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gyrus_contract::{MessageBody, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, RunState, approvals, log_name};
-use gyrus_runtime::queue::{QueueError, Stage};
+use gyrus_runtime::queue::{QueueError, Stage, in_time};
 
 use super::{
     attempt::Attempt,
@@ -53,7 +53,7 @@ async fn stop_run(shared: &Arc<Shared>, run: RunId, by: Principal) -> String {
         matches!(standing.stage, Stage::Queued).then(|| standing.command.id.clone())
     });
     if let Some(command) = queued {
-        match shared.gateway.cancel(&command, by.clone()).await {
+        match in_time(shared.gateway.cancel(&command, by.clone())).await {
             Ok(()) => return format!("Run {name} is taken back; it had not begun."),
             // It began in this moment.
             Err(QueueError::Begun { .. }) => {}

@@ -17,7 +17,7 @@ use gyrus_kernel::{
 };
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
 use gyrus_runtime::queue::{
-    Command, Gateway, NewCommand, OptionValue, RunRequest, Stage, Work, Workers as _,
+    Command, Gateway, NewCommand, OptionValue, RunRequest, Stage, Work, Workers as _, in_time,
 };
 use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
 use tokio::sync::watch;
@@ -154,7 +154,8 @@ impl McpHost for InQueue {
                 key: None,
                 correlation: None,
             });
-            submitted.await.map_err(|error| gyrus_net::causes(&error))?;
+            let submitted = in_time(submitted).await;
+            submitted.map_err(|error| gyrus_net::causes(&error))?;
             Ok(())
         })
     }

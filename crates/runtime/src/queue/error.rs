@@ -1,4 +1,6 @@
-//! The error of a queue.
+//! The error of a queue, and waiting for it no longer than people do.
+
+use std::time::Duration;
 
 use gyrus_contract::RunId;
 
@@ -20,6 +22,13 @@ pub enum QueueError {
     /// The end of a command cannot be published.
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// It did not answer somebody who waits.
+    #[error(
+        "the queue did not answer within {} s, and whether it took this is not known: look before you \
+         send it again, or give it a `key`",
+        PATIENCE.as_secs()
+    )]
+    NoAnswer,
     /// It is full.
     #[error("too many commands wait already; take some back, or wait until they are done")]
     Full,
@@ -43,4 +52,31 @@ pub enum QueueError {
         /// Its run.
         run: RunId,
     },
+}
+
+/// Time for which somebody waits for a change of the queue. The servers of a fleet may be down.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for a change of the queue on behalf of somebody who waits for the answer, and for no longer
+/// than that.
+///
+/// # Errors
+/// [`QueueError::NoAnswer`], or the change's own.
+pub async fn in_time<T>(
+    change: impl Future<Output = Result<T, QueueError>>,
+) -> Result<T, QueueError> {
+    let answered = tokio::time::timeout(PATIENCE, change).await;
+    answered.unwrap_or(Err(QueueError::NoAnswer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_queue_that_says_nothing() {
+        let silent = in_time(std::future::pending::<Result<(), QueueError>>()).await;
+        assert!(matches!(silent, Err(QueueError::NoAnswer)));
+        assert!(matches!(in_time(async { Ok(1) }).await, Ok(1)));
+    }
 }

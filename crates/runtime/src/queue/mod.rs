@@ -35,7 +35,7 @@ pub use self::{
         RunRequest, Stage, TRAVELLING_FOLDERS, Work,
     },
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
-    error::QueueError,
+    error::{QueueError, in_time},
     facts::{Decide, SharedQueue},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},

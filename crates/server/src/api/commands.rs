@@ -15,7 +15,7 @@ use axum::{
 use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun};
 use gyrus_runtime::queue::{
-    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work, is_label,
+    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work, in_time, is_label,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ pub(crate) async fn start(
         agent,
         ..new
     };
-    let standing = app.gateway.submit(new).await?;
+    let standing = in_time(app.gateway.submit(new)).await?;
     Ok((StatusCode::ACCEPTED, Json((&standing).into())))
 }
 
@@ -273,7 +273,7 @@ pub(crate) async fn resume(
         key: None,
         correlation: None,
     };
-    let standing = app.gateway.submit(new).await?;
+    let standing = in_time(app.gateway.submit(new)).await?;
     Ok((StatusCode::ACCEPTED, Json((&standing).into())))
 }
 
@@ -318,6 +318,6 @@ pub(crate) async fn cancel(
     Extension(identity): Extension<Identity>,
     ApiPath(id): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
-    app.gateway.cancel(&id, identity.principal).await?;
+    in_time(app.gateway.cancel(&id, identity.principal)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
