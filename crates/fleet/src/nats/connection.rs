@@ -228,28 +228,15 @@ fn file_error(path: &Path, source: io::Error) -> FleetConnectError {
 }
 
 fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> FleetConnectError {
-    let (shown, why) = (address.to_string(), reason(error));
-    match error.kind() {
-        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            FleetConnectError::Refused {
-                address: shown,
-                why,
-            }
+    let (address, why) = (address.to_string(), reason(error));
+    let is_tls = error.kind() == ConnectErrorKind::Tls;
+    match (error.kind(), tls_error(error)) {
+        (ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation, _) => {
+            FleetConnectError::Refused { address, why }
         }
-        kind => match tls_error(error) {
-            Some(why) => FleetConnectError::Encryption {
-                address: shown,
-                why,
-            },
-            None if kind == ConnectErrorKind::Tls => FleetConnectError::Encryption {
-                address: shown,
-                why,
-            },
-            None => FleetConnectError::Unreachable {
-                address: shown,
-                why,
-            },
-        },
+        (_, Some(why)) => FleetConnectError::Encryption { address, why },
+        (_, None) if is_tls => FleetConnectError::Encryption { address, why },
+        (_, None) => FleetConnectError::Unreachable { address, why },
     }
 }
 
