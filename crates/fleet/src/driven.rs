@@ -24,7 +24,7 @@ use crate::{
     BlobError, ClaimError, Claimant, Claimed, EntryLines, FleetMessage, Hold, HoldError,
     LeaseTimes, Machine, MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, children, gather, restore, run_subject},
-    inbox::{inbox_subject, read_messages},
+    inbox::{inbox_subject, read_messages, root_of},
     log::heard,
     store_blob,
 };
@@ -265,6 +265,11 @@ impl FleetReplicas {
             }
         }
         for message in messages {
+            let family = root_of(store, message.run);
+            if family.is_root() && family != *root {
+                // It is said to this run, so it is for no other one that this machine has.
+                continue;
+            }
             let inbox = store.inbox(&log_name(message.run));
             match inbox.and_then(|inbox| inbox.send(&message.id, &message.body)) {
                 // No inbox takes such a message, now or later.

@@ -71,6 +71,28 @@ async fn recovery_is_deterministic() {
     holds(Property::RecoversTheSame).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_to_a_run_reaches_no_other_run_of_its_machine() {
+    let Some(fleet) = Fleet::start().await else {
+        return;
+    };
+    let run = fleet.start(Task::NeedsApproval).await;
+    let machine = scenario(Task::NeedsApproval).bench();
+    machine.start().await.unwrap();
+    let id = uuid::Uuid::now_v7().to_string();
+    run.send(FleetMessage {
+        run: machine.run(),
+        body: machine.message(&id, approval(&machine.recording())),
+        id,
+    });
+    fleet.approve(&run);
+    let driven = Driven::take(run.driving(&machine.store, Wait::Dead), later()).await;
+    assert_eq!(machine.waiting(), 0);
+    let inbox = machine.store.inbox(&log_name(run.id())).unwrap();
+    assert_eq!(inbox.messages().unwrap().len(), 2, "its own are there");
+    driven.unwrap().end().await.unwrap();
+}
+
 /// A server, and as many fleets on it as there are handles.
 struct Fleet {
     log: Arc<dyn SharedLog>,
