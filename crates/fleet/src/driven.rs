@@ -35,7 +35,7 @@ const SMALL_BLOB: usize = 64 << 10;
 /// Largest size of the blobs of a message together, and of its lines.
 const CARRIED: usize = 192 << 10;
 
-/// Number of messages that no inbox takes from which on no more are read.
+/// Number of messages that wait for an inbox at which no more are read.
 const KEPT: usize = 1_000;
 
 /// Time for one request.
@@ -141,11 +141,8 @@ impl Driven {
     pub fn lost(&self) -> impl Future<Output = HoldError> + Send + use<> {
         let mut lost = self.lost.clone();
         async move {
-            let error = match lost.wait_for(Option::is_some).await {
-                Ok(error) => error.clone(),
-                Err(_) => None,
-            };
-            match error {
+            let lost = lost.wait_for(Option::is_some).await;
+            match lost.ok().and_then(|lost| lost.clone()) {
                 Some(error) => error,
                 None => std::future::pending().await,
             }

@@ -69,7 +69,8 @@ pub enum RequirementError {
     /// It cannot be seen whether servers put what they acknowledge on disk.
     #[error(
         "it cannot be seen whether the servers put on disk what they acknowledge: {why}; name the \
-         port of their monitoring page in the address, as in ?monitor=8222"
+         port of their monitoring page in the address, as in ?monitor=8222, or with TLS \
+         ?monitor=https://HOST:8222"
     )]
     Unseen {
         /// The reason.

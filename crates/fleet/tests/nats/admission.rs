@@ -3,6 +3,7 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use futures_util::{FutureExt as _, StreamExt as _};
 use gyrus_fleet::{
     AppendAnswer, LogSubject, Machine as _, MessageId, OsMachine, SharedLog as _, WriterId,
     nats::{
@@ -101,11 +102,16 @@ fn written(folder: &Path, name: &str, text: &str) -> String {
 #[tokio::test]
 async fn a_worker_with_a_key_and_the_printed_rights_can_work_and_remove_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (key, other) = (KeyPair::new_user(), KeyPair::new_user());
+    let (key, person, stranger) = (
+        KeyPair::new_user(),
+        KeyPair::new_user(),
+        KeyPair::new_user(),
+    );
     let admission = format!(
-        "authorization {{ users: [ {{ nkey: {}, {} }} ] }}",
+        "authorization {{ users: [ {{ nkey: {}, {} }}, {{ nkey: {} }} ] }}",
         key.public_key(),
-        FleetPermissions::of("main").configuration()
+        FleetPermissions::of("main").configuration(),
+        person.public_key()
     );
     let Some(server) = server(&folder, admission) else {
         return;
@@ -119,7 +125,7 @@ async fn a_worker_with_a_key_and_the_printed_rights_can_work_and_remove_nothing(
         .custom_inbox_prefix("_INBOX_gyrus_main")
         .request_timeout(Some(Duration::from_millis(300)));
     let address = format!("127.0.0.1:{}", server.port);
-    let attacker = attacker.connect(address).await.unwrap();
+    let attacker = attacker.connect(&address).await.unwrap();
     for (request, body) in [
         ("STREAM.DELETE.gyrus-main-runs", json!({})),
         ("STREAM.PURGE.gyrus-main-runs", json!({})),
@@ -147,7 +153,20 @@ async fn a_worker_with_a_key_and_the_printed_rights_can_work_and_remove_nothing(
     assert!(answer["error"].is_object(), "{answer}");
     works_still(&connection).await;
 
-    let wrong = written(folder.path(), "other", &other.seed().unwrap());
+    // What the servers answer to a person is not heard.
+    let mut overheard = attacker.subscribe("_INBOX.>").await.unwrap();
+    attacker.flush().await.unwrap();
+    let person = async_nats::ConnectOptions::with_nkey(person.seed().unwrap());
+    let person = person.connect(&address).await.unwrap();
+    let mut heard = person.subscribe("_INBOX.>").await.unwrap();
+    person.publish("_INBOX.one", "secret".into()).await.unwrap();
+    heard.next().await.unwrap();
+    // The servers answer this after everything that they sent before.
+    let subject = "$JS.API.STREAM.INFO.gyrus-main-runs";
+    attacker.request(subject, "".into()).await.unwrap();
+    assert!(overheard.next().now_or_never().flatten().is_none());
+
+    let wrong = written(folder.path(), "stranger", &stranger.seed().unwrap());
     let refused = open(&server, &format!("nkey={wrong}")).await;
     assert!(matches!(refused, Err(FleetConnectError::Refused { .. })));
     let nobody = open(&server, "").await;

@@ -150,6 +150,14 @@ fn the_doctor_says_which_right_is_missing() {
     };
     let world = World::new(THREE_STEPS);
     let rights = exits(at(&world, "client", &["fleet", "permissions"])).exits(0);
+    let command = exits(at(&world, "client", &["fleet", "permissions", "--nsc"])).exits(0);
+    let subjects = rights
+        .out
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"'));
+    for subject in subjects.map(|line| line.trim_end_matches('"')) {
+        assert!(command.out.contains(subject), "{subject}: {command:?}");
+    }
     let user = |name: &str, rights: &str| {
         format!("{{ user: {name}, password: pass-of-the-tests, {rights} }}")
     };

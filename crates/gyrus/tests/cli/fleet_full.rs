@@ -94,25 +94,30 @@ fn servers_that_take_small_messages_or_few_are_told_by_the_doctor() {
         return no_server();
     };
     let world = World::new(LARGE);
-    for (number, (limits, more, words)) in [
+    for (number, (limits, more, code, words)) in [
+        ("", "", 0, "room "),
         (
             "",
             "max_payload: 64KB",
+            2,
             "leave `max_payload` at its default",
         ),
-        ("max_file: 1KB", "", "max_file"),
-        ("max_streams: 3", "", "gyrus-main-inbox"),
-        ("", "max_control_line: 4096", "room"),
+        ("max_file: 1KB", "", 2, "the servers are full"),
+        (
+            "max_streams: 3",
+            "",
+            2,
+            "do not make the stream gyrus-main-inbox",
+        ),
     ]
     .into_iter()
     .enumerate()
     {
         let folder = world.path(&format!("server-{number}"));
         let server = server(&programs, &folder, None, limits, more);
-        let words_of_doctor = ["fleet", "doctor", "--fleet", &address(&server)];
-        let told = exits(at(&world, "client", &words_of_doctor));
+        let doctor = ["fleet", "doctor", "--fleet", &address(&server)];
+        let told = exits(at(&world, "client", &doctor)).exits(code);
         let text = format!("{}{}", told.out, told.err);
         assert!(text.contains(words), "{limits} {more}: {text}");
-        told.exits(if number == 3 { 0 } else { 2 });
     }
 }

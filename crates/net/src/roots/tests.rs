@@ -11,7 +11,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::{causes, client_builder};
+use crate::{causes, client_builder, trusting_client_builder};
 
 /// A server on loopback with a certificate that it made itself, which it returns as PEM.
 async fn server() -> (SocketAddr, String) {
@@ -127,4 +127,24 @@ fn a_variable_that_names_no_certificate_is_an_error() {
 fn the_system_or_the_bundled_list_has_roots() {
     assert!(trusting_these(&[]).is_ok());
     assert!(trusting_these(&[(FILE, OsString::new())]).is_ok());
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_is_trusted_and_nothing_else() {
+    let (address, pem) = server().await;
+    let (_folder, ours) = folder_with(&pem);
+    let (_other_folder, theirs) = folder_with(&server().await.1);
+    let (_empty_folder, empty) = folder_with("no certificate");
+    let url = Url::parse(&format!("https://localhost:{}/", address.port())).unwrap();
+    let client = |file: &Path| {
+        trusting_client_builder(&url, Duration::from_secs(5), "`ca`", file)
+            .map(|builder| builder.build().unwrap())
+    };
+    let answer = client(&ours).unwrap().get(url.clone()).send().await;
+    assert_eq!(answer.unwrap().text().await.unwrap(), "hello");
+    let refused = client(&theirs).unwrap().get(url.clone()).send().await;
+    let refused = causes(&refused.unwrap_err());
+    assert!(refused.contains("certificate"), "{refused}");
+    let none = client(&empty).unwrap_err().to_string();
+    assert!(none.contains("which `ca` names"), "{none}");
 }

@@ -93,6 +93,21 @@ async fn what_is_said_to_a_run_reaches_no_other_run_of_its_machine() {
     driven.unwrap().end().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_lets_a_run_go_does_not_hear_that_it_is_lost() {
+    let Some(fleet) = Fleet::start().await else {
+        return;
+    };
+    let run = fleet.start(Task::NeedsApproval).await;
+    let machine = run.scenario.bench();
+    let driven = Driven::take(run.driving(&machine.store, Wait::No), later()).await;
+    let driven = driven.unwrap();
+    let lost = driven.lost();
+    driven.end().await.unwrap();
+    let told = tokio::time::timeout(Duration::from_millis(300), lost).await;
+    assert!(told.is_err(), "{told:?}");
+}
+
 /// A server, and as many fleets on it as there are handles.
 struct Fleet {
     log: Arc<dyn SharedLog>,
