@@ -4,7 +4,7 @@ use std::{any::Any, fmt, os::fd::OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Boxed, Containment};
+use crate::{Boxed, Containment, Layer};
 
 /// A process that was confined.
 #[derive(Default)]
@@ -16,14 +16,28 @@ pub struct Confined {
     /// Whether a test showed that signals of this process reach only itself and the processes it
     /// starts.
     pub signals_contained: bool,
-    /// Rules of Landlock that the command's process has to enter before its program starts, so that
-    /// it cannot signal the keeper's processes.
+    /// Rules of Landlock that the command's process has to enter before its program starts.
     pub command_rules: Option<OwnedFd>,
+    /// Replaces the layer that the containment requires, if it requires one.
+    pub relayer: Option<Box<dyn Relayer>>,
     /// Whether another command with the same containment may run here after all processes of this
     /// one have ended.
     pub may_stay: bool,
     /// A resource to keep until every process that was started has ended.
     pub held: Option<Box<dyn Any>>,
+}
+
+/// Replaces the layer of a sandbox between two commands that run in it.
+pub trait Relayer {
+    /// Puts a new layer over the folder in the place of the last one. Returns the rules of Landlock
+    /// for the next command's process, if it is to enter any.
+    ///
+    /// # Errors
+    /// The reason in words, after which no command may run in the sandbox.
+    fn replace(&self, layer: &Layer) -> Result<Option<OwnedFd>, String>;
+
+    /// Lets a running command see files that others have made in the folder since it looked.
+    fn refresh(&self);
 }
 
 /// Sockets that listen inside a sandbox. The command's programs connect to them; the process that

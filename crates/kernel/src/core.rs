@@ -51,7 +51,7 @@ pub(crate) struct Core {
     repositories: Mutex<Repositories>,
     /// Prepared sandboxes for the next commands.
     pub(crate) spares: Spares,
-    /// The layers that receive the changes in a large workspace.
+    /// The layers that receive the changes of commands.
     layers: Mutex<Layers>,
     /// A lock held by a call whose changes go into a layer.
     pub(crate) layer_turn: AsyncMutex<()>,
@@ -104,9 +104,10 @@ pub(crate) struct Shared {
 /// The layer of the call in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    pub(crate) current: Option<CallLayer>,
-    /// Whether the changes in it are discarded if the call fails.
-    pub(crate) is_conditional: bool,
+    pub(crate) current: Option<(EffectId, CallLayer)>,
+    /// Layers of earlier calls that no undo needs. They are removed when the next call begins: its
+    /// predecessors' outcomes are on disk by then.
+    pub(crate) spent: Vec<CallLayer>,
     /// The reason why commands cannot have a layer here.
     pub(crate) refused: Option<String>,
     /// Whether files can be renamed from the run's folder into the workspace, if that is known.

@@ -403,7 +403,7 @@ impl Driver {
         let first = core.shared().journaled_items;
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
-        let snapshot = if changed && !layers::are_used(core) {
+        let snapshot = if changed && !layers::keep_files(core) {
             // A call may have taken one before this: only the end of a cycle counts for undo.
             let taken = snapshot_of(core.snapshots().take(&mut core.contents()))?;
             Some(taken).filter(|taken| match taken {

@@ -1,10 +1,11 @@
-//! Changes of a large folder, made in a layer over it, judged there, and then moved into it.
+//! Changes of a folder, made in a layer over it, judged there, and then moved into it.
 //!
-//! A folder that is too large to be kept before each command is shown to the command as the lower
-//! layer of an overlay. All changes of the command are in the upper layer: so [`CallLayer::list`] finds
-//! them exactly, however large the folder is. [`CallLayer::apply`] moves them into the folder, each
+//! The folder is shown to a command as the lower layer of an overlay. All changes of the command are
+//! in the upper layer: so [`CallLayer::list`] finds them exactly, however large the folder is and
+//! whatever a person does in it meanwhile. [`CallLayer::apply`] moves them into the folder, each
 //! entry by one rename. The old entry takes the place of the new one in the layer, so that nothing
-//! is copied, and [`take_back`] moves it back.
+//! is copied, and [`take_back`] moves it back. A file that somebody else changed since the command
+//! began stays as that person left it.
 //!
 //! Everything is moved between two folders of one file system, never through a link. The plan is on
 //! disk before the first move, and each entry is identified by its inode: so after a kill the next
@@ -23,8 +24,11 @@ pub(crate) mod encoded;
 
 use std::{
     fs,
+    io::{self, Write as _},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use gyrus_contract::Digest;
@@ -36,7 +40,7 @@ pub use self::{
     list::Listed,
 };
 use crate::{
-    root::{Failed, Root},
+    root::{Failed, Root, remove_tree},
     undo::Refused,
 };
 
@@ -44,6 +48,17 @@ const UPPER: &str = "upper";
 const WORK: &str = "work";
 const PLAN: &str = "plan.json";
 const BEGAN: &str = "began";
+const UNDECIDED: &str = "undecided";
+const JUDGEMENT: &str = "judgement.json";
+
+/// File systems that cannot hold the changes of an overlay, by statfs(2): overlays, FUSE and NFS.
+const UNFIT_SYSTEMS: [rustix::fs::FsWord; 3] = [0x794c_7630, 0x6573_5546, 0x6969];
+
+/// Interval at which the clock of a file system is read until it has moved on.
+const CLOCK_READ_EVERY: Duration = Duration::from_millis(1);
+
+/// Maximum number of times that the clock is read, for a file system without times.
+const CLOCK_READS: u32 = 100;
 
 /// The layer of one call, in a folder of its own that no command can see.
 #[derive(Debug, Clone)]
@@ -124,7 +139,7 @@ impl CallLayer {
             // The layer's top folder is seen in the place of the workspace's.
             let mode = fs::metadata(workspace)?.permissions().mode() & 0o777;
             fs::set_permissions(layer.upper(), fs::Permissions::from_mode(mode))?;
-            fs::write(folder.join(BEGAN), "")?;
+            begin(&folder.join(BEGAN))?;
             Ok((fs::metadata(workspace)?.dev(), fs::metadata(folder)?.dev()))
         };
         let (one, other) = made().map_err(|source| LayerError::File {
@@ -172,15 +187,11 @@ impl CallLayer {
         Ok((Root::open(&self.upper())?, Root::open(&self.workspace)?))
     }
 
-    /// Returns the time at which the layer was made, by the clock of its file system, in
-    /// nanoseconds.
+    /// Returns the time at which the command began, by the clock of its file system, in
+    /// nanoseconds. Earlier changes of the folder have an earlier time.
     fn began(&self) -> Result<i64, LayerError> {
         let path = self.folder.join(BEGAN);
-        let data = fs::metadata(&path).map_err(|source| LayerError::File { path, source })?;
-        Ok(data
-            .ctime()
-            .saturating_mul(1_000_000_000)
-            .saturating_add(data.ctime_nsec()))
+        changed_at(&path).map_err(|source| LayerError::File { path, source })
     }
 
     /// Records that its command begins now: what changed in the folder until now is no change by
@@ -190,7 +201,59 @@ impl CallLayer {
     /// When that cannot be written.
     pub fn begin(&self) -> Result<(), LayerError> {
         let path = self.folder.join(BEGAN);
+        begin(&path).map_err(|source| LayerError::File { path, source })
+    }
+
+    /// Makes the changes depend on a decision that only this process can make: if it ends before
+    /// [`CallLayer::decide`], they are to be discarded.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn leave_undecided(&self) -> Result<(), LayerError> {
+        let path = self.folder.join(UNDECIDED);
         fs::write(&path, "").map_err(|source| LayerError::File { path, source })
+    }
+
+    /// Records that the changes count.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn decide(&self) -> Result<(), LayerError> {
+        let path = self.folder.join(UNDECIDED);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(LayerError::File { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the changes are to be discarded, because the process that could have decided that
+    /// they count did not.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.folder.join(UNDECIDED).exists()
+    }
+
+    /// Stores the judgement of the changes, for a process that continues after a kill. It is on
+    /// disk when [`CallLayer::apply`] makes the first change.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_judgement(&self, judgement: &[u8]) -> Result<(), LayerError> {
+        let path = self.folder.join(JUDGEMENT);
+        let written = || {
+            let mut file = fs::File::create(&path)?;
+            file.write_all(judgement)?;
+            file.sync_all()
+        };
+        written().map_err(|source| LayerError::File { path, source })
+    }
+
+    /// Returns the stored judgement, if there is one.
+    #[must_use]
+    pub fn judgement(&self) -> Option<Vec<u8>> {
+        fs::read(self.folder.join(JUDGEMENT)).ok()
     }
 
     /// Whether a command has had the layer over the workspace.
@@ -207,8 +270,42 @@ impl CallLayer {
     pub fn remove(self) -> Result<(), LayerError> {
         let path = self.folder;
         make_removable(&path);
-        fs::remove_dir_all(&path).map_err(|source| LayerError::File { path, source })
+        remove_tree(&path).map_err(|source| LayerError::File { path, source })
     }
+}
+
+/// Whether layers over `workspace` can lie in `folder`: files can be renamed between both, and the
+/// file system can hold the changes of an overlay, unless the kernel refuses it.
+#[must_use]
+pub fn is_possible(folder: &Path, workspace: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).ok().map(|data| data.dev());
+    let is_fit = rustix::fs::statfs(folder)
+        .is_ok_and(|system| !UNFIT_SYSTEMS.iter().any(|unfit| *unfit == system.f_type));
+    is_fit && device(folder).is_some_and(|near| Some(near) == device(workspace))
+}
+
+/// Touches a file until its time is later than that of every earlier change of the file system.
+fn begin(path: &Path) -> io::Result<()> {
+    fs::write(path, "")?;
+    let first = changed_at(path)?;
+    for read in 0..CLOCK_READS {
+        fs::write(path, "")?;
+        if changed_at(path)? > first {
+            break;
+        }
+        // Some systems move on only a few hundred times a second.
+        if read > 0 {
+            thread::sleep(CLOCK_READ_EVERY);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time of a file's last change, in nanoseconds.
+fn changed_at(path: &Path) -> io::Result<i64> {
+    let data = fs::metadata(path)?;
+    let seconds = data.ctime().saturating_mul(1_000_000_000);
+    Ok(seconds.saturating_add(data.ctime_nsec()))
 }
 
 /// Makes the overlay's work folder removable: the kernel leaves a folder there without any

@@ -382,6 +382,59 @@ pub(crate) fn stat(folder: impl AsFd, name: impl Arg) -> Result<Stat, Errno> {
     statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// Removes a folder with its contents, however deep it is. Inner folders are moved up to the top
+/// before they are emptied, so no more than two are open at once.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    let top = Root::open(path)?;
+    let mut number = 0_u64;
+    loop {
+        let mut is_empty = true;
+        for name in top.names(Path::new(""))? {
+            is_empty = false;
+            let name = Path::new(&name);
+            match top.remove_file(name) {
+                Err(Failed {
+                    error: Errno::ISDIR | Errno::PERM,
+                    ..
+                }) => empty_into(&top, name, &mut number)?,
+                removed => removed?,
+            }
+        }
+        if is_empty {
+            return std::fs::remove_dir(path);
+        }
+    }
+}
+
+/// Removes a folder of `top`, and moves the folders in it to `top`.
+fn empty_into(top: &Root<'_>, name: &Path, number: &mut u64) -> io::Result<()> {
+    top.set_mode(name, Mode::RWXU)?;
+    for inner in top.names(name)? {
+        let inner = name.join(inner);
+        match top.remove_file(&inner) {
+            Err(Failed {
+                error: Errno::ISDIR | Errno::PERM,
+                ..
+            }) => {
+                // A folder can be moved only by who may write to it.
+                top.set_mode(&inner, Mode::RWXU)?;
+                loop {
+                    *number += 1;
+                    match top.rename(&inner, Path::new(&format!("removed-{number}"))) {
+                        Err(Failed {
+                            error: Errno::EXIST,
+                            ..
+                        }) => {}
+                        moved => break moved?,
+                    }
+                }
+            }
+            removed => removed?,
+        }
+    }
+    Ok(top.remove_folder(name)?)
+}
+
 /// Opens a regular file of a folder for reading. `None` if the name stands for something else by
 /// now; a pipe does not block.
 pub(crate) fn open_file(folder: impl AsFd, name: impl Arg) -> Result<Option<File>, Errno> {

@@ -11,7 +11,7 @@ use gyrus_contract::Listeners;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{calls::Beside, supervisor::Supervisor};
+use super::{calls::Beside, relayer::Relayer, supervisor::Supervisor};
 
 /// A promise of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,9 +69,11 @@ pub struct ConfinedProcess {
     pub unlayered: Vec<PathBuf>,
     /// Whether signals of this process reach only itself and what it starts.
     pub signals_contained: bool,
-    /// Rules of Landlock that the command's process has to enter before its program starts, so that
-    /// it cannot signal this one.
+    /// Rules of Landlock that the command's process has to enter before its program starts: it may
+    /// write no more than the mounts allow, or, without namespaces, cannot signal this one.
     pub command_rules: Option<OwnedFd>,
+    /// Replaces the layer that the containment requires.
+    pub(super) relayer: Option<Relayer>,
     /// Whether another command may be run here when nothing of this one is left.
     pub may_stay: bool,
     /// Locks on the folders of the layers' changes.
@@ -79,6 +81,12 @@ pub struct ConfinedProcess {
 }
 
 impl ConfinedProcess {
+    /// Takes what replaces the layer that the containment requires, if it requires one.
+    pub fn take_relayer(&mut self) -> Option<Box<dyn gyrus_contract::Relayer>> {
+        let relayer = self.relayer.take()?;
+        Some(Box::new(relayer))
+    }
+
     pub(super) fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
         let reason = reason.into();
         self.gaps.push(Gap { promise, reason });

@@ -68,8 +68,9 @@ pub(super) fn apart() -> Option<OwnedFd> {
     rules.scope(Scope::Signal).ok()?.create().ok()?.into()
 }
 
-/// Restricts writes to where the mounts allow them too.
-pub(super) fn within_mounts(containment: &Containment) -> Result<(), RulesetError> {
+/// Rules that restrict the writes of whoever enters them to where the mounts allow them too; `None`
+/// where the kernel has none.
+pub(super) fn within_mounts(containment: &Containment) -> Result<Option<OwnedFd>, RulesetError> {
     // Below the second version no file could be renamed from folder to folder.
     for abi in [ABI::V3, ABI::V2] {
         let writes = AccessFs::from_write(abi);
@@ -85,10 +86,10 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<(), RulesetErro
         let binds = containment.binds.iter().filter(|bind| bind.writable);
         let binds = binds.map(|bind| bind.place.as_path());
         let places = always.chain(folders).chain(layers).chain(binds);
-        return restrict(allow(rules, places, writes)?);
+        return Ok(allow(rules, places, writes)?.into());
     }
     // It is a second wall, where the first one stands.
-    Ok(())
+    Ok(None)
 }
 
 /// Restricts all that Landlock can: writes, reads of what is hidden, the network, and signals to

@@ -28,6 +28,7 @@ mod probe;
 mod prove;
 pub mod proxy;
 mod reach;
+mod relayer;
 pub(crate) mod serving;
 mod supervisor;
 mod trees;
@@ -39,6 +40,7 @@ use rustix::{process::getpid, thread::UnshareFlags};
 
 use calls::Beside;
 use confined::{Built, refused};
+use relayer::Base;
 use supervisor::{Boundary, Supervisor};
 
 pub use confined::{ConfineError, ConfinedProcess, Gap, Promise};
@@ -123,7 +125,8 @@ fn within_namespaces<'a>(
             .environment
             .extend(network::proxy_environment(port));
     }
-    mounts::arrange(containment, confined)?;
+    let mut base = Base::hold(containment)?;
+    mounts::arrange(containment, base.as_mut(), confined)?;
     if !getpid().is_init() {
         confined.gap(
             Promise::Processes,
@@ -131,10 +134,14 @@ fn within_namespaces<'a>(
         );
     }
     let restricting = |error| refused("restricting writes")(io::Error::other(error));
+    confined.relayer = base
+        .map(|base| base.serve(containment))
+        .transpose()
+        .map_err(refused("starting a thread"))?;
     // The supervisor is within this one: else it could not be ended with the command.
     landlock::part().map_err(restricting)?;
     let supervisor = supervisor(containment.network);
-    landlock::within_mounts(containment).map_err(restricting)?;
+    confined.command_rules = landlock::within_mounts(containment).map_err(restricting)?;
     // What others serve on the machine's network changes; all else is the command's own.
     confined.may_stay =
         getpid().is_init() && confined.unlayered.is_empty() && containment.network != Network::Open;

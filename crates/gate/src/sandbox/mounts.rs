@@ -28,6 +28,7 @@ use super::{
     devices,
     linux::{Attributes, Reach, set_attributes},
     overlay,
+    relayer::Base,
     trees::{Links, at, attach, new_file_system, open_plain, read_only, take, take_with},
 };
 
@@ -106,6 +107,7 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
 /// Arranges this process's mount namespace, which must be its own.
 pub(super) fn arrange(
     containment: &Containment,
+    base: Option<&mut Base>,
     confined: &mut ConfinedProcess,
 ) -> Result<(), ConfineError> {
     let mut stands = trees(containment, confined)?;
@@ -120,6 +122,9 @@ pub(super) fn arrange(
     };
     set_attributes(CWD, c"/", Reach::Below, everything)
         .map_err(refused("making the file system read-only"))?;
+    if let Some(base) = &base {
+        base.attach_at(Path::new(Empty::PLACE))?;
+    }
     let empty = Empty::mount()?;
     if let Some(proc) = proc {
         attach(&proc, Path::new("/proc"), Links::Followed)?;
@@ -155,6 +160,10 @@ pub(super) fn arrange(
     }
     for tree in own {
         read_only(&tree)?;
+    }
+    if let Some(base) = base {
+        let stands = stands.iter().map(|(place, _)| place.as_path());
+        base.mounted(stands.chain(binds.iter().map(|(place, _)| *place)));
     }
     for (place, tree) in binds {
         let is_own = TEMPORARY.iter().any(|folder| place.starts_with(folder))

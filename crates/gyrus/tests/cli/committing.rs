@@ -134,8 +134,8 @@ fn a_new_repository_keeps_its_data_and_loses_what_runs() {
 #[test]
 fn a_moved_repository_stays_whole_and_a_link_to_another_is_taken_back() {
     let world = world(
-        "set -e\nmv nested moved\ncd moved; echo two > file; git commit -qam 'while moved'\n\
-         cd ..\nmkdir trap; echo \"gitdir: $PWD/moved/.git\" > trap/.git\n",
+        "mv nested moved; cd moved; echo two > file; git commit -qam 'while moved'; \
+         cd ..; mkdir trap; echo \"gitdir: $PWD/nested/.git\" > trap/.git\n",
     );
     let work = world.work();
     let nested = work.join("nested");
@@ -201,7 +201,7 @@ fn a_run_that_was_killed_carries_over_when_it_is_taken_up() {
     let work = world.work();
     let running = world.start(&["run", "go"]);
     world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
-    world.wait_for_file("mark", "done");
+    world.wait_for_layer("mark");
     running.signal(Signal::KILL);
     running.end();
     assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first");
@@ -219,7 +219,7 @@ fn what_a_person_commits_meanwhile_stays() {
     );
     let work = world.work();
     let running = world.start(&["run", "go"]);
-    world.wait_for_file("mark", "ready");
+    world.wait_for_layer("mark");
     git(
         &work,
         &["commit", "-q", "--allow-empty", "-m", "of a person"],

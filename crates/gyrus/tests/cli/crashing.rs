@@ -249,7 +249,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "begun once" 
 fn killed_in_the_middle_of_a_command_nothing_of_it_is_alive_when_it_is_settled() {
     let world = World::new(LASTING);
     let running = world.start(&world.run_arguments(&[]));
-    world.wait_for_file("ready.txt", "ready");
+    world.wait_for_layer("ready.txt");
     let keeper = world.entries().iter().find_map(keeper_of).unwrap();
     let tree = below(keeper.pid);
     assert!(tree.len() >= 4, "the command and what it started: {tree:?}");

@@ -201,36 +201,38 @@ impl World {
         });
     }
 
-    /// Waits until a file of the working folder has these words.
+    /// Waits until a file of the working folder has these words, there or in a command's layer.
     pub(crate) fn wait_for_file(&self, name: &str, words: &str) {
-        let folder = self.work();
-        block_on(async {
-            let mut changes = watch::watch(&folder).unwrap();
-            while !self.file(name).contains(words) {
-                changes.changed().await;
-            }
+        self.wait_in_layers(name, |path| {
+            fs::read_to_string(path).is_ok_and(|text| text.contains(words))
         });
     }
 
-    /// Waits until a command has made a file of this name in its layer, which cannot be watched
-    /// before it is there.
+    /// Waits until a command has made a file of this name in its layer.
     pub(crate) fn wait_for_layer(&self, name: &str) {
+        self.wait_in_layers(name, |path| {
+            !path.starts_with(self.work()) && path.symlink_metadata().is_ok()
+        });
+    }
+
+    /// Waits until the file of this name in the working folder, or in a layer over it, is as wanted.
+    /// A layer cannot be watched before it is there.
+    fn wait_in_layers(&self, name: &str, is_wanted: impl Fn(&Path) -> bool) {
+        let listed = |folder: PathBuf| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path())
+        };
         let is_made = || {
-            let mut folders = vec![self.path("home")];
-            while let Some(folder) = folders.pop() {
-                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                        folders.push(entry.path());
-                    } else if entry.file_name() == name {
-                        return true;
-                    }
-                }
-            }
-            false
+            let layers = listed(self.path("home/journal/runs"))
+                .flat_map(|run| listed(run.join("layers")))
+                .map(|layer| layer.join("upper"));
+            layers
+                .chain([self.work()])
+                .any(|folder| is_wanted(&folder.join(name)))
         };
         let until = Instant::now() + TIMEOUT;
         while !is_made() {
-            assert!(Instant::now() < until, "`{name}` is in no layer");
+            assert!(Instant::now() < until, "`{name}` is nowhere as wanted");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

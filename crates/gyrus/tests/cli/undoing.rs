@@ -439,7 +439,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "edited" } }]
 fn a_run_that_goes_on_is_not_undone() {
     let world = World::new(UNTIL_GO);
     let running = world.start(&world.run_arguments(&[]));
-    world.wait_for_file("ledger.txt", "begun");
+    world.wait_for_layer("ledger.txt");
     world
         .gyrus(&["undo", "last", "--yes"])
         .exits(2)

@@ -120,7 +120,7 @@ fn a_command_that_was_cut_off_plants_nothing() {
     let world = world(&code);
     let running = world.start(&["run", "go"]);
     world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
-    world.wait_for_file("plain", "fine");
+    world.wait_for_layer("plain");
     running.signal(Signal::KILL);
     running.end();
     world.gyrus(&["resume", "last"]).exits(0);

@@ -1,15 +1,17 @@
 //! Judging the changes of a call in the workspace when it ends, before any other effect of the run.
 //!
-//! A command may write whatever it likes while it runs; nothing outside its sandbox checks that.
-//! When it has ended, the gate decides which of its changes may not stay without a person's
-//! approval. Those are reverted at once, and the call's outcome lists them. Then a person is asked
-//! (see `withheld.rs`).
+//! A command may write whatever it likes while it runs; nothing outside its sandbox checks that. It
+//! writes into a layer over the workspace. When it has ended, the gate decides which of its changes
+//! may not stay without a person's approval; the others are moved into the workspace, and the call's
+//! outcome lists the rest. Then a person is asked (see `withheld.rs`). Where there can be no layer,
+//! and for servers of tools, the workspace is compared with a snapshot from before the call, and
+//! what may not stay is reverted.
 
-use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, Touch};
+use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, ToolSpec, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::{
     ChangeSet, Recorded,
-    layer::{AppliedLayer, CallLayer, Copies, KeptFiles},
+    layer::{AppliedLayer, CallLayer, Copies, KeptFiles, LayerError},
     snapshot::{SnapshotError, Taken},
     undo::Refused,
 };
@@ -54,34 +56,40 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
     spec.touches(Touch::changes_workspace) && (contained || spec.is_served())
 }
 
-/// Takes a snapshot of the workspace before a call, and prepares the private copies of its
-/// repositories. Returns the snapshot, which is to be on disk with the call's start; `None` where
-/// the folder is too large for one, which the verdict took into account.
+/// Prepares the judgement of a call's changes: the private copies of the workspace's repositories,
+/// and a layer for its command. Where there can be none, a snapshot of the workspace is taken and
+/// returned, which is to be on disk with the call's start.
 ///
 /// # Errors
-/// Returns the reason in words if there can be no snapshot although the verdict relied on one.
-pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, EffectError<String>> {
+/// Returns the reason in words if neither is possible although the verdict relied on one.
+pub(super) fn begin(
+    core: &Core,
+    effect: &EffectId,
+    resolved: &ResolvedCall,
+    spec: &ToolSpec,
+) -> Result<Option<BlobId>, EffectError<String>> {
     let mut began = core.judged_calls();
-    // Changes during concurrent calls are compared with the workspace before all of them.
-    let before = match began.first() {
-        Some((_, before)) => *before,
-        None => {
-            core.repositories().begin(&facts(core)).map_err(|why| {
-                EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
-            })?;
-            if layers::are_used(core) {
-                layers::begin(core, effect).map_err(EffectError::Failed)?;
-                None
-            } else {
-                keep(core)?
-            }
-        }
+    if began.is_empty() {
+        core.repositories().begin(&facts(core)).map_err(|why| {
+            EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
+        })?;
+    }
+    let before = if layers::has_layer(core, resolved) {
+        layers::begin(core, effect, spec).map_err(EffectError::Failed)?;
+        None
+    } else if let Some(before) = began.iter().find_map(|(_, before)| *before) {
+        // Changes during concurrent calls are compared with the workspace before all of them.
+        Some(before)
+    } else if layers::keep_files(core) {
+        None
+    } else {
+        keep(core)?
     };
     began.push((effect.clone(), before));
     Ok(before)
 }
 
-/// Reverts those changes since [`begin`] that may not stay, once the call's processes have ended.
+/// Withholds those changes since [`begin`] that may not stay, once the call's processes have ended.
 /// `copies` are those of files that it named.
 pub(super) fn end(
     core: &Core,
@@ -101,14 +109,10 @@ pub(super) fn end(
         1 => core.repositories().end(&facts(core)),
         _ => repositories::Ended::default(),
     };
-    let changed = match layers::take(core) {
-        Some(layer) if layers::are_used(core) => of_layer(core, &layer)?,
-        // The next snapshot holds what it changed.
-        Some(layer) if layer.was_mounted() => ChangedFiles {
-            kept: None,
-            ..of_layer(core, &layer)?
-        },
-        Some(_) | None => take_back(core, effect)?,
+    let changed = match layers::take(core, effect) {
+        Some(layer) => of_layer(core, layer)?,
+        None if began[place].1.is_some() => take_back(core, effect)?,
+        None => ChangedFiles::default(),
     };
     began.remove(place);
     judge(core, carried, changed)
@@ -121,21 +125,10 @@ pub(super) fn end_of_the_dead(
     before: Option<&BlobId>,
 ) -> Result<JudgedChanges, Stop> {
     let carried = core.repositories().end(&facts(core));
-    let changed = match (before, layers::of_the_dead(core, effect)) {
-        (Some(before), layer) => {
-            // Its changes count if they were being moved, for then the call had succeeded.
-            if let Some(layer) = layer
-                && layers::recover(&layer)?.is_none()
-            {
-                let _ = layer.remove();
-            }
-            go_on_from(core, before)?;
-            take_back(core, effect)?
-        }
-        (None, Some(layer)) => match layers::recover(&layer)? {
-            Some(applied) => ChangedFiles::applied(applied),
-            None => of_layer(core, &layer)?,
-        },
+    let layer = layers::of_the_dead(core, effect);
+    let mut changed = match (layer, before) {
+        (Some(layer), _) => of_dead_layer(core, layer)?,
+        (None, Some(_)) => ChangedFiles::default(),
         (None, None) => ChangedFiles {
             kept: match layers::copies_of_the_dead(core, effect) {
                 Some(copies) => Some(layers::changed(copies)?),
@@ -144,7 +137,29 @@ pub(super) fn end_of_the_dead(
             ..ChangedFiles::default()
         },
     };
+    if let Some(before) = before {
+        go_on_from(core, before)?;
+        changed = take_back(core, effect)?;
+    }
     judge(core, carried, changed)
+}
+
+/// Settles the layer of a call that an earlier process did not finish.
+fn of_dead_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
+    if let Some(applied) = layers::recover(&layer)? {
+        let judgement = layer.judgement();
+        let withheld = judgement.and_then(|json| serde_json::from_slice(&json).ok());
+        let mut changed = ChangedFiles::applied(core, applied);
+        changed.withheld = withheld.unwrap_or_default();
+        layers::release(core, layer);
+        return Ok(changed);
+    }
+    if layer.is_undecided() {
+        // What cannot be removed now is removed with the run.
+        let _ = layer.remove();
+        return Ok(ChangedFiles::default());
+    }
+    of_layer(core, layer)
 }
 
 fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
@@ -188,19 +203,24 @@ struct ChangedFiles {
     kept: Option<KeptFiles>,
     /// Files that another program changed meanwhile.
     refused: Vec<Refused>,
+    /// The reason why all changes were dropped unseen.
+    dropped: Option<LayerError>,
 }
 
 impl ChangedFiles {
-    fn applied(applied: AppliedLayer) -> Self {
+    fn applied(core: &Core, applied: AppliedLayer) -> Self {
         Self {
-            withheld: Withheld::default(),
-            kept: Some(applied.kept),
+            kept: layers::keep_files(core).then_some(applied.kept),
             refused: applied.refused,
+            ..Self::default()
         }
     }
 
     /// Returns the changes that were not applied, for the model.
     fn notes(&self) -> Option<String> {
+        if let Some(why) = &self.dropped {
+            return Some(format!("All that the command changed was dropped: {why}."));
+        }
         let named = self.refused.iter().take(MAX_NAMED);
         let named: Vec<String> = named
             .map(|one| format!("`{}` ({})", one.path, one.why))
@@ -246,14 +266,30 @@ fn judge(
 }
 
 /// Moves a command's changes from its layer into the workspace, except those that may not stay.
-fn of_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
+fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
+    if !layer.was_mounted() {
+        let _ = layer.remove();
+        return Ok(ChangedFiles::default());
+    }
+    let mut listed = match layer.list() {
+        Ok(listed) => listed,
+        Err(why) if why.is_for_good() => {
+            // What cannot be removed now is removed with the run. It never counts.
+            let _ = layer.leave_undecided();
+            let _ = layer.remove();
+            return Ok(ChangedFiles {
+                dropped: Some(why),
+                ..ChangedFiles::default()
+            });
+        }
+        Err(error) => return Err(layers::failed(error)),
+    };
     let mut withheld = Withheld::default();
-    let mut listed = layers::list(layer)?;
     let examined = core
         .repositories()
         .examine(&facts(core), &listed.changed, &layer.upper());
     if !examined.git_directories.is_empty() {
-        listed = layers::list(layer)?;
+        listed = layer.list().map_err(layers::failed)?;
     }
     withheld.repositories = examined.withheld;
     let mut of_gate = listed.changed.clone();
@@ -264,7 +300,7 @@ fn of_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
         .iter()
         .filter_map(|withheld| of_gate.get(withheld.index))
         .collect();
-    let recorded = ChangeSet::record_layer(layer, &paths, &mut core.contents())?;
+    let recorded = ChangeSet::record_layer(&layer, &paths, &mut core.contents())?;
     let reasons = found.iter().filter_map(|withheld| {
         let path = &of_gate.get(withheld.index)?.path;
         Some((path.display().to_string(), withheld.reason.clone()))
@@ -272,11 +308,17 @@ fn of_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     withheld.reasons = reasons.collect();
     withheld.changes = (!recorded.changes.is_empty()).then_some(recorded.changes);
     withheld.not_kept = recorded.not_kept;
-    let applied = layers::apply(layer, listed, &paths)?;
-    Ok(ChangedFiles {
-        withheld,
-        ..ChangedFiles::applied(applied)
-    })
+    if !withheld.is_empty() {
+        let json = serde_json::to_vec(&withheld);
+        let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
+        layer.keep_judgement(&json).map_err(layers::failed)?;
+    }
+    layer.decide().map_err(layers::failed)?;
+    let applied = layers::apply(&layer, listed, &paths)?;
+    let mut changed = ChangedFiles::applied(core, applied);
+    changed.withheld = withheld;
+    layers::release(core, layer);
+    Ok(changed)
 }
 
 /// Reverts those of the files changed since the last snapshot that may not stay.

@@ -162,7 +162,7 @@ impl Site for CallSite<'_> {
     }
 
     fn changes_follow(&self) -> bool {
-        layers::changes_follow(self.core)
+        layers::changes_follow(self.core, &self.effect)
     }
 
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
@@ -193,7 +193,7 @@ impl Site for CallSite<'_> {
                 return Err(KeeperError::Keeper { reason });
             };
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
-            layers::command_begins(self.core);
+            layers::command_begins(self.core, &self.effect);
             let _mode = KeptMode::of(&self.core.started.workspace);
             let ran = destinations.run(keeper, command, &containment).await;
             let outcome = ran.map(|(outcome, keeper)| {
@@ -208,7 +208,7 @@ impl Site for CallSite<'_> {
                     .unwrap_or_else(PoisonError::into_inner) = told;
             }
             if let Err(error) = &outcome {
-                layers::refuse(self.core, &error.to_string());
+                layers::refuse(self.core, &self.effect, &error.to_string());
             }
             outcome
         })
@@ -247,10 +247,15 @@ impl Drop for KeptMode<'_> {
 
 /// Returns the containment of a call's command: the gate's, with the copies and layers that cover
 /// what it would change, and the addresses that it finds.
-fn containment(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> Option<Containment> {
+fn containment(
+    core: &Core,
+    effect: &EffectId,
+    resolved: &ResolvedCall,
+    spec: &ToolSpec,
+) -> Option<Containment> {
     let mut containment = resolved.command.as_ref()?.containment.clone()?;
     core.repositories().stand_in(&mut containment);
-    layers::stand_in(core, &mut containment);
+    layers::stand_in(core, effect, &mut containment);
     containment.forwarded = core.forwarded(resolved, spec);
     Some(containment)
 }
@@ -271,12 +276,12 @@ fn keeper_for(
     }
 }
 
-/// Keeps a sandbox for the next command, unless a layer over the workspace is mounted in it: the
-/// folder below a layer must not be changed.
+/// Keeps a sandbox for the next command, unless the layer over the workspace is one that is thrown
+/// away.
 fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment) {
-    let over_workspace = |layer: &Layer| layer.lower == core.started.workspace;
+    let thrown_away = |layer: &Layer| layer.lower == core.started.workspace && !layer.required;
     match keeper {
-        Some(keeper) if containment.layered.iter().any(over_workspace) => keeper.end(),
+        Some(keeper) if containment.layered.iter().any(thrown_away) => keeper.end(),
         Some(keeper) => core.spares.put(keeper),
         None => {}
     }
@@ -317,21 +322,16 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let _turn = if layers::are_used(core) && tool.spec().touches(Touch::changes_workspace) {
-        Some(core.layer_turn.lock().await)
-    } else {
-        None
-    };
+    let _turn = layers::turn(core, &resolved, tool.spec()).await;
     let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
     let mut before = None;
     if changes::are_judged(&**tool, &resolved) {
-        match changes::begin(core, effect) {
+        match changes::begin(core, effect, &resolved, tool.spec()) {
             Ok(snapshot) => before = snapshot,
             Err(error) => return Ok(refused(core, effect, error.handled()?)),
         }
-        layers::make_conditional(core, effect, tool.spec());
     }
-    let containment = containment(core, &resolved, tool.spec());
+    let containment = containment(core, effect, &resolved, tool.spec());
     let keeper = match keeper_for(core, &**tool, containment.as_ref()) {
         Ok(keeper) => keeper,
         Err(error) => return not_run(core, effect, &error, copies),
@@ -386,7 +386,7 @@ fn not_run(
     error: &KeeperError,
     copies: Option<Copies>,
 ) -> Result<ToolResulted, Stop> {
-    layers::discard(core);
+    layers::discard(core, effect);
     let changed = changes::end(core, effect, copies)?;
     let text = format!("the command was not run: {error}{}", changed.told());
     Ok(refused(core, effect, text))
@@ -401,7 +401,7 @@ fn done(
     copies: Option<Copies>,
 ) -> Result<ToolResulted, Stop> {
     if output.is_error {
-        layers::discard(core);
+        layers::discard(core, effect);
     }
     let changed = changes::end(core, effect, copies)?;
     output.text.push_str(&changed.told());
@@ -442,7 +442,7 @@ async fn cut_off_by_person(
     if let Some(keeper) = keeper {
         wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
     }
-    layers::discard(core);
+    layers::discard(core, effect);
     let changed = changes::end(core, effect, copies)?;
     let text = "a person cut this call off; it may have done part of its work";
     let output = ToolOutput {

@@ -1,28 +1,28 @@
-//! Layers for workspaces that are too large for snapshots: commands change files in a layer, and
-//! files that other calls change are copied before.
+//! Layers over the workspace, in which commands change files, and copies of files that other calls
+//! change in a workspace that is too large for snapshots.
 //!
-//! Each call has a folder of its own below the run's, which holds the previous content; its outcome
-//! names the folder, so an undo can restore it. Calls of that kind run one after the other: the
-//! folder below a layer must not change.
+//! Each call has a folder of its own below the run's. In a large workspace the folder keeps the
+//! previous content; the call's outcome names it, so an undo can restore it. Calls with a layer run
+//! one after the other: each sees what the one before it left.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use gyrus_contract::{ChangedPath, Containment, EffectId, Mode, ResolvedCall, ToolSpec, Touch};
 use gyrus_text::counted;
-use gyrus_workspace::layer::{AppliedLayer, CallLayer, Copies, KeptFiles, LayerError, Listed};
+use gyrus_workspace::{
+    layer::{self, AppliedLayer, CallLayer, Copies, KeptFiles, LayerError, Listed},
+    repository::RealObjects,
+};
+use tokio::sync::MutexGuard;
 
 use crate::{Stop, core::Core, log_name};
 
-/// The folder below the run's own that holds the previous content of the workspace for each call.
+/// The folder below the run's own that holds the layers and copies of its calls.
 pub(crate) const FOLDER: &str = "layers";
 
 /// Whether the changes of a call are kept so that they can be judged and reverted.
 pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> bool {
-    if core.shared().not_undoable.is_none() {
+    if !is_large(core) {
         return true;
     }
     let is_bare = resolved
@@ -32,105 +32,148 @@ pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec)
     !is_bare && !spec.touches(Touch::changes_unrecorded) && are_used(core)
 }
 
-/// Whether the run's calls use layers and copies instead of snapshots.
-pub(crate) fn are_used(core: &Core) -> bool {
-    if core.shared().not_undoable.is_none() {
-        return false;
-    }
+/// Whether the workspace is too large for snapshots.
+fn is_large(core: &Core) -> bool {
+    core.shared().not_undoable.is_some()
+}
+
+/// Whether calls keep the previous content of the files that they change, because no snapshot does.
+pub(crate) fn keep_files(core: &Core) -> bool {
+    is_large(core) && are_used(core)
+}
+
+/// Whether the run's commands change the workspace in layers. They cannot where namespaces are
+/// refused, and where no file can be renamed from the run's folder into the workspace.
+fn are_used(core: &Core) -> bool {
     let mut layers = core.layers();
-    let device = |path: &Path| fs::metadata(path).ok().map(|data| data.dev());
     let is_near = *layers.is_near.get_or_insert_with(|| {
         let run = core.kernel.store().folder(&log_name(core.started.run));
-        device(&run).is_some_and(|near| Some(near) == device(&core.started.workspace))
+        layer::is_possible(&run, &core.started.workspace)
     });
-    is_near && layers.refused.is_none()
+    is_near
+        && layers.refused.is_none()
+        && (core.kernel.organs().real_objects)() == RealObjects::Bound
+}
+
+/// Whether the command of a call can change the workspace, and does so in a layer.
+pub(super) fn has_layer(core: &Core, resolved: &ResolvedCall) -> bool {
+    let command = resolved.command.as_ref();
+    let containment = command.and_then(|command| command.containment.as_ref());
+    let workspace = &core.started.workspace;
+    containment.is_some_and(|containment| containment.writable.contains(workspace))
+        && are_used(core)
+}
+
+/// Waits until no other call changes the workspace in a layer, if this one does, or changes files
+/// of a workspace whose calls keep them.
+pub(super) async fn turn<'a>(
+    core: &'a Core,
+    resolved: &ResolvedCall,
+    spec: &ToolSpec,
+) -> Option<MutexGuard<'a, ()>> {
+    let changes = spec.touches(Touch::changes_workspace);
+    if changes && (keep_files(core) || has_layer(core, resolved)) {
+        Some(core.layer_turn.lock().await)
+    } else {
+        None
+    }
 }
 
 /// Creates the layer of a command.
 ///
 /// # Errors
 /// Returns the reason for the model if there can be none.
-pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
+pub(super) fn begin(core: &Core, effect: &EffectId, spec: &ToolSpec) -> Result<(), String> {
+    for spent in std::mem::take(&mut core.layers().spent) {
+        // What cannot be removed now is removed with the run.
+        let _ = spent.remove();
+    }
     let made = CallLayer::create(&new_folder(core, effect), &core.started.workspace);
+    let made = made.and_then(|layer| {
+        if is_conditional(spec) {
+            layer.leave_undecided()?;
+        }
+        Ok(layer)
+    });
     let mut layers = core.layers();
     match made {
         Ok(layer) => {
-            layers.current = Some(layer);
+            layers.current = Some((effect.clone(), layer));
             Ok(())
         }
         Err(error) => {
             let why = error.to_string();
             layers.refused = Some(why.clone());
             Err(format!(
-                "changes of so large a folder cannot be kept apart here ({why}), so they cannot \
-                 be undone; call it again"
+                "changes of commands cannot be kept apart here ({why}); call it again"
             ))
         }
     }
 }
 
-/// Makes the layer of a call conditional if the call changes files and starts a command to verify
-/// that: the changes of the command count if the call succeeds. In a folder that is not too large
-/// for snapshots the command has a layer where that is possible; otherwise it changes the workspace
-/// itself.
-pub(super) fn make_conditional(core: &Core, effect: &EffectId, spec: &ToolSpec) {
+/// Whether a call changes files and starts a command to verify that. The changes of the command
+/// count only if the call succeeds.
+fn is_conditional(spec: &ToolSpec) -> bool {
     let changes_files = |touch: &Touch| touch.paths().is_some_and(|paths| paths.is_changed);
-    if !spec.touches(Touch::starts_processes) || !spec.touches(changes_files) {
-        return;
-    }
-    let folder = new_folder(core, effect);
-    let mut layers = core.layers();
-    if layers.current.is_none() && layers.refused.is_none() {
-        layers.current = CallLayer::create(&folder, &core.started.workspace).ok();
-    }
-    layers.is_conditional = layers.current.is_some();
+    spec.touches(Touch::starts_processes) && spec.touches(changes_files)
 }
 
 /// Records that the command of the call in progress begins, so that files which the call itself
 /// changed until now are not taken for somebody else's.
-pub(super) fn command_begins(core: &Core) {
-    if let Some(layer) = &core.layers().current {
+pub(super) fn command_begins(core: &Core, effect: &EffectId) {
+    if let Some((_, layer)) = current(&core.layers().current, effect) {
         // Otherwise those files stay as the call left them, and the outcome says so.
         let _ = layer.begin();
     }
 }
 
-/// Whether the command of the call in progress ran in a conditional layer.
-pub(super) fn changes_follow(core: &Core) -> bool {
-    let layers = core.layers();
-    let current = layers.current.as_ref();
-    layers.is_conditional && current.is_some_and(CallLayer::was_mounted)
+fn current<'a>(
+    layer: &'a Option<(EffectId, CallLayer)>,
+    effect: &EffectId,
+) -> Option<&'a (EffectId, CallLayer)> {
+    layer.as_ref().filter(|(of, _)| of == effect)
 }
 
-/// Discards the layer of a call that failed, if it is conditional.
-pub(super) fn discard(core: &Core) {
-    if std::mem::take(&mut core.layers().is_conditional)
-        && let Some(layer) = take(core)
+/// Whether the changes of the command of the call in progress count only if the call succeeds.
+pub(super) fn changes_follow(core: &Core, effect: &EffectId) -> bool {
+    let layers = core.layers();
+    let current = current(&layers.current, effect);
+    current.is_some_and(|(_, layer)| layer.is_undecided() && layer.was_mounted())
+}
+
+/// Discards the layer of a call that failed, if its changes count only if it succeeds.
+pub(super) fn discard(core: &Core, effect: &EffectId) {
+    let mut layers = core.layers();
+    if current(&layers.current, effect).is_some_and(|(_, layer)| layer.is_undecided())
+        && let Some((_, layer)) = layers.current.take()
     {
         // What cannot be removed now is removed with the run.
         let _ = layer.remove();
     }
 }
 
-/// Mounts the layer over the workspace for a command, where it could change it.
-pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
+/// Mounts the layer over the workspace for the command of a call.
+pub(super) fn stand_in(core: &Core, effect: &EffectId, containment: &mut Containment) {
     let workspace = &core.started.workspace;
-    let required = are_used(core);
     let layers = core.layers();
-    let Some(layer) = &layers.current else {
+    let Some((_, layer)) = current(&layers.current, effect) else {
         return;
     };
     if containment.writable.contains(workspace) {
         // Paths with a rule of their own below the workspace would be the real ones.
         containment
             .writable
-            .retain(|folder| !folder.starts_with(workspace) || (!required && folder == workspace));
-        containment.layered.push(gyrus_contract::Layer {
-            lower: workspace.clone(),
-            upper: layer.upper(),
-            work: layer.work(),
-            required,
-        });
+            .retain(|folder| !folder.starts_with(workspace));
+        containment.layered.push(over(workspace, layer, true));
+    }
+}
+
+fn over(workspace: &Path, layer: &CallLayer, required: bool) -> gyrus_contract::Layer {
+    gyrus_contract::Layer {
+        lower: workspace.to_owned(),
+        upper: layer.upper(),
+        work: layer.work(),
+        required,
     }
 }
 
@@ -146,13 +189,10 @@ pub(super) fn to_throw_away(
         return None;
     }
     let layer = CallLayer::create(&new_folder(core, effect), workspace).ok()?;
+    // After a crash, too.
+    layer.leave_undecided().ok()?;
     containment.read_only.retain(|folder| folder != workspace);
-    containment.layered.push(gyrus_contract::Layer {
-        lower: workspace.clone(),
-        upper: layer.upper(),
-        work: layer.work(),
-        required: false,
-    });
+    containment.layered.push(over(workspace, &layer, false));
     Some(layer)
 }
 
@@ -174,30 +214,33 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
     }
 }
 
-/// Records that a command could not have its layer.
-pub(super) fn refuse(core: &Core, why: &str) {
-    let required = are_used(core);
+/// Records that a command could not have its layer, if that is why it was not started.
+pub(super) fn refuse(core: &Core, effect: &EffectId, why: &str) {
     let mut layers = core.layers();
-    if required && layers.current.is_some() {
+    let current = current(&layers.current, effect);
+    if current.is_some_and(|(_, layer)| !layer.was_mounted()) {
         layers.refused = Some(why.to_owned());
     }
 }
 
-/// Takes the layer of the command that has ended; `None` if it had none.
-pub(super) fn take(core: &Core) -> Option<CallLayer> {
+/// Takes the layer of a call whose command has ended; `None` if it had none.
+pub(super) fn take(core: &Core, effect: &EffectId) -> Option<CallLayer> {
     let mut layers = core.layers();
-    layers.is_conditional = false;
-    layers.current.take()
+    current(&layers.current, effect)?;
+    layers.current.take().map(|(_, layer)| layer)
+}
+
+/// Releases a layer whose changes were moved into the workspace, or that has none. Where snapshots
+/// hold what was there before, no undo needs it.
+pub(super) fn release(core: &Core, layer: CallLayer) {
+    if !keep_files(core) {
+        core.layers().spent.push(layer);
+    }
 }
 
 /// Returns the layer of an earlier process's call.
 pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<CallLayer> {
     CallLayer::find(&last_folder(core, effect)?, &core.started.workspace)
-}
-
-/// Lists the contents of a layer.
-pub(super) fn list(layer: &CallLayer) -> Result<Listed, Stop> {
-    layer.list().map_err(failed)
 }
 
 /// Moves the contents of a layer into the workspace, except the paths that were withheld.
@@ -219,7 +262,7 @@ pub(super) fn recover(layer: &CallLayer) -> Result<Option<AppliedLayer>, Stop> {
     layer.recover(&mut || {}).map_err(failed)
 }
 
-fn failed(error: LayerError) -> Stop {
+pub(super) fn failed(error: LayerError) -> Stop {
     Stop::Failed(format!("changes of a command cannot be applied: {error}"))
 }
 
@@ -233,7 +276,7 @@ pub(super) fn copy_before(
     let paths = spec.touches.iter().filter_map(Touch::paths);
     let changed = paths.filter(|paths| paths.is_changed);
     let arguments: Vec<&str> = changed.map(|paths| paths.name).collect();
-    if arguments.is_empty() || !are_used(core) {
+    if arguments.is_empty() || !keep_files(core) {
         return Ok(None);
     }
     let is_named = |name: &str| {

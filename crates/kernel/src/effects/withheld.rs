@@ -150,7 +150,7 @@ impl Offered {
         let workspace = &core.started.workspace;
         let mut applied = AppliedChanges::default();
         if let Some(files) = &self.files {
-            let copies = if layers::are_used(core) {
+            let copies = if layers::keep_files(core) {
                 Some(layers::copy(core, asking, &files.below()))
             } else {
                 None

@@ -180,7 +180,10 @@ async fn exchange(
     grace: Duration,
 ) -> Result<Option<(CommandOutcome, Option<Stays>)>, KeeperError> {
     let place = match (&sandbox, &stands) {
-        (Some(sandbox), Some(standing)) if standing.is(sandbox.containment) => Place::AsBefore,
+        (Some(sandbox), Some(standing)) if standing.is(sandbox.containment) => {
+            let mut layers = sandbox.containment.layered.iter();
+            Place::AsBefore(layers.find(|layer| layer.required).cloned())
+        }
         (_, Some(_)) => return Err(failed("ordering a command")(&"its sandbox is another")),
         (Some(sandbox), None) => Place::Sandbox(Box::new(sandbox.containment.clone())),
         (None, None) => Place::Bare,

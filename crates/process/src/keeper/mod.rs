@@ -32,7 +32,7 @@ mod tree;
 
 use std::{fs, io, time::Duration};
 
-use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError};
+use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::ProcessIdentity;
@@ -89,8 +89,8 @@ enum Place {
     Bare,
     /// A new sandbox, which the server then stays in.
     Sandbox(Box<Containment>),
-    /// The sandbox of the command before.
-    AsBefore,
+    /// The sandbox of the command before, with a new layer where it has one.
+    AsBefore(Option<Layer>),
 }
 
 /// The byte that the proxy's listening socket is attached to.

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{CommandOutcome, CommandSpec, Confine, Exit, KeeperError};
+use gyrus_contract::{CommandOutcome, CommandSpec, Confine, Exit, KeeperError, Relayer};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
@@ -43,6 +43,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// privileged process raised the limit; so what the command left behind cannot hold us with a
 /// flood.
 const REMAINDER_BYTES: usize = 1024 * 1024;
+
+/// Interval at which a running command gets to see the files that others have made in the folder
+/// below its layer.
+const REFRESHED_AFTER: Duration = Duration::from_secs(1);
 
 /// Time that killed processes may take to die before they are killed again.
 const REKILL_AFTER: Duration = Duration::from_millis(100);
@@ -165,6 +169,8 @@ struct Surroundings {
     reach: Reach,
     /// Landlock ruleset that only the command's process enters.
     rules: Option<OwnedFd>,
+    /// Replaces the layer over the workspace, if there is one.
+    relayer: Option<Box<dyn Relayer>>,
     may_stay: bool,
     /// Limits with which each command starts.
     limits: Vec<(Option<u64>, Option<u64>)>,
@@ -181,7 +187,13 @@ impl Surroundings {
         confine: Confine,
     ) -> Result<(), String> {
         let containment = match place {
-            Place::Bare | Place::AsBefore => return Ok(()),
+            Place::Bare | Place::AsBefore(None) => return Ok(()),
+            Place::AsBefore(Some(layer)) => {
+                let relayer = self.relayer.as_ref();
+                let relayer = relayer.ok_or("its sandbox has no layer")?;
+                self.rules = relayer.replace(&layer)?;
+                return Ok(());
+            }
             Place::Sandbox(containment) => containment,
         };
         let confined = confine(&containment)?;
@@ -193,6 +205,7 @@ impl Surroundings {
                 Reach::Machine
             },
             rules: confined.command_rules,
+            relayer: confined.relayer,
             may_stay: confined.may_stay,
             limits: limits(),
             _held: confined.held,
@@ -266,7 +279,7 @@ fn run(
             &mut output,
             &mut children,
             [control, guard],
-            deadline,
+            (deadline, surroundings.relayer.as_deref()),
         )?;
         if matches!(end, End::Abandoned) && !grace.is_zero() {
             end_gently(main, &mut children, grace)?;
@@ -432,16 +445,25 @@ fn attend(
     output: &mut PipeReader,
     children: &mut PipeReader,
     [control, guard]: [&dyn AsFd; 2],
-    deadline: Option<Instant>,
+    (deadline, relayer): (Option<Instant>, Option<&dyn Relayer>),
 ) -> io::Result<End> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut output_open = true;
+    let mut refreshed = Instant::now();
     loop {
+        if let Some(relayer) = relayer
+            && refreshed.elapsed() >= REFRESHED_AFTER
+        {
+            relayer.refresh();
+            refreshed = Instant::now();
+        }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
             return Ok(End::TimedOut);
         }
-        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let until_refresh = relayer.map(|_| REFRESHED_AFTER.saturating_sub(refreshed.elapsed()));
+        let wait = left.into_iter().chain(until_refresh).min();
+        let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
         let mut watched = vec![
             PollFd::new(&control, PollFlags::IN),
             PollFd::new(&guard, PollFlags::IN),

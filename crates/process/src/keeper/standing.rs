@@ -2,7 +2,7 @@
 
 use std::{io, net::TcpListener, os::fd::OwnedFd, path::Path};
 
-use gyrus_contract::{Containment, Listeners};
+use gyrus_contract::{Containment, Layer, Listeners};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 
 /// The sandbox of a keeper.
@@ -23,9 +23,20 @@ impl Standing {
         }
     }
 
-    /// Whether the sandbox was made for this containment.
+    /// Whether the sandbox was made for this containment, but for a required layer, which is a new
+    /// one for each command.
     pub(super) fn is(&self, containment: &Containment) -> bool {
-        self.containment == *containment
+        let Containment { layered, .. } = &self.containment;
+        let as_made = Containment {
+            layered: layered.clone(),
+            ..containment.clone()
+        };
+        let is_like = |(made, wanted): (&Layer, &Layer)| {
+            made == wanted || made.required && wanted.required && made.lower == wanted.lower
+        };
+        as_made == self.containment
+            && layered.len() == containment.layered.len()
+            && layered.iter().zip(&containment.layered).all(is_like)
     }
 
     /// Whether every path mounted or hidden in it is still the same file outside.

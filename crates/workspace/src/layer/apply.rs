@@ -27,6 +27,9 @@ use crate::{
 
 const CHANGED_SINCE: &str = "somebody else changed it while the command ran";
 
+/// Maximum number of changes whose files are synced one by one.
+const MAX_SYNCED: usize = 16;
+
 /// The planned steps, stored on disk.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
@@ -55,6 +58,9 @@ impl CallLayer {
         let plan = Plan {
             steps: listed.steps,
         };
+        if plan.steps.is_empty() {
+            return Ok(AppliedLayer::default());
+        }
         self.write(&plan)?;
         stepped();
         self.execute(plan, stepped)
@@ -85,18 +91,50 @@ impl CallLayer {
             fs::File::open(&new)?.sync_all()?;
             // The new things are on disk before they have their places.
             fs::rename(&new, &path)?;
-            rustix::fs::syncfs(fs::File::open(&self.folder)?)?;
-            Ok(())
+            if self.sync_few(plan)? {
+                fs::File::open(&self.folder)?.sync_all()
+            } else {
+                Ok(rustix::fs::syncfs(fs::File::open(&self.folder)?)?)
+            }
         };
         written().map_err(|source| LayerError::File { path, source })
     }
 
+    /// Syncs the new files one by one if they are few: syncing the file system also writes what
+    /// every other program has changed. Returns whether it did.
+    fn sync_few(&self, plan: &Plan) -> io::Result<bool> {
+        if plan.steps.len() > MAX_SYNCED {
+            return Ok(false);
+        }
+        let upper = Root::open(&self.upper())?;
+        for step in &plan.steps {
+            let (Step::Put { path, .. } | Step::Swap { path, .. }) = step else {
+                continue;
+            };
+            let kind = upper
+                .stat(path)?
+                .map(|stat| FileType::from_raw_mode(stat.st_mode));
+            match kind {
+                Some(FileType::RegularFile) => {}
+                Some(FileType::Directory) => return Ok(false),
+                _ => continue,
+            }
+            // Without the right to read it, no single file can be synced.
+            let Ok(file) = upper.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK) else {
+                return Ok(false);
+            };
+            rustix::fs::fsync(file)?;
+        }
+        Ok(true)
+    }
+
     fn execute(&self, plan: Plan, stepped: &mut dyn FnMut()) -> Result<AppliedLayer, LayerError> {
         let (upper, lower) = self.roots()?;
-        let moving = Moving {
+        let mut moving = Moving {
             began: self.began()?,
             upper,
             lower,
+            old: Vec::new(),
         };
         let mut applied = AppliedLayer {
             kept: KeptFiles {
@@ -121,6 +159,12 @@ impl CallLayer {
             }
             stepped();
         }
+        let late = moving.return_late();
+        applied.kept.files.retain(|kept| !late.contains(&kept.path));
+        applied.refused.extend(late.iter().map(|path| Refused {
+            path: path.display().to_string(),
+            why: CHANGED_SINCE.to_owned(),
+        }));
         // Reported results must survive a loss of power.
         let _ = moving.lower.sync();
         Ok(applied)
@@ -132,10 +176,12 @@ struct Moving {
     began: i64,
     upper: Root<'static>,
     lower: Root<'static>,
+    /// Entries of the folder that this process has moved into the layer, each as it was before.
+    old: Vec<(PathBuf, Stat)>,
 }
 
 impl Moving {
-    fn step(&self, step: Step) -> Result<Outcome, Failed> {
+    fn step(&mut self, step: Step) -> Result<Outcome, Failed> {
         match step {
             Step::Put { path, inode } => self.put(path, inode),
             Step::Swap {
@@ -171,7 +217,7 @@ impl Moving {
         self.done(path, Was::Nothing)
     }
 
-    fn swap(&self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+    fn swap(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
         let (new, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let Some(now) = now else {
             return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
@@ -185,6 +231,11 @@ impl Moving {
             }
             strip(&self.upper, &path)?;
             self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
+            if !self.is_as_before(&path, &now)? {
+                self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
+                return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+            }
+            self.old.push((path.clone(), now));
         }
         let old = self.upper.stat(&path)?;
         let was = Was::Kept {
@@ -195,7 +246,7 @@ impl Moving {
         self.done(path, was)
     }
 
-    fn take(&self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+    fn take(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
         let (mark, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let is_ours = |stat: &Stat| stat.st_ino == inode;
         match (mark, now) {
@@ -208,6 +259,11 @@ impl Moving {
                     self.upper.remove_file(&path)?;
                 }
                 self.rename(&self.lower, &self.upper, &path, RenameFlags::NOREPLACE)?;
+                if !self.is_as_before(&path, &now)? {
+                    self.rename(&self.upper, &self.lower, &path, RenameFlags::NOREPLACE)?;
+                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                }
+                self.old.push((path.clone(), now));
             }
             (_, Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
             _ => return Ok(Outcome::Gone),
@@ -247,26 +303,59 @@ impl Moving {
 
     /// Whether the folder's entry, or one in it, was changed since the command began.
     fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, Failed> {
-        let mut things = vec![(path.to_owned(), *now)];
-        while let Some((path, stat)) = things.pop() {
-            let changed = stat
-                .st_ctime
-                .saturating_mul(1_000_000_000)
-                .saturating_add(i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
-            if changed > self.began {
-                return Ok(true);
-            }
+        Ok(changed_at(now) >= self.began || self.holds_change(&self.lower, path, now)?)
+    }
+
+    /// Whether an entry in a folder was changed since the command began.
+    fn holds_change(&self, root: &Root<'_>, path: &Path, now: &Stat) -> Result<bool, Failed> {
+        let mut folders = vec![(path.to_owned(), *now)];
+        while let Some((path, stat)) = folders.pop() {
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 continue;
             }
-            for name in self.lower.names(&path)? {
+            for name in root.names(&path)? {
                 let inner = path.join(name);
-                if let Some(stat) = self.lower.stat(&inner)? {
-                    things.push((inner, stat));
+                if let Some(stat) = root.stat(&inner)? {
+                    if changed_at(&stat) >= self.began {
+                        return Ok(true);
+                    }
+                    folders.push((inner, stat));
                 }
             }
         }
         Ok(false)
+    }
+
+    /// Whether what was just moved into the layer is what stood in the folder when it was examined:
+    /// somebody may have changed or replaced it in between.
+    fn is_as_before(&self, path: &Path, before: &Stat) -> Result<bool, Failed> {
+        let moved = self.upper.stat(path)?;
+        let same = moved.is_some_and(|moved| {
+            let is_folder = FileType::from_raw_mode(moved.st_mode) == FileType::Directory;
+            (moved.st_ino, moved.st_mode, moved.st_mtime)
+                == (before.st_ino, before.st_mode, before.st_mtime)
+                && moved.st_mtime_nsec == before.st_mtime_nsec
+                && (is_folder || moved.st_size == before.st_size)
+        });
+        Ok(same && !self.holds_change(&self.upper, path, before)?)
+    }
+
+    /// Puts back what somebody who had it open has changed since it was moved. Returns the paths.
+    fn return_late(&mut self) -> Vec<PathBuf> {
+        let mut late = Vec::new();
+        for (path, before) in std::mem::take(&mut self.old) {
+            if !matches!(self.is_as_before(&path, &before), Ok(false)) {
+                continue;
+            }
+            let flags = match self.lower.stat(&path) {
+                Ok(None) => RenameFlags::NOREPLACE,
+                _ => RenameFlags::EXCHANGE,
+            };
+            if self.rename(&self.upper, &self.lower, &path, flags).is_ok() {
+                late.push(path);
+            }
+        }
+        late
     }
 
     /// Moves a path from one side to the same path on the other. The layer may lack folders above a
@@ -288,6 +377,12 @@ impl Moving {
         };
         renamed().map_err(|error| failed(path, error))
     }
+}
+
+/// Returns the time of an entry's last change, in nanoseconds.
+fn changed_at(stat: &Stat) -> i64 {
+    let seconds = stat.st_ctime.saturating_mul(1_000_000_000);
+    seconds.saturating_add(i64::try_from(stat.st_ctime_nsec).unwrap_or(0))
 }
 
 /// Removes the marks that an overlay leaves on its files.

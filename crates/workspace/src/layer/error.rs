@@ -7,6 +7,10 @@ use crate::root::Failed;
 /// Maximum number of entries that a layer may hold or hide.
 pub const MAX_LISTED: usize = 2_000_000;
 
+/// Maximum bytes of a path in a layer. The system takes no more than 4,096 at once; longer ones are
+/// made by entering folders one after the other.
+pub(super) const MAX_PATH_BYTES: usize = 8_192;
+
 /// Reason why a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,6 +29,9 @@ pub enum LayerError {
     /// There are too many changes.
     #[error("there are more than {MAX_LISTED} changes")]
     TooMany,
+    /// A folder lies too deep.
+    #[error("a path has more than {MAX_PATH_BYTES} bytes")]
+    TooDeep,
     /// The folder and the layer are not on one file system, so renames between them fail.
     #[error("`{}` and `{}` lie on different file systems", one.display(), other.display())]
     Apart {
@@ -33,4 +40,15 @@ pub enum LayerError {
         /// The layer.
         other: PathBuf,
     },
+}
+
+impl LayerError {
+    /// Whether no attempt to list the layer can ever succeed.
+    #[must_use]
+    pub fn is_for_good(&self) -> bool {
+        match self {
+            Self::TooMany | Self::TooDeep => true,
+            Self::System(_) | Self::File { .. } | Self::Apart { .. } => false,
+        }
+    }
 }

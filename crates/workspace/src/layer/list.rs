@@ -16,7 +16,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{CallLayer, LayerError, MAX_LISTED, Step, stamp::stamp};
+use super::{
+    CallLayer, LayerError, Step,
+    error::{MAX_LISTED, MAX_PATH_BYTES},
+    stamp::stamp,
+};
 use crate::root::{Failed, Root, failed};
 
 /// Attributes that mark a folder as hiding the lower one, as set by root and by ordinary users.
@@ -161,6 +165,9 @@ impl Walk {
             }
             (FileType::CharacterDevice, None) if new.st_rdev == 0 => {}
             (FileType::Directory, Some(old)) if is_folder(old) => {
+                if path.as_os_str().len() > MAX_PATH_BYTES {
+                    return Err(LayerError::TooDeep);
+                }
                 let (before, after) = (old.st_mode & 0o7777, new.st_mode & 0o7777);
                 if before != after {
                     self.say(path, PathChange::Changed)?;
@@ -216,6 +223,9 @@ impl Walk {
     fn say(&mut self, path: &Path, change: PathChange) -> Result<(), LayerError> {
         if self.listed.changed.len() >= MAX_LISTED {
             return Err(LayerError::TooMany);
+        }
+        if path.as_os_str().len() > MAX_PATH_BYTES {
+            return Err(LayerError::TooDeep);
         }
         self.listed.changed.push(ChangedPath {
             path: path.to_owned(),

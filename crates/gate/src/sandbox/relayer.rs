@@ -1,0 +1,197 @@
+//! New layers for a sandbox that is used again.
+//!
+//! The layer over a workspace takes the changes of one command, so the next one needs another.
+//! Whatever mounts something must be outside of Landlock's domains and have its privileges: a thread
+//! of the keeper's process that was started before these were given up, and which no command can
+//! reach. It holds the real folder below the layer and the folder in which layers are made; both are
+//! covered for everybody else.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+};
+
+use gyrus_contract::{Containment, Layer};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
+    mount::{
+        FsPickFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fspick, open_tree, unmount,
+    },
+};
+
+use super::{
+    ConfineError, landlock, overlay,
+    trees::{Links, attach, open_plain, take},
+};
+
+/// Memory for the thread's stack.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Depth of a layer's changes below the folder in which layers are made.
+const BELOW_POOL: usize = 2;
+
+/// Folders from which layers are made, held before they are covered.
+pub(super) struct Base {
+    layer: Layer,
+    lower: OwnedFd,
+    /// The folder in which layers are made, attached nowhere yet.
+    pool: OwnedFd,
+    pool_path: PathBuf,
+    /// Outermost places within the layered folder at which something else is mounted.
+    inner: Vec<PathBuf>,
+}
+
+impl Base {
+    /// Holds the folders of the layer that a containment requires; `None` if it requires none.
+    pub(super) fn hold(containment: &Containment) -> Result<Option<Self>, ConfineError> {
+        let Some(layer) = containment.layered.iter().find(|layer| layer.required) else {
+            return Ok(None);
+        };
+        let Some(pool) = layer.upper.ancestors().nth(BELOW_POOL) else {
+            return Ok(None);
+        };
+        let lower = open_plain(&layer.lower).map_err(super::trees::at("opening", &layer.lower))?;
+        Ok(Some(Self {
+            pool: take(pool)?,
+            pool_path: pool.to_owned(),
+            layer: layer.clone(),
+            lower,
+            inner: Vec::new(),
+        }))
+    }
+
+    /// Attaches the folder in which layers are made where something else is about to cover it.
+    pub(super) fn attach_at(&self, place: &Path) -> Result<(), ConfineError> {
+        attach(&self.pool, place, Links::Followed)
+    }
+
+    /// Records the places at which something was mounted, outer ones first.
+    pub(super) fn mounted<'a>(&mut self, places: impl Iterator<Item = &'a Path>) {
+        for place in places {
+            let is_inner = place.starts_with(&self.layer.lower) && place != self.layer.lower;
+            if is_inner && !self.inner.iter().any(|outer| place.starts_with(outer)) {
+                self.inner.push(place.to_owned());
+            }
+        }
+    }
+
+    /// Starts the thread that replaces layers.
+    pub(super) fn serve(self, containment: &Containment) -> io::Result<Relayer> {
+        let (orders, incoming) = mpsc::channel();
+        let (outgoing, replies) = mpsc::channel();
+        let containment = containment.clone();
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn(move || {
+            let mut current = None;
+            for order in incoming {
+                let reply = match order {
+                    Order::Replace(layer) => self.replace(&layer).map(|lock| {
+                        current = Some(lock);
+                        landlock::within_mounts(&containment)
+                    }),
+                    Order::Refresh => self.refresh().map(|()| Ok(None)),
+                };
+                let reply = reply.and_then(|rules| rules.map_err(io::Error::other));
+                if outgoing.send(reply).is_err() {
+                    break;
+                }
+            }
+            drop(current);
+        })?;
+        Ok(Relayer { orders, replies })
+    }
+
+    /// Puts a new layer in the place of the present one. Returns the lock on it.
+    fn replace(&self, layer: &Layer) -> io::Result<File> {
+        if layer.lower != self.layer.lower {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (upper, work) = (self.in_pool(&layer.upper)?, self.in_pool(&layer.work)?);
+        let (tree, lock) = overlay::layer(&Layer {
+            lower: by_number(&self.lower),
+            upper: by_number(&upper),
+            work: by_number(&work),
+            required: true,
+        })?;
+        let mut inner = Vec::with_capacity(self.inner.len());
+        for place in &self.inner {
+            match clone_of(place) {
+                Ok(clone) => inner.push((place, clone)),
+                // A hidden file that is no longer there.
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        unmount(&layer.lower, UnmountFlags::DETACH)?;
+        attach(&tree, &layer.lower, Links::Refused).map_err(io::Error::other)?;
+        for (place, clone) in inner {
+            attach(&clone, place, Links::Refused).map_err(io::Error::other)?;
+        }
+        Ok(lock)
+    }
+
+    /// Makes the layer forget which files of the folder below were missing: somebody outside may
+    /// have made one.
+    fn refresh(&self) -> io::Result<()> {
+        let system = fspick(CWD, &self.layer.lower, FsPickFlags::FSPICK_CLOEXEC)?;
+        Ok(fsconfig_reconfigure(&system)?)
+    }
+
+    fn in_pool(&self, path: &Path) -> io::Result<OwnedFd> {
+        let below = path.strip_prefix(&self.pool_path);
+        let below = below.map_err(|_| io::ErrorKind::InvalidInput)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        Ok(openat2(&self.pool, below, flags, Mode::empty(), resolve)?)
+    }
+}
+
+/// Returns what is mounted at a place, with all below, attached nowhere.
+fn clone_of(place: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(open_plain(place)?, c"", flags)
+}
+
+fn by_number(opened: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
+}
+
+enum Order {
+    Replace(Layer),
+    Refresh,
+}
+
+/// Replaces the layer of a sandbox between two commands.
+#[derive(Debug)]
+pub(super) struct Relayer {
+    orders: Sender<Order>,
+    replies: Receiver<io::Result<Option<OwnedFd>>>,
+}
+
+impl Relayer {
+    fn order(&self, order: Order) -> io::Result<Option<OwnedFd>> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.orders.send(order).map_err(|_| gone())?;
+        self.replies.recv().map_err(|_| gone())?
+    }
+}
+
+impl gyrus_contract::Relayer for Relayer {
+    fn replace(&self, layer: &Layer) -> Result<Option<OwnedFd>, String> {
+        self.order(Order::Replace(layer.clone()))
+            .map_err(|error| format!("the layer over `{}`: {error}", layer.lower.display()))
+    }
+
+    fn refresh(&self) {
+        // Without it a command does not see some files that others make meanwhile.
+        let _ = self.order(Order::Refresh);
+    }
+}
