@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
 use gyrus_contract::RunId;
+use gyrus_gate::PolicyGate;
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
 
@@ -21,6 +22,28 @@ use crate::{
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
 /// replaying it.
 pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
+    silent_kernel_with(home, store, run, runtime::bare_gate(home))
+}
+
+/// Judges what calls of a run changed that a killed process left unfinished, if there are any, and
+/// drops what they wrote into layers.
+pub(crate) async fn settle(home: &Home, store: &Store, run: RunId) -> Result<(), Failure> {
+    if !gyrus_kernel::has_unfinished_calls(store, run)? {
+        return Ok(());
+    }
+    let started = StandingRun::read(store, run)?.started;
+    let (workspace, agent) = (&started.workspace, &started.agent);
+    let gate = runtime::gate(home, store, workspace, agent, Confinement::Sandboxed)?;
+    let kernel = silent_kernel_with(home, store.clone(), run, gate)?;
+    Ok(kernel.settle(run).await?)
+}
+
+fn silent_kernel_with(
+    home: &Home,
+    store: Store,
+    run: RunId,
+    gate: PolicyGate,
+) -> Result<Kernel, Failure> {
     let started = StandingRun::read(&store, run)?.started;
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
@@ -34,7 +57,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
         router: Arc::new(SingleModel(Arc::new(runtime::NoModel))),
         assessor: None,
         secrets: Vec::new(),
-        gate: Arc::new(runtime::bare_gate(home)),
+        gate: Arc::new(gate),
         screen: Some(&screen),
         tools,
     };

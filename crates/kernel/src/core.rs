@@ -108,6 +108,9 @@ pub(crate) struct Layers {
     /// Layers of earlier calls that no undo needs. They are removed when the next call begins: its
     /// predecessors' outcomes are on disk by then.
     pub(crate) spent: Vec<CallLayer>,
+    /// Whether the run is settled and not taken up: changes that were not moved yet never count, and
+    /// those that were are kept for an undo.
+    pub(crate) is_settling: bool,
     /// The reason why commands cannot have a layer here.
     pub(crate) refused: Option<String>,
     /// Whether files can be renamed from the run's folder into the workspace, if that is known.

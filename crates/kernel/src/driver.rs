@@ -139,6 +139,16 @@ impl Ready {
         )
     }
 
+    /// Records the outcomes of calls that an earlier process left unfinished, once their changes were
+    /// judged.
+    pub(crate) async fn settle(self) -> Result<(), KernelError> {
+        let driver = Driver::new(&self.held, &self.position, self.other_code)?;
+        driver.core.layers().is_settling = true;
+        let outcomes = take_up::unsettled(&driver.core, &self.position.recorded).await?;
+        driver.core.log.append_all(&outcomes)?;
+        Ok(driver.core.log.barrier().await?)
+    }
+
     /// Drives the run until it ends or parks.
     ///
     /// # Errors
@@ -152,6 +162,8 @@ impl Ready {
             ..
         } = self;
         let run = position.started.run;
+        let workspace = position.started.workspace.clone();
+        held.kernel.settle_folder(&workspace, run).await;
         let mut handed_over = None;
         loop {
             // Boxed, because a process may hold thousands of parked runs, each with such a future.

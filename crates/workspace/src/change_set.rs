@@ -13,7 +13,10 @@ use std::{
 
 use gyrus_contract::{BlobId, ChangedPath, PathChange};
 use gyrus_text::counted;
-use rustix::fs::{AtFlags, FileType};
+use rustix::{
+    fs::{AtFlags, CWD, FileType},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -48,12 +51,18 @@ pub struct ChangeSet {
 pub struct Recorded {
     /// The paths that really differ from the snapshot.
     pub changes: ChangeSet,
-    /// Paths whose content cannot be kept: pipes, sockets, devices, and files that are too large.
+    /// Paths whose content cannot be kept: pipes, sockets, devices, files that are too large, and
+    /// paths that are too long.
     pub not_kept: Vec<PathBuf>,
 }
 
+/// Maximum bytes of a path that can be taken back one by one: the system takes no more than 4,096
+/// at once, and copies lie deeper.
+const MAX_PATH_BYTES: usize = 2_048;
+
 impl ChangeSet {
-    /// Records the entries at `paths` now and in the last snapshot.
+    /// Records the entries at `paths` now and in the last snapshot. What cannot be recorded is moved
+    /// into the folder `trash`.
     ///
     /// # Errors
     /// The store's error, or a folder that cannot be read.
@@ -61,6 +70,7 @@ impl ChangeSet {
         snapshots: &Snapshots,
         paths: &[&ChangedPath],
         store: &mut S,
+        trash: &Path,
     ) -> Result<Option<Recorded>, S::Error> {
         let Some(last) = snapshots.last_contents() else {
             return Ok(None);
@@ -77,11 +87,13 @@ impl ChangeSet {
             let encoded = name::encode(bytes);
             let before = last.entries.get(&encoded);
             let now = match look::look(&root, bytes) {
-                Ok(now) if now.as_ref().is_none_or(is_whole) => now,
-                // A pipe, a socket, or a file that is too large cannot be kept.
+                Ok(now) if now.as_ref().is_none_or(is_whole) && bytes.len() <= MAX_PATH_BYTES => {
+                    now
+                }
                 Ok(_) | Err(_) => {
+                    let number = not_kept.len();
                     not_kept.push(changed.path.clone());
-                    discard(&root, &changed.path)?;
+                    set_apart(&root, &changed.path, trash, number)?;
                     None
                 }
             };
@@ -370,12 +382,25 @@ fn is_whole(now: &look::Now) -> bool {
     !is_file || u64::try_from(now.stat.st_size).is_ok_and(|size| size == read)
 }
 
-/// Removes an entry whose content cannot be kept.
-fn discard(root: &Root<'_>, path: &Path) -> io::Result<()> {
+/// Moves an entry whose content cannot be kept into the folder `trash`, as the file of this number;
+/// a pipe or socket that cannot be moved there is removed.
+fn set_apart(root: &Root<'_>, path: &Path, trash: &Path, number: usize) -> io::Result<()> {
     let (folder, name) = root.parent(path)?;
-    let found = root::stat(&folder, name)?;
-    if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-        return Err(io::Error::other("it is a folder"));
+    let Ok(found) = root::stat(&folder, name) else {
+        // It went with the folder around it.
+        return Ok(());
+    };
+    std::fs::create_dir_all(trash)?;
+    let place = trash.join(format!("apart-{number}"));
+    match rustix::fs::renameat(&folder, name, CWD, &place) {
+        Err(Errno::XDEV)
+            if !matches!(
+                FileType::from_raw_mode(found.st_mode),
+                FileType::Directory | FileType::RegularFile
+            ) =>
+        {
+            Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+        }
+        moved => Ok(moved?),
     }
-    Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
 }

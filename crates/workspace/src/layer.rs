@@ -235,6 +235,13 @@ impl CallLayer {
         self.folder.join(UNDECIDED).exists()
     }
 
+    /// Whether the changes are being moved into the folder, or were. Then only
+    /// [`CallLayer::recover`] can continue.
+    #[must_use]
+    pub fn is_being_applied(&self) -> bool {
+        self.folder.join(PLAN).exists()
+    }
+
     /// Stores the judgement of the changes, for a process that continues after a kill. It is on
     /// disk when [`CallLayer::apply`] makes the first change.
     ///
@@ -301,9 +308,12 @@ fn begin(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the time of a file's last change, in nanoseconds.
-fn changed_at(path: &Path) -> io::Result<i64> {
-    let data = fs::metadata(path)?;
+/// Returns the time of an entry's last change, in nanoseconds; a link is not followed.
+///
+/// # Errors
+/// When there is none, or it is out of reach.
+pub fn changed_at(path: &Path) -> io::Result<i64> {
+    let data = fs::symlink_metadata(path)?;
     let seconds = data.ctime().saturating_mul(1_000_000_000);
     Ok(seconds.saturating_add(data.ctime_nsec()))
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus::runtime::sandbox_folders;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, kernels};
 use gyrus_surfaces::{console::put, terminal};
 
 /// End a run for good that waits to be resumed
@@ -23,7 +23,10 @@ impl Abandon {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         let runtime = drive::runtime()?;
-        let ended = runtime.block_on(gyrus_kernel::give_up(&store, run, &person))?;
+        let ended = runtime.block_on(async {
+            kernels::settle(&home, &store, run).await?;
+            Ok::<_, Failure>(gyrus_kernel::give_up(&store, run, &person).await?)
+        })?;
         sandbox_folders::remove(&home, &ended);
         let name = run.short();
         put(&format!(

@@ -13,7 +13,7 @@ use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Done, Kind, Refused, UndoAction, UndoChange, UndoError};
 use serde_json::json;
 
-use crate::{Gyrus, env, exit::Code, failure::Failure, inside_run};
+use crate::{Gyrus, drive, env, exit::Code, failure::Failure, inside_run, kernels};
 use gyrus_surfaces::{console::put, output, terminal};
 
 /// Take back what a run changed in its folder
@@ -54,6 +54,7 @@ impl Undo {
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         must_be_free(&store, run)?;
+        drive::runtime()?.block_on(kernels::settle(&home, &store, run))?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {
             put(&preview(&found))?;

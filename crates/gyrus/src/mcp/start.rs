@@ -308,6 +308,7 @@ async fn run(
         containment,
         outlet: &Proxy,
         policy,
+        ended: None,
     };
     let (outcome, _keeper) = keeper.run_in(command, Some(sandbox)).await?;
     Ok(outcome)

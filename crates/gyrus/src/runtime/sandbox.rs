@@ -196,6 +196,7 @@ pub fn run_in(containment: Containment) -> RunCommand {
                 containment: &containment,
                 outlet: &Proxy,
                 policy: &FixedHosts(Vec::new()),
+                ended: None,
             };
             let (outcome, _keeper) = keeper.run_in(command, Some(sandbox)).await?;
             Ok(outcome)
@@ -313,6 +314,7 @@ fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, St
             containment: &containment,
             outlet: &Proxy,
             policy: &FixedHosts(Vec::new()),
+            ended: None,
         };
         runtime
             .block_on(keeper.run_in(spec, Some(sandbox)))

@@ -5,7 +5,7 @@ use std::{fs, process::Command};
 use crate::support::{THREE_STEPS, World, said, works};
 
 /// Runs a shell line in a mount namespace of its own; `None` where that is not allowed.
-fn with_mounts(world: &World, line: &str) -> Option<crate::support::Said> {
+pub(crate) fn with_mounts(world: &World, line: &str) -> Option<crate::support::Said> {
     if !works("unshare", &["-m", "true"]) {
         eprintln!("skipped: mounting needs root and `unshare`");
         return None;

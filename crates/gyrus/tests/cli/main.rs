@@ -12,6 +12,7 @@ mod support;
 mod http;
 mod server;
 mod journal;
+mod judging;
 mod terminal;
 mod provider;
 #[expect(dead_code, reason = "the attacked office takes more of it")]

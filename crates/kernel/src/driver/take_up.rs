@@ -179,7 +179,7 @@ pub(crate) fn restore(
 
 /// Returns the outcomes of effects that began and have none, once their processes have ended: it is
 /// unknown how far a call came, and a request may have been answered and charged.
-async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
+pub(super) async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
     let settled = |effect: &EffectId| {
         recorded
             .iter()

@@ -7,11 +7,13 @@
 //! and for servers of tools, the workspace is compared with a snapshot from before the call, and
 //! what may not stay is reverted.
 
+use std::path::PathBuf;
+
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, ToolSpec, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::{
     ChangeSet, Recorded,
-    layer::{AppliedLayer, CallLayer, Copies, KeptFiles, LayerError},
+    layer::{AppliedLayer, CallLayer, Copies, KeptFiles, changed_at},
     snapshot::{SnapshotError, Taken},
     undo::Refused,
 };
@@ -21,7 +23,7 @@ use super::{
     to_undo::keep_for_undo,
     withheld::{MAX_NAMED, Withheld, facts, trash},
 };
-use crate::{EffectError, Stop, contents, core::Core};
+use crate::{EffectError, Ending, Stop, contents, core::Core, log_name, settling};
 
 /// The judgement of a call's changes when it has ended.
 #[derive(Debug, Default)]
@@ -85,6 +87,9 @@ pub(super) fn begin(
     } else {
         keep(core)?
     };
+    if before.is_some() {
+        settling::mark(core)?;
+    }
     began.push((effect.clone(), before));
     Ok(before)
 }
@@ -111,11 +116,15 @@ pub(super) fn end(
     };
     let changed = match layers::take(core, effect) {
         Some(layer) => of_layer(core, layer)?,
-        None if began[place].1.is_some() => take_back(core, effect)?,
+        None if began[place].1.is_some() => take_back(core, effect, None)?,
         None => ChangedFiles::default(),
     };
     began.remove(place);
-    judge(core, carried, changed)
+    let judged = judge(core, carried, changed)?;
+    if began.is_empty() {
+        settling::unmark(core);
+    }
+    Ok(judged)
 }
 
 /// Does the same as [`end`], for a call of an earlier process.
@@ -139,9 +148,11 @@ pub(super) fn end_of_the_dead(
     };
     if let Some(before) = before {
         go_on_from(core, before)?;
-        changed = take_back(core, effect)?;
+        changed = take_back(core, effect, ended_at(core, effect))?;
     }
-    judge(core, carried, changed)
+    let judged = judge(core, carried, changed)?;
+    settling::unmark(core);
+    Ok(judged)
 }
 
 /// Settles the layer of a call that an earlier process did not finish.
@@ -154,12 +165,21 @@ fn of_dead_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
         layers::release(core, layer);
         return Ok(changed);
     }
-    if layer.is_undecided() {
-        // What cannot be removed now is removed with the run.
-        let _ = layer.remove();
+    if layer.is_undecided() || core.layers().is_settling {
+        layers::remove(layer);
         return Ok(ChangedFiles::default());
     }
     of_layer(core, layer)
+}
+
+/// Parks the run: changes of a command stand in the folder that nobody has judged. Resuming it
+/// tries again.
+fn unjudged(error: &dyn std::error::Error) -> Stop {
+    let what = format!(
+        "what a command changed could not be judged, so it must not be used: {error}. Mend that \
+         (is the disk full?), then resume"
+    );
+    Ending::Stuck { what }.into()
 }
 
 fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
@@ -203,14 +223,14 @@ struct ChangedFiles {
     kept: Option<KeptFiles>,
     /// Files that another program changed meanwhile.
     refused: Vec<Refused>,
-    /// The reason why all changes were dropped unseen.
-    dropped: Option<LayerError>,
+    /// The reason why all changes were dropped.
+    dropped: Option<String>,
 }
 
 impl ChangedFiles {
     fn applied(core: &Core, applied: AppliedLayer) -> Self {
         Self {
-            kept: layers::keep_files(core).then_some(applied.kept),
+            kept: layers::keeps_applied(core).then_some(applied.kept),
             refused: applied.refused,
             ..Self::default()
         }
@@ -265,25 +285,32 @@ fn judge(
     })
 }
 
-/// Moves a command's changes from its layer into the workspace, except those that may not stay.
+/// Moves a command's changes from its layer into the workspace, except those that may not stay. If
+/// they cannot be judged, because the disk is full or a path is too long, all of them are dropped.
 fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
     if !layer.was_mounted() {
-        let _ = layer.remove();
+        layers::remove(layer);
         return Ok(ChangedFiles::default());
     }
-    let mut listed = match layer.list() {
-        Ok(listed) => listed,
-        Err(why) if why.is_for_good() => {
-            // What cannot be removed now is removed with the run. It never counts.
-            let _ = layer.leave_undecided();
-            let _ = layer.remove();
-            return Ok(ChangedFiles {
-                dropped: Some(why),
-                ..ChangedFiles::default()
-            });
+    match judge_layer(core, &layer) {
+        Ok(changed) => {
+            layers::release(core, layer);
+            Ok(changed)
         }
-        Err(error) => return Err(layers::failed(error)),
-    };
+        Err(stop) if layer.is_being_applied() => Err(stop),
+        Err(stop) => {
+            let dropped = Some(stop.to_string());
+            layers::remove(layer);
+            Ok(ChangedFiles {
+                dropped,
+                ..ChangedFiles::default()
+            })
+        }
+    }
+}
+
+fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
+    let mut listed = layer.list().map_err(layers::failed)?;
     let mut withheld = Withheld::default();
     let examined = core
         .repositories()
@@ -300,7 +327,7 @@ fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
         .iter()
         .filter_map(|withheld| of_gate.get(withheld.index))
         .collect();
-    let recorded = ChangeSet::record_layer(&layer, &paths, &mut core.contents())?;
+    let recorded = ChangeSet::record_layer(layer, &paths, &mut core.contents())?;
     let reasons = found.iter().filter_map(|withheld| {
         let path = &of_gate.get(withheld.index)?.path;
         Some((path.display().to_string(), withheld.reason.clone()))
@@ -314,23 +341,31 @@ fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
         layer.keep_judgement(&json).map_err(layers::failed)?;
     }
     layer.decide().map_err(layers::failed)?;
-    let applied = layers::apply(&layer, listed, &paths)?;
+    let applied = layers::apply(layer, listed, &paths)?;
     let mut changed = ChangedFiles::applied(core, applied);
     changed.withheld = withheld;
-    layers::release(core, layer);
     Ok(changed)
 }
 
-/// Reverts those of the files changed since the last snapshot that may not stay.
-fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
+/// The file that a keeper writes when the process tree of a call has ended.
+pub(super) fn end_mark(core: &Core, effect: &EffectId) -> PathBuf {
+    let run = core.kernel.store().folder(&log_name(core.started.run));
+    run.join(format!("ended-{effect}"))
+}
+
+/// Returns when the process tree of a call of an earlier process had ended, in nanoseconds by the
+/// clock of the file system; `None` if that is not known.
+fn ended_at(core: &Core, effect: &EffectId) -> Option<i64> {
+    changed_at(&end_mark(core, effect)).ok()
+}
+
+/// Reverts those of the files changed since the last snapshot that may not stay. What changed after
+/// `ended` was not changed by the call.
+fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<ChangedFiles, Stop> {
     let mut changed_files = ChangedFiles::default();
     let withheld = &mut changed_files.withheld;
     let snapshots = core.snapshots();
-    let failed = |error: std::io::Error| {
-        Stop::Failed(format!(
-            "what a command changed cannot be looked at: {error}"
-        ))
-    };
+    let failed = |error: std::io::Error| unjudged(&error);
     let Some(mut changed) = snapshots.changed_paths().map_err(failed)? else {
         return Ok(changed_files);
     };
@@ -341,7 +376,14 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
     withheld.repositories = examined.withheld;
     let settled = examined.git_directories;
     changed.retain(|change| !settled.iter().any(|git| change.path.starts_with(git)));
-    let found = core.withhold(&changed);
+    let mut found = core.withhold(&changed);
+    found.retain(|withheld| {
+        let path = changed
+            .get(withheld.index)
+            .map(|change| workspace.join(&change.path));
+        let at = path.and_then(|path| changed_at(&path).ok());
+        !matches!((at, ended), (Some(at), Some(ended)) if at > ended)
+    });
     if found.is_empty() {
         return Ok(changed_files);
     }
@@ -349,7 +391,9 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
         .iter()
         .filter_map(|withheld| changed.get(withheld.index))
         .collect();
-    let recorded = ChangeSet::record(&snapshots, &paths, &mut core.contents())?;
+    let trash = trash(core, effect);
+    let recorded = ChangeSet::record(&snapshots, &paths, &mut core.contents(), &trash);
+    let recorded = recorded.map_err(|stop| unjudged(&stop))?;
     let Some(Recorded { changes, not_kept }) = recorded else {
         return Ok(changed_files);
     };
@@ -358,8 +402,8 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
     }
     let load = |id: &BlobId| contents::load(core.log.reader(), id);
     let done = changes
-        .take_back(&core.started.workspace, &load, &trash(core, effect))
-        .map_err(|error| Stop::Failed(format!("changes of a command remain: {error}")))?;
+        .take_back(&core.started.workspace, &load, &trash)
+        .map_err(|error| unjudged(&error))?;
     let really = changes.paths();
     let reasons = found.iter().filter_map(|withheld| {
         let path = &changed.get(withheld.index)?.path;

@@ -11,6 +11,7 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -295,12 +296,14 @@ impl<'a> Destinations<'a> {
         keeper: Keeper,
         command: CommandSpec,
         containment: &Containment,
+        ended: Option<&Path>,
     ) -> Result<(CommandOutcome, Option<Keeper>), KeeperError> {
         let outlet = self.core.kernel.organs().outlet.clone();
         let sandbox = Sandbox {
             containment,
             outlet: outlet.as_deref().unwrap_or(&NoOutlet),
             policy: self,
+            ended,
         };
         let mut questions = self.questions.lock().await;
         tokio::select! {

@@ -195,7 +195,12 @@ impl Site for CallSite<'_> {
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
             layers::command_begins(self.core, &self.effect);
             let _mode = KeptMode::of(&self.core.started.workspace);
-            let ran = destinations.run(keeper, command, &containment).await;
+            // Where there is no layer, the time of the end tells whose a change is.
+            let is_layered = containment.layered.iter().any(|layer| layer.required);
+            let ended = (!is_layered).then(|| changes::end_mark(self.core, &self.effect));
+            let ran = destinations
+                .run(keeper, command, &containment, ended.as_deref())
+                .await;
             let outcome = ran.map(|(outcome, keeper)| {
                 keep_standing(self.core, keeper, &containment);
                 outcome

@@ -42,6 +42,11 @@ pub(crate) fn keep_files(core: &Core) -> bool {
     is_large(core) && are_used(core)
 }
 
+/// Whether an undo needs the layers of calls whose changes were moved into the workspace.
+pub(super) fn keeps_applied(core: &Core) -> bool {
+    core.layers().is_settling || keep_files(core)
+}
+
 /// Whether the run's commands change the workspace in layers. They cannot where namespaces are
 /// refused, and where no file can be renamed from the run's folder into the workspace.
 fn are_used(core: &Core) -> bool {
@@ -230,10 +235,17 @@ pub(super) fn take(core: &Core, effect: &EffectId) -> Option<CallLayer> {
     layers.current.take().map(|(_, layer)| layer)
 }
 
-/// Releases a layer whose changes were moved into the workspace, or that has none. Where snapshots
-/// hold what was there before, no undo needs it.
+/// Removes a layer whose changes do not count. What cannot be removed now is removed with the run,
+/// and is not taken up again.
+pub(super) fn remove(layer: CallLayer) {
+    let _ = layer.leave_undecided();
+    let _ = layer.remove();
+}
+
+/// Releases a layer whose changes were moved into the workspace. Where snapshots hold what was there
+/// before, no undo needs it.
 pub(super) fn release(core: &Core, layer: CallLayer) {
-    if !keep_files(core) {
+    if !keeps_applied(core) {
         core.layers().spent.push(layer);
     }
 }

@@ -34,6 +34,9 @@ pub struct Sandbox<'a> {
     pub outlet: &'a dyn Outlet,
     /// Decides which requests the proxy forwards.
     pub policy: &'a dyn ConnectionPolicy,
+    /// A file that the keeper writes when the command's tree is gone, also if this process has
+    /// ended by then. Its time tells what the command cannot have changed.
+    pub ended: Option<&'a Path>,
 }
 
 /// A keeper that waits for a command. Dropping it ends it shortly after;
@@ -192,6 +195,9 @@ async fn exchange(
         command,
         place,
         grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        ended: sandbox
+            .as_ref()
+            .and_then(|sandbox| sandbox.ended.map(Path::to_owned)),
     };
     let mut line = serde_json::to_vec(&order).map_err(failed("ordering a command"))?;
     line.push(b'\n');

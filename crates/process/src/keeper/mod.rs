@@ -30,7 +30,7 @@ mod spares;
 mod standing;
 mod tree;
 
-use std::{fs, io, time::Duration};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError, Layer};
 use serde::{Deserialize, Serialize};
@@ -80,6 +80,8 @@ struct Order {
     /// Time in milliseconds that the command gets to end by itself, after a `SIGINT`, once nobody
     /// waits for it any more.
     grace_ms: u64,
+    /// A file that is written when the command's tree is gone, also if nobody waits for that.
+    ended: Option<PathBuf>,
 }
 
 /// The place that a command runs in.

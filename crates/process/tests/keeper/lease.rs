@@ -104,6 +104,7 @@ fn leased(name: &str, place: &str, folder: &str) {
         containment: &containment,
         outlet: &Nothing,
         policy: &Nothing,
+        ended: None,
     });
     // A test may kill the keeper.
     let _ = block_on(keeper.run_in(command, sandbox));

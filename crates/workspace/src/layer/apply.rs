@@ -159,14 +159,18 @@ impl CallLayer {
             }
             stepped();
         }
+        // Reported results must survive a loss of power.
+        let _ = moving.lower.sync();
+        // Whoever had a file open has had some time to write to it.
         let late = moving.return_late();
         applied.kept.files.retain(|kept| !late.contains(&kept.path));
         applied.refused.extend(late.iter().map(|path| Refused {
             path: path.display().to_string(),
             why: CHANGED_SINCE.to_owned(),
         }));
-        // Reported results must survive a loss of power.
-        let _ = moving.lower.sync();
+        if !late.is_empty() {
+            let _ = moving.lower.sync();
+        }
         Ok(applied)
     }
 }
@@ -176,8 +180,17 @@ struct Moving {
     began: i64,
     upper: Root<'static>,
     lower: Root<'static>,
-    /// Entries of the folder that this process has moved into the layer, each as it was before.
-    old: Vec<(PathBuf, Stat)>,
+    /// Entries that this process has moved into the layer.
+    old: Vec<MovedEntry>,
+}
+
+/// An entry of the folder that was moved into the layer.
+struct MovedEntry {
+    path: PathBuf,
+    /// The entry before.
+    before: Stat,
+    /// The entry that took its place, if one did.
+    after: Option<Stat>,
 }
 
 impl Moving {
@@ -231,11 +244,12 @@ impl Moving {
             }
             strip(&self.upper, &path)?;
             self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
-            if !self.is_as_before(&path, &now)? {
-                self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
+            if self.is_moved_alone(path.clone(), now, new)? {
                 return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
             }
-            self.old.push((path.clone(), now));
+        } else if self.was_written_late(&path)? {
+            self.put_back(&path, Some(&now))?;
+            return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
         }
         let old = self.upper.stat(&path)?;
         let was = Was::Kept {
@@ -250,7 +264,13 @@ impl Moving {
         let (mark, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let is_ours = |stat: &Stat| stat.st_ino == inode;
         match (mark, now) {
-            (Some(mark), _) if is_ours(&mark) => {}
+            (Some(mark), None) if is_ours(&mark) => {
+                if self.was_written_late(&path)? {
+                    self.put_back(&path, None)?;
+                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                }
+            }
+            (Some(mark), Some(_)) if is_ours(&mark) => {}
             (mark, Some(now)) if is_ours(&now) => {
                 if self.is_of_somebody_else(&path, &now)? {
                     return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
@@ -259,11 +279,9 @@ impl Moving {
                     self.upper.remove_file(&path)?;
                 }
                 self.rename(&self.lower, &self.upper, &path, RenameFlags::NOREPLACE)?;
-                if !self.is_as_before(&path, &now)? {
-                    self.rename(&self.upper, &self.lower, &path, RenameFlags::NOREPLACE)?;
+                if self.is_moved_alone(path.clone(), now, None)? {
                     return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
                 }
-                self.old.push((path.clone(), now));
             }
             (_, Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
             _ => return Ok(Outcome::Gone),
@@ -330,32 +348,62 @@ impl Moving {
     /// somebody may have changed or replaced it in between.
     fn is_as_before(&self, path: &Path, before: &Stat) -> Result<bool, Failed> {
         let moved = self.upper.stat(path)?;
-        let same = moved.is_some_and(|moved| {
-            let is_folder = FileType::from_raw_mode(moved.st_mode) == FileType::Directory;
-            (moved.st_ino, moved.st_mode, moved.st_mtime)
-                == (before.st_ino, before.st_mode, before.st_mtime)
-                && moved.st_mtime_nsec == before.st_mtime_nsec
-                && (is_folder || moved.st_size == before.st_size)
-        });
+        let same = moved.is_some_and(|moved| is_same(&moved, before));
         Ok(same && !self.holds_change(&self.upper, path, before)?)
+    }
+
+    /// Whether somebody has written to a file that a process which was killed moved into the layer.
+    fn was_written_late(&self, path: &Path) -> Result<bool, Failed> {
+        let old = self.upper.stat(path)?;
+        Ok(old.is_some_and(|old| {
+            let seconds = old.st_mtime.saturating_mul(1_000_000_000);
+            let nanoseconds = i64::try_from(old.st_mtime_nsec).unwrap_or(0);
+            seconds.saturating_add(nanoseconds) >= self.began
+        }))
     }
 
     /// Puts back what somebody who had it open has changed since it was moved. Returns the paths.
     fn return_late(&mut self) -> Vec<PathBuf> {
         let mut late = Vec::new();
-        for (path, before) in std::mem::take(&mut self.old) {
-            if !matches!(self.is_as_before(&path, &before), Ok(false)) {
-                continue;
-            }
-            let flags = match self.lower.stat(&path) {
-                Ok(None) => RenameFlags::NOREPLACE,
-                _ => RenameFlags::EXCHANGE,
-            };
-            if self.rename(&self.upper, &self.lower, &path, flags).is_ok() {
-                late.push(path);
+        for moved in std::mem::take(&mut self.old) {
+            let is_late = matches!(self.is_as_before(&moved.path, &moved.before), Ok(false));
+            if is_late && self.put_back(&moved.path, moved.after.as_ref()).is_ok() {
+                late.push(moved.path);
             }
         }
         late
+    }
+
+    /// Puts an entry that was just moved into the layer back if somebody changed it in between;
+    /// returns whether it did. Otherwise it is examined once more at the end.
+    fn is_moved_alone(
+        &mut self,
+        path: PathBuf,
+        before: Stat,
+        after: Option<Stat>,
+    ) -> Result<bool, Failed> {
+        if self.is_as_before(&path, &before)? {
+            self.old.push(MovedEntry {
+                path,
+                before,
+                after,
+            });
+            return Ok(false);
+        }
+        self.put_back(&path, after.as_ref())?;
+        Ok(true)
+    }
+
+    /// Moves an entry from the layer back to its place in the folder, unless somebody has changed
+    /// what stands there instead: that is newer.
+    fn put_back(&self, path: &Path, after: Option<&Stat>) -> Result<(), Failed> {
+        let stands = self.lower.stat(path)?;
+        let flags = match (stands, after) {
+            (None, _) => RenameFlags::NOREPLACE,
+            (Some(now), Some(after)) if is_same(&now, after) => RenameFlags::EXCHANGE,
+            (Some(_), _) => return Ok(()),
+        };
+        self.rename(&self.upper, &self.lower, path, flags)
     }
 
     /// Moves a path from one side to the same path on the other. The layer may lack folders above a
@@ -377,6 +425,17 @@ impl Moving {
         };
         renamed().map_err(|error| failed(path, error))
     }
+}
+
+/// Whether two looks show the same entry with the same content, as far as times and sizes tell. Moving
+/// an entry changes neither.
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    let of = |stat: &Stat| {
+        let time = (stat.st_mtime, stat.st_mtime_nsec);
+        (stat.st_ino, stat.st_mode, time)
+    };
+    let is_folder = FileType::from_raw_mode(one.st_mode) == FileType::Directory;
+    of(one) == of(other) && (is_folder || one.st_size == other.st_size)
 }
 
 /// Returns the time of an entry's last change, in nanoseconds.

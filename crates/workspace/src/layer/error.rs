@@ -41,14 +41,3 @@ pub enum LayerError {
         other: PathBuf,
     },
 }
-
-impl LayerError {
-    /// Whether no attempt to list the layer can ever succeed.
-    #[must_use]
-    pub fn is_for_good(&self) -> bool {
-        match self {
-            Self::TooMany | Self::TooDeep => true,
-            Self::System(_) | Self::File { .. } | Self::Apart { .. } => false,
-        }
-    }
-}

@@ -13,6 +13,7 @@ use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use gyrus_workspace::layer::{CallLayer, KeptFiles, take_back};
@@ -24,6 +25,8 @@ use rustix::{
 /// Environment variables that make this test's own process the one to be killed.
 const FOLDER: &str = "GYRUS_TEST_LAYER_FOLDER";
 const STEP: &str = "GYRUS_TEST_LAYER_STEP";
+/// Environment variable with the number of edits that a person makes while changes are moved.
+const EDITS: &str = "GYRUS_TEST_LAYER_EDITS";
 /// Environment variable with the number of files of the large change; 100,000 are supported.
 const FILES: &str = "GYRUS_TEST_LAYER_FILES";
 
@@ -197,7 +200,10 @@ fn the_one_that_dies() {
         }
     };
     let world = World::at(Path::new(&folder));
-    if !world.kept().exists() {
+    if world.work().join("f0").exists() {
+        let layer = world.find();
+        layer.apply(layer.list().unwrap(), &mut stepped).unwrap();
+    } else if !world.kept().exists() {
         world.apply(&mut stepped)
     } else {
         world.take_back(&mut stepped)
@@ -328,4 +334,81 @@ fn what_was_changed_since_is_left_alone() {
     );
     assert!(world.work().join("new/deep/er").exists());
     assert_eq!(fs::read(world.work().join("a/gone")).unwrap(), b"before\n");
+}
+
+/// Number of files that a command and a person change at the same time.
+const SHARED: usize = 12;
+
+/// A layer that changes most shared files, and deletes some.
+fn with_shared_files(world: &World) {
+    for number in 0..SHARED {
+        world.write("work", &format!("f{number}"), "before\n");
+    }
+    let layer = CallLayer::create(&world.layer(), &world.work()).unwrap();
+    for number in 0..SHARED {
+        if number % 4 == 3 {
+            let mode = Mode::from_raw_mode(0);
+            let path = layer.upper().join(format!("f{number}"));
+            mknodat(CWD, path, FileType::CharacterDevice, mode, 0).unwrap();
+        } else {
+            world.write("layer/upper", &format!("f{number}"), "after\n");
+        }
+    }
+}
+
+/// Edits shared files in an editor's ways until `is_over`. Returns the last text of each.
+fn edit(work: &Path, seed: u64, is_over: &AtomicBool) -> (usize, BTreeMap<usize, String>) {
+    let mut last = BTreeMap::new();
+    let (mut edits, mut random) = (0, seed);
+    while !is_over.load(Ordering::SeqCst) {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let number = (random >> 33) as usize % SHARED;
+        let path = work.join(format!("f{number}"));
+        let text = format!("edit {edits} of a person\n");
+        if random >> 63 == 0 {
+            fs::write(&path, &text).unwrap();
+        } else {
+            let new = work.join("new~");
+            fs::write(&new, &text).unwrap();
+            fs::rename(&new, &path).unwrap();
+        }
+        last.insert(number, text);
+        edits += 1;
+    }
+    (edits, last)
+}
+
+#[test]
+fn what_a_person_writes_while_changes_are_moved_is_there_afterwards() {
+    let wanted = std::env::var(EDITS).map_or(500, |edits| edits.parse().unwrap());
+    let mut edits = 0;
+    for round in 1.. {
+        if edits >= wanted {
+            break;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::at(folder.path());
+        with_shared_files(&world);
+        let is_over = AtomicBool::new(false);
+        let killed = std::thread::scope(|scope| {
+            let person = scope.spawn(|| edit(&world.work(), round, &is_over));
+            // Every other time a process is killed on the way, and the next one continues.
+            let killed = round % 2 == 0 && die(&world, 1 + round as usize % (SHARED + 1));
+            let layer = world.find();
+            if layer.recover(&mut || {}).unwrap().is_none() {
+                layer.apply(layer.list().unwrap(), &mut || {}).unwrap();
+            }
+            is_over.store(true, Ordering::SeqCst);
+            let (made, last) = person.join().unwrap();
+            edits += made;
+            for (number, text) in last {
+                let found = fs::read_to_string(world.work().join(format!("f{number}")));
+                assert_eq!(found.unwrap(), text, "f{number} in round {round}");
+            }
+            killed
+        });
+        assert!(!killed || round % 2 == 0);
+    }
 }

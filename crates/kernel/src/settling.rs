@@ -1,0 +1,111 @@
+//! Judging what calls of a process that was killed changed, without going on with their run.
+//!
+//! A command that writes into a layer has changed nothing before it was judged. Where there is no
+//! layer, and for servers of tools, the changes stand in the folder: while such a call is in
+//! progress, a mark below the store names its run and folder. Whoever works there next, takes the
+//! run back or gives it up has it settled first, as resuming it would.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{Digest, RunId};
+use gyrus_journal::{Store, Take};
+
+use crate::{Entry, Kernel, KernelError, Ready, Stop, core::Core, log_name, position::Position};
+
+/// The folder below the store that holds the marks, in a folder for each workspace.
+const MARKS: &str = "unjudged";
+
+/// Number of digits of a path's hash that name the folder of its marks.
+const NAME_DIGITS: usize = 16;
+
+/// Marks that a call of the run is changing its folder, and returns once that is on disk.
+pub(crate) fn mark(core: &Core) -> Result<(), Stop> {
+    let folder = folder(&core.kernel, &core.started.workspace);
+    let marked = || {
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(core.started.run.to_string());
+        if !path.exists() {
+            fs::File::create(path)?;
+            fs::File::open(&folder)?.sync_all()?;
+        }
+        io::Result::Ok(())
+    };
+    marked().map_err(|error| Stop::Failed(format!("`{}`: {error}", folder.display())))
+}
+
+/// Removes the mark: no call of the run is left unjudged.
+pub(crate) fn unmark(core: &Core) {
+    let folder = folder(&core.kernel, &core.started.workspace);
+    // A mark that stays makes others look once more.
+    let _ = fs::remove_file(folder.join(core.started.run.to_string()));
+}
+
+fn folder(kernel: &Kernel, workspace: &Path) -> PathBuf {
+    let digest = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
+    let name: String = digest.chars().take(NAME_DIGITS).collect();
+    kernel.store().root().join(MARKS).join(name)
+}
+
+/// Whether a process that was killed left calls of the run unfinished.
+///
+/// # Errors
+/// Returns an error when the journal cannot be read.
+pub fn has_unfinished_calls(store: &Store, run: RunId) -> Result<bool, KernelError> {
+    let position = Position::read(run, &store.reader(&log_name(run))?)?;
+    Ok(position.over().is_none() && has_calls(&position))
+}
+
+fn has_calls(position: &Position) -> bool {
+    let mut open = position.recorded.iter().filter_map(|entry| match entry {
+        Entry::ToolStarted(started) => Some(&started.effect),
+        _ => None,
+    });
+    open.any(|effect| {
+        let settles =
+            |entry: &Entry| matches!(entry, Entry::ToolResulted(one) if one.effect == *effect);
+        !position.recorded.iter().any(settles)
+    })
+}
+
+impl Kernel {
+    /// Judges what calls of killed processes left in `workspace`, but for those of `own`.
+    pub(crate) async fn settle_folder(&self, workspace: &Path, own: RunId) {
+        let folder = folder(self, workspace);
+        for mark in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let run = mark.file_name().to_string_lossy().parse::<RunId>();
+            let Ok(run) = run else { continue };
+            if run == own {
+                continue;
+            }
+            // A run that a process drives judges its calls itself, and what cannot be read stays
+            // for a person to look at.
+            if Box::pin(self.settle(run)).await.is_ok() {
+                let _ = fs::remove_file(mark.path());
+            }
+        }
+    }
+
+    /// Judges what the calls changed that a process which was killed left unfinished, and records
+    /// their outcomes. What a command wrote into a layer is dropped. The run is not taken up. Does
+    /// nothing for a run that is over.
+    ///
+    /// # Errors
+    /// Returns an error when another process holds the run, or when its journal cannot be read or
+    /// written.
+    pub async fn settle(&self, run: RunId) -> Result<(), KernelError> {
+        if !self.exists(run) {
+            return Ok(());
+        }
+        let (writer, recovery) = self.store().take(&log_name(run), Take::IfFree)?;
+        let position = Position::read(run, &writer.reader()?)?;
+        if position.over().is_some() || !has_calls(&position) {
+            return Ok(());
+        }
+        let other_code = position.other_code(&position.settings.pins);
+        let ready = Ready::new(self.clone(), writer, position, Some(recovery), other_code)?;
+        ready.settle().await
+    }
+}
