@@ -57,6 +57,7 @@ mod typed;
 mod contents;
 mod folder;
 pub mod undo;
+mod withheld_changes;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 
@@ -106,3 +107,4 @@ pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};
 pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};
+pub use withheld_changes::{WithheldChanges, withheld_changes};

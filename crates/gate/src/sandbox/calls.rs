@@ -143,6 +143,15 @@ const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_fff
 /// Calls that a supervisor makes instead, if there is one.
 const SUPERVISED: &[i64] = &[libc::SYS_connect];
 
+/// Calls that it makes instead for folders, which a layer may be unable to move.
+pub(super) const MOVES: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+];
+
 /// Calls that it makes instead where no namespace parts the network.
 const NETWORK: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
 
@@ -282,6 +291,7 @@ pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<Owne
         Beside::Namespaces => {
             refuse_of_keeper(&mut filter);
             filter.all(SUPERVISED, Answer::Notify);
+            filter.all(MOVES, Answer::Notify);
         }
         Beside::NamespacesAlone => refuse_of_keeper(&mut filter),
         Beside::Landlock(folders, sockets) => {

@@ -31,6 +31,7 @@ mod record;
 mod models;
 mod fork;
 pub(crate) mod undo;
+mod withheld;
 pub(crate) mod diff;
 mod apply;
 mod tools;
@@ -129,6 +130,7 @@ commands! {
     Record(record::Record),
     Fork(fork::Fork),
     Undo(undo::Undo),
+    Withheld(withheld::ShowWithheld),
     Diff(diff::Diff),
     Apply(apply::Apply),
     Setup(setup::Setup),

@@ -19,7 +19,7 @@ use super::{
 use crate::{ApprovalCard, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or the reason why they were not.
-const APPLIED: &str = "changes.applied";
+pub(crate) const APPLIED: &str = "changes.applied";
 
 /// The kind of the fact that names the blob with the changes that an applied change made in a
 /// repository.
@@ -37,16 +37,16 @@ const MAX_DIFF_CHARS: usize = 16_000;
 /// Changes of one call that were reverted until a person approves them. Stored in a blob that the
 /// call's outcome names.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Withheld {
+pub(crate) struct Withheld {
     /// The changes of files of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) changes: Option<ChangeSet>,
+    pub(crate) changes: Option<ChangeSet>,
     /// The changed files, each with the reason why it may not stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) reasons: Vec<(String, String)>,
+    pub(crate) reasons: Vec<(String, String)>,
     /// Files that were reverted and cannot be applied again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) not_kept: Vec<PathBuf>,
+    pub(crate) not_kept: Vec<PathBuf>,
     /// Files that could not be reverted, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left: Vec<(String, String)>,
@@ -186,7 +186,7 @@ pub(super) fn trash(core: &Core, effect: &EffectId) -> PathBuf {
 }
 
 /// Returns the effect under which a person is asked about the changes of `effect`.
-pub(super) fn asking(effect: &EffectId) -> EffectId {
+pub(crate) fn asking(effect: &EffectId) -> EffectId {
     effect.then(0).then(1)
 }
 

@@ -32,7 +32,7 @@ use crate::{
 type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 
 /// Result of an undo.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Done {
     /// The undone changes, by path.
     pub undone: Vec<UndoChange>,

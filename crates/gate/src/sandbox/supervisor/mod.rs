@@ -18,6 +18,7 @@ mod diagnosis;
 mod entries;
 mod linux;
 mod listen;
+mod moves;
 mod origin;
 mod parent;
 mod ports;
@@ -251,6 +252,10 @@ impl Desk {
             libc::SYS_bind => self.bind(call),
             libc::SYS_listen => self.listen(call),
             number if calls::ATTRIBUTES.contains(&number) => self.change(call),
+            // With mounts of its own, the command's folders are layers.
+            number if self.places.is_none() && calls::MOVES.contains(&number) => {
+                self.move_folder(call)
+            }
             _ => self.change_entry(call),
         }
     }

@@ -1,0 +1,103 @@
+//! The changes of a run's calls that were withheld, for a person who looks at them later or brings
+//! them back.
+
+use std::path::Path;
+
+use gyrus_contract::{BlobId, EffectId, RunId};
+use gyrus_journal::Store;
+use gyrus_workspace::undo::Done;
+
+use crate::{
+    Entry, KernelError, Stop, contents,
+    effects::withheld::{APPLIED, Withheld, asking},
+    log_name, parse,
+};
+
+/// The changes of one call that were withheld.
+#[derive(Debug)]
+pub struct WithheldChanges {
+    /// The call.
+    pub effect: EffectId,
+    /// The changed files, each with the reason why it was withheld.
+    pub files: Vec<(String, String)>,
+    /// The result of applying them after a person's yes; `None` if they were not applied.
+    pub applied: Option<String>,
+    withheld: Withheld,
+}
+
+/// Returns what was withheld of a run's changes, in their order.
+///
+/// # Errors
+/// Returns an error when the journal or a blob of it cannot be read.
+pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges>, KernelError> {
+    let reader = store.reader(&log_name(run))?;
+    let mut found: Vec<WithheldChanges> = Vec::new();
+    for entry in reader.entries(1)? {
+        match parse(&entry?).map_err(Stop::from)? {
+            Entry::ToolResulted(resulted) => {
+                let Some(blob) = resulted.withheld else {
+                    continue;
+                };
+                let bytes = reader.blob(&blob)?;
+                let withheld: Withheld = serde_json::from_slice(&bytes)
+                    .map_err(|error| Stop::Failed(format!("the changes {blob}: {error}")))?;
+                found.push(WithheldChanges {
+                    effect: resulted.effect,
+                    files: withheld.reasons.clone(),
+                    applied: None,
+                    withheld,
+                });
+            }
+            Entry::Noted { kind, fact, .. } if kind == APPLIED => {
+                let of = found
+                    .iter_mut()
+                    .find(|changes| asking(&changes.effect) == fact.effect);
+                if let Some(changes) = of {
+                    changes.applied = fact.fact.as_str().map(str::to_owned);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl WithheldChanges {
+    /// Whether the content of a file was kept, so that it can be brought back.
+    #[must_use]
+    pub fn is_kept(&self, path: &str) -> bool {
+        let is_lost = |lost: &Path| lost == Path::new(path);
+        let changes = self.withheld.changes.as_ref();
+        changes.is_some_and(|changes| changes.paths().contains(&path))
+            && !self.withheld.not_kept.iter().any(|lost| is_lost(lost))
+    }
+
+    /// Makes the changes of these files again in the folder `workspace`, on the word of a person.
+    /// What has changed since is left alone and reported; what is overwritten is copied below
+    /// `trash`.
+    ///
+    /// # Errors
+    /// Returns an error when a content cannot be read, or the trash cannot be written.
+    pub fn bring_back(
+        &self,
+        store: &Store,
+        run: RunId,
+        (workspace, files): (&Path, &[String]),
+        trash: &Path,
+    ) -> Result<Done, KernelError> {
+        let Some(changes) = &self.withheld.changes else {
+            return Ok(Done::default());
+        };
+        let others = changes.below().into_iter().filter(|path| {
+            let shown = path.display().to_string();
+            !files.iter().any(|file| shown == *file)
+        });
+        let others: Vec<_> = others
+            .chain(self.withheld.not_kept.iter().cloned())
+            .collect();
+        let reader = store.reader(&log_name(run))?;
+        let load = |id: &BlobId| contents::load(&reader, id);
+        let done = changes.without(&others).apply(workspace, &load, trash);
+        done.map_err(|error| Stop::Failed(error.to_string()).into())
+    }
+}
