@@ -4,7 +4,10 @@ use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld};
+use super::{
+    RepositoryError, changes::StoreChanges, history::WithheldHistory, names::RefName,
+    withheld::Withheld,
+};
 use crate::root::Failed;
 
 /// Reason why nothing, or not everything, was carried over.
@@ -68,6 +71,9 @@ pub struct Carried {
     pub kept: Vec<UncarriedChange>,
     /// Changes that wait for a person's approval.
     pub withheld: Vec<Withheld>,
+    /// Changes of references, `HEAD` and indexes that wait because of files in their commits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<WithheldHistory>,
     /// Changes that were not carried over, in sentences for the model.
     pub notes: Vec<String>,
 }
@@ -81,6 +87,7 @@ impl Carried {
             stores: self.stores.clone(),
             kept: Vec::new(),
             withheld: Vec::new(),
+            history: Vec::new(),
             notes: Vec::new(),
         })
     }

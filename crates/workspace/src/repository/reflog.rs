@@ -86,6 +86,11 @@ impl LogChange {
         }
     }
 
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.appends && self.lines.is_empty()
+    }
+
     /// Drops the lines that name an object for which `exists` is false.
     pub(super) fn retain(&mut self, exists: impl Fn(&ObjectId) -> bool) {
         self.lines

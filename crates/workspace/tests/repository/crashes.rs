@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use gyrus_workspace::repository::{GitDirectory, PrivateCopy, RealObjects, find, recover};
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::world::{World, carry, git_program, refresh, try_carry};
+use super::world::{World, carry, git_program, refresh, rule, rule_in, try_carry};
 
 /// Environment variables that make this test's own process the one to be killed.
 const FOLDER: &str = "GYRUS_TEST_CRASH_FOLDER";
@@ -29,14 +29,21 @@ fn the_one_that_dies() {
     };
     let copy = folder.join("copy");
     if copy.join("plan.json").exists() {
-        recover(&copy, git_program(), &mut step).unwrap();
+        recover(
+            &copy,
+            git_program(),
+            Some(rule_in(&folder.join("work"))),
+            &mut step,
+        )
+        .unwrap();
         return;
     }
     let found = find(&folder.join("work")).unwrap();
     let mut copy =
         PrivateCopy::prepare(&found.directories[0], &copy, "run-1", RealObjects::InPlace).unwrap();
     if let Some(changes) = copy.changes().unwrap() {
-        copy.carry(changes, git_program(), &mut step).unwrap();
+        copy.carry(changes, git_program(), rule(&copy), &mut step)
+            .unwrap();
     }
 }
 
@@ -115,7 +122,13 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
         if killed && step % 2 == 0 {
             die(&world, 1 + step % 5);
         }
-        let recovered = recover(&world.path("copy"), git_program(), &mut |_| ()).unwrap();
+        let recovered = recover(
+            &world.path("copy"),
+            git_program(),
+            Some(rule_in(&world.work())),
+            &mut |_| (),
+        )
+        .unwrap();
         assert!(
             recovered.is_none_or(|carried| carried.kept.is_empty()),
             "step {step}"
@@ -186,9 +199,14 @@ fn what_a_kill_left_is_found_by_its_token() {
     assert!(try_carry(&mut copy).is_err());
     assert!(lock.exists());
     assert!(
-        recover(&world.path("copy"), git_program(), &mut |_| ())
-            .unwrap()
-            .is_none()
+        recover(
+            &world.path("copy"),
+            git_program(),
+            Some(rule_in(&world.work())),
+            &mut |_| ()
+        )
+        .unwrap()
+        .is_none()
     );
     fs::remove_file(lock).unwrap();
     carry(&mut copy);
@@ -206,6 +224,14 @@ fn a_plan_of_another_format_is_not_carried_out() {
     let plan = world.path("copy/plan.json");
     for content in ["", "{}", "[]", "{\"version\": 2}"] {
         fs::write(&plan, content).unwrap();
-        assert!(recover(&world.path("copy"), git_program(), &mut |_| ()).is_err());
+        assert!(
+            recover(
+                &world.path("copy"),
+                git_program(),
+                Some(rule_in(&world.work())),
+                &mut |_| ()
+            )
+            .is_err()
+        );
     }
 }

@@ -1,0 +1,476 @@
+//! Control files in what a command committed, staged or stashed.
+//!
+//! A commit, a stash or an index brings its files into the work tree whenever a person checks it
+//! out, resets to it or applies it, and a push brings them elsewhere. So those with a file that a
+//! person has to approve wait like the file itself: references, `HEAD` and index that lead to them
+//! stay where they were. Their objects are carried over, and nothing names them.
+//!
+//! A file counts if it is new in a commit: unlike in each of its parents, nowhere at that path in
+//! the history that the real references had before, and not what the workspace holds there without
+//! the command. So merging, checking out or committing what a person already has asks for nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use gyrus_contract::{ChangedPath, PathChange, WithheldChange};
+use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
+
+use super::{
+    carried::CarryError,
+    changes::{StoreChanges, WorktreeChange},
+    folder::GitFolder,
+    hold::hold,
+    log::{Commit, FileChange, GITLINK, Log},
+    names::{ObjectId, RefName, RefValue},
+    objects::Objects,
+    withheld::{FileContent, MAX_CONTENT},
+};
+use crate::change_set::{Side, diff_of};
+
+/// Maximum number of files of which a card shows the difference.
+const MAX_SHOWN: usize = 50;
+/// Maximum number of paths that are looked up in the history of before. Of more, each counts as new.
+const MAX_LOOKED_UP: usize = 500;
+/// Maximum time by which the clock of a file system is late.
+const CLOCK_STEP: Duration = Duration::from_millis(12);
+
+/// The rule for files in commits and indexes.
+#[derive(Clone, Copy)]
+pub struct HistoryRule<'a> {
+    /// The folder to which paths are relative.
+    pub workspace: &'a Path,
+    /// Returns the changes that may not stay without a person's approval.
+    pub withhold: &'a dyn Fn(&[ChangedPath]) -> Vec<WithheldChange>,
+    /// The time before the first command whose changes these are; `None` if it is not known.
+    pub began: Option<SystemTime>,
+}
+
+impl HistoryRule<'_> {
+    /// Returns mode and object of a plain file as git would store it, if it stood so in the
+    /// workspace before the commands: no program can set the time of the last change of file or
+    /// folder, and renaming one counts.
+    fn untouched(&self, path: &Path) -> Option<(u32, ObjectId)> {
+        let before = self.began?.checked_sub(CLOCK_STEP)?;
+        let before = before.duration_since(UNIX_EPOCH).ok()?;
+        let folder = GitFolder::open(self.workspace).ok()?;
+        let content = FileContent::read(&folder, path).ok()??;
+        let is_older = |path: &Path| {
+            let found = self.workspace.join(path).symlink_metadata().ok()?;
+            let nanos = u64::try_from(found.ctime_nsec()).ok()?;
+            let changed = Duration::from_secs(u64::try_from(found.ctime()).ok()?);
+            Some(changed + Duration::from_nanos(nanos) < before)
+        };
+        let mut parts = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+        if !parts.all(|part| is_older(part).unwrap_or(false)) {
+            return None;
+        }
+        let (bytes, executable) = content.bytes()?;
+        let mut hash = Sha1::new();
+        hash.update(format!("blob {}\0", bytes.len()));
+        hash.update(&bytes);
+        let mode = if executable { 0o100_755 } else { 0o100_644 };
+        Some((mode, ObjectId::from_bytes(&hash.finalize())?))
+    }
+}
+
+/// Changes of references, `HEAD` and indexes that wait for a person's approval, because of files in
+/// their commits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithheldHistory {
+    /// The real git directory.
+    pub repository: PathBuf,
+    pub(super) changes: StoreChanges,
+    /// The files.
+    pub files: Vec<HistoryFile>,
+}
+
+/// A file of a commit or an index that a person has to approve.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryFile {
+    /// The newest commit in which it is new; `None` if it is only staged.
+    pub commit: Option<ObjectId>,
+    /// Path below the workspace, or below the work tree if that is elsewhere.
+    pub path: PathBuf,
+    /// Reason why it is withheld, in a few words.
+    pub reason: String,
+    /// The change as a unified diff.
+    pub diff: String,
+}
+
+impl WithheldHistory {
+    /// Returns what stays where it was: names of references, `HEAD`, `index`.
+    #[must_use]
+    pub fn held(&self) -> Vec<String> {
+        let refs = self.changes.refs.iter();
+        let mut names: Vec<String> = refs.map(|change| short(&change.name)).collect();
+        for change in &self.changes.worktrees {
+            if change.head.0 != change.head.1 {
+                names.push(change.file("HEAD").display().to_string());
+            }
+            if !change.index.is_empty() {
+                names.push(change.file("index").display().to_string());
+            }
+        }
+        names
+    }
+
+    /// Drops the differences, which hold a secret. The changes can still be applied.
+    pub fn leave_out_content(&mut self) {
+        for file in &mut self.files {
+            "(content with a secret, which is not shown)\n".clone_into(&mut file.diff);
+        }
+    }
+}
+
+impl HistoryFile {
+    /// Returns the file with its place, for a person.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let path = self.path.display();
+        match &self.commit {
+            Some(commit) => format!("{path} in commit {}", &commit.to_string()[..10]),
+            None => format!("{path} in the index"),
+        }
+    }
+}
+
+fn short(name: &RefName) -> String {
+    let name = name.below_refs();
+    name.strip_prefix("heads/").unwrap_or(name).to_owned()
+}
+
+/// The state of a store, and who decides about it.
+pub(super) struct Examination<'a> {
+    pub(super) objects: &'a Objects<'a>,
+    pub(super) rule: HistoryRule<'a>,
+    pub(super) repository: &'a Path,
+    /// The objects that the real references named before.
+    pub(super) known: &'a BTreeSet<ObjectId>,
+}
+
+/// A file that is new in a commit or an index.
+#[derive(Debug, Clone)]
+struct Found {
+    commit: Option<ObjectId>,
+    change: FileChange,
+    reason: String,
+}
+
+impl Found {
+    /// A tree or a file that a reference names without a commit.
+    fn unread(id: ObjectId) -> Self {
+        Self {
+            commit: Some(id),
+            change: FileChange {
+                path: b"something".to_vec(),
+                old: (0, ObjectId::NULL),
+                new: (0, ObjectId::NULL),
+            },
+            reason: "it is not a commit, so its files were not looked at".to_owned(),
+        }
+    }
+
+    fn content(&self) -> (&[u8], u32, ObjectId) {
+        let FileChange { path, new, .. } = &self.change;
+        (path, new.0, new.1)
+    }
+}
+
+impl Examination<'_> {
+    /// Takes out of `changes` what waits for a person's approval. `log` lists the new commits; their
+    /// objects have been checked.
+    pub(super) fn examine(
+        &self,
+        changes: &mut StoreChanges,
+        log: Option<Log>,
+    ) -> Result<Option<WithheldHistory>, CarryError> {
+        let commits = log.map_or(Ok(Vec::new()), Log::read)?;
+        let mut paths = Paths::new(self, &changes.store);
+        let mut found = Vec::new();
+        for commit in &commits {
+            found.extend(paths.judge(Some(commit.id), &commit.changes));
+        }
+        for worktree in &changes.worktrees {
+            found.extend(paths.judge(None, &staged(worktree)));
+        }
+        let files = paths.files.take();
+        if !found.is_empty() {
+            found.retain(|one| !self.stands(files.as_deref(), one));
+            self.drop_old(&mut found)?;
+        }
+        let tags = self.tags(changes, &commits)?;
+        let unread = tags.iter().filter(|(_, commit)| commit.is_none());
+        found.extend(unread.map(|(tip, _)| Found::unread(*tip)));
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let tainted = tainted(&commits, &found, &tags);
+        let staged: BTreeSet<Vec<u8>> = found
+            .iter()
+            .filter(|one| one.commit.is_none())
+            .map(|one| one.change.path.clone())
+            .collect();
+        let Some(held) = hold(changes, &tainted, &staged) else {
+            return Ok(None);
+        };
+        let reached = reached(&held, &commits, &tags);
+        found.retain(|one| one.commit.is_none_or(|commit| reached.contains(&commit)));
+        let files = self.shown(files.as_deref(), found)?;
+        Ok(Some(WithheldHistory {
+            repository: self.repository.to_owned(),
+            changes: held,
+            files,
+        }))
+    }
+
+    /// Whether the workspace holds the file so, without the command.
+    fn stands(&self, files: Option<&Path>, found: &Found) -> bool {
+        let (path, mode, object) = found.content();
+        let Some(files) = files else {
+            return false;
+        };
+        let path = files.join(OsStr::from_bytes(path));
+        self.rule.untouched(&path) == Some((mode, object))
+    }
+
+    /// Drops the files that the history of before has at the same path.
+    fn drop_old(&self, found: &mut Vec<Found>) -> Result<(), CarryError> {
+        let paths: BTreeSet<_> = found.iter().map(|one| one.change.path.clone()).collect();
+        if paths.is_empty() || paths.len() > MAX_LOOKED_UP || self.known.is_empty() {
+            return Ok(());
+        }
+        let log = Log::of_paths(self.objects, self.known, &paths)?;
+        let mut old = BTreeSet::new();
+        // What cannot be found in time counts as new.
+        for commit in log.read().unwrap_or_default() {
+            let contents = commit.changes.into_iter();
+            old.extend(contents.map(|change| (change.path, change.new)));
+        }
+        found.retain(|one| !old.contains(&(one.change.path.clone(), one.change.new)));
+        Ok(())
+    }
+
+    /// Returns the new objects that are not commits, each with the commit that it leads to as a tag.
+    fn tags(
+        &self,
+        changes: &StoreChanges,
+        commits: &[Commit],
+    ) -> Result<Vec<(ObjectId, Option<ObjectId>)>, CarryError> {
+        let listed: BTreeSet<_> = commits.iter().map(|commit| commit.id).collect();
+        let mut others = changes.commit_tips();
+        others.retain(|id| !listed.contains(id) && !self.known.contains(id));
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let others: Vec<ObjectId> = others.into_iter().collect();
+        let leads = self.objects.commits_of(&others)?;
+        Ok(others.into_iter().zip(leads).collect())
+    }
+
+    fn shown(
+        &self,
+        files: Option<&Path>,
+        found: Vec<Found>,
+    ) -> Result<Vec<HistoryFile>, CarryError> {
+        let mut seen = BTreeSet::new();
+        let first = |one: &Found| seen.insert((one.change.path.clone(), one.change.new));
+        let found: Vec<_> = found.into_iter().filter(first).collect();
+        let shown = found.iter().take(MAX_SHOWN);
+        let sides = shown.flat_map(|one| [one.change.old, one.change.new]);
+        let blobs = sides.filter(|(mode, id)| *mode != GITLINK && !id.is_null());
+        let contents = self.objects.contents(&blobs.map(|(_, id)| id).collect())?;
+        let side = |(mode, id): (u32, ObjectId)| side(mode, id, &contents);
+        let named = found.into_iter().map(|one| {
+            let below = files.unwrap_or(Path::new(""));
+            let path = below.join(OsStr::from_bytes(&one.change.path));
+            let (old, new) = (side(one.change.old), side(one.change.new));
+            HistoryFile {
+                commit: one.commit,
+                diff: diff_of(&path.display().to_string(), &old, &new),
+                path,
+                reason: one.reason,
+            }
+        });
+        Ok(named.collect())
+    }
+}
+
+fn side(mode: u32, id: ObjectId, contents: &BTreeMap<ObjectId, Vec<u8>>) -> Side {
+    match (mode, contents.get(&id)) {
+        (0, _) => Side::Nothing,
+        (GITLINK, _) => Side::Other(format!("the commit {id} of a repository in this folder")),
+        (0o120_000, Some(target)) => {
+            Side::Other(format!("a link to {}", String::from_utf8_lossy(target)))
+        }
+        (_, Some(bytes)) => match String::from_utf8(bytes.clone()) {
+            Ok(text) => Side::Text(text),
+            Err(_) => Side::Other(format!("a file of {} bytes", bytes.len())),
+        },
+        (_, None) => Side::Other(format!("a file of more than {MAX_CONTENT} bytes, {id}")),
+    }
+}
+
+/// Returns the changed entries of an index as changes of files.
+fn staged(worktree: &WorktreeChange) -> Vec<FileChange> {
+    let nothing = (0, ObjectId::NULL);
+    let entries = worktree.index.iter().flat_map(|change| {
+        let old = change.before.first();
+        let old = old.map_or(nothing, |entry| (entry.mode, entry.object));
+        let new = change.after.iter().filter(|entry| {
+            let same = |before: &&super::EntryContent| {
+                (before.mode, before.object) == (entry.mode, entry.object)
+            };
+            !change.before.iter().any(|before| same(&before))
+        });
+        let mut new: Vec<_> = new.map(|entry| (entry.mode, entry.object)).collect();
+        if change.after.is_empty() {
+            new.push(nothing);
+        }
+        new.into_iter().map(move |new| FileChange {
+            path: change.path.clone(),
+            old,
+            new,
+        })
+    });
+    entries.collect()
+}
+
+/// Returns the objects that lead to such a file.
+fn tainted(
+    commits: &[Commit],
+    found: &[Found],
+    tags: &[(ObjectId, Option<ObjectId>)],
+) -> BTreeSet<ObjectId> {
+    let mut tainted: BTreeSet<_> = found.iter().filter_map(|one| one.commit).collect();
+    // Parents follow their children.
+    for commit in commits.iter().rev() {
+        if commit.parents.iter().any(|one| tainted.contains(one)) {
+            tainted.insert(commit.id);
+        }
+    }
+    for (tip, commit) in tags {
+        if commit.is_some_and(|commit| tainted.contains(&commit)) {
+            tainted.insert(*tip);
+        }
+    }
+    tainted
+}
+
+/// Returns the objects that the references lead to, as far as they are new.
+fn reached(
+    held: &StoreChanges,
+    commits: &[Commit],
+    tags: &[(ObjectId, Option<ObjectId>)],
+) -> BTreeSet<ObjectId> {
+    let mut reached = held.commit_tips();
+    let tagged = tags.iter().filter(|(tip, _)| reached.contains(tip));
+    let tagged: Vec<ObjectId> = tagged.filter_map(|(_, commit)| *commit).collect();
+    reached.extend(tagged);
+    for commit in commits {
+        if reached.contains(&commit.id) {
+            reached.extend(commit.parents.iter().copied());
+        }
+    }
+    reached
+}
+
+/// Judges paths, each once.
+struct Paths<'a> {
+    rule: HistoryRule<'a>,
+    /// The work tree below the workspace; `None` if it is elsewhere or not known.
+    files: Option<PathBuf>,
+    judged: BTreeMap<(Vec<u8>, u8), Option<String>>,
+}
+
+impl<'a> Paths<'a> {
+    fn new(of: &Examination<'a>, store: &Path) -> Self {
+        let is_main = store.as_os_str().is_empty() && of.repository.ends_with(".git");
+        let tree = of.repository.parent().filter(|_| is_main);
+        let below = tree.and_then(|tree| tree.strip_prefix(of.rule.workspace).ok());
+        Self {
+            rule: of.rule,
+            files: below.map(Path::to_path_buf),
+            judged: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the changes that need an approval.
+    fn judge(&mut self, commit: Option<ObjectId>, changes: &[FileChange]) -> Vec<Found> {
+        let key = |change: &FileChange| (change.path.clone(), change.kind() as u8);
+        let new = changes
+            .iter()
+            .filter(|change| !self.judged.contains_key(&key(change)));
+        let new: Vec<&FileChange> = new.collect();
+        // A clone, or a checkout elsewhere, has the file at the top.
+        let below = [
+            Path::new(""),
+            self.files.as_deref().unwrap_or(Path::new("")),
+        ];
+        let asked: Vec<ChangedPath> = below
+            .iter()
+            .flat_map(|below| {
+                new.iter().map(|change| ChangedPath {
+                    path: below.join(OsStr::from_bytes(&change.path)),
+                    change: change.kind(),
+                })
+            })
+            .collect();
+        for change in &new {
+            self.judged.insert(key(change), None);
+        }
+        for withheld in (self.rule.withhold)(&asked) {
+            if let Some(change) = new.get(withheld.index % new.len().max(1)) {
+                self.judged.insert(key(change), Some(withheld.reason));
+            }
+        }
+        let reasons = changes.iter().filter_map(|change| {
+            let by_name = self.judged.get(&key(change)).cloned().flatten();
+            Some(Found {
+                commit,
+                reason: by_name.or_else(|| by_form(change))?,
+                change: change.clone(),
+            })
+        });
+        reasons.collect()
+    }
+}
+
+/// Returns the reason why a change matters to git itself, if it does.
+fn by_form(change: &FileChange) -> Option<String> {
+    if change.new.0 == GITLINK && change.old.0 != GITLINK {
+        return Some("`git status` and others start git in that folder".to_owned());
+    }
+    let name = change.path.rsplit(|byte| *byte == b'/').next()?;
+    let is_head = name.eq_ignore_ascii_case(b"HEAD") && change.kind() != PathChange::Deleted;
+    is_head.then(|| "git takes a folder with it for a repository, and obeys it there".to_owned())
+}
+
+impl FileChange {
+    fn kind(&self) -> PathChange {
+        match (self.old.0, self.new.0) {
+            (_, 0) => PathChange::Deleted,
+            (0, _) => PathChange::Created,
+            _ => PathChange::Changed,
+        }
+    }
+}
+
+impl StoreChanges {
+    /// Returns the objects that references, `HEAD`, state and logs name: commits, and tags.
+    pub(super) fn commit_tips(&self) -> BTreeSet<ObjectId> {
+        let refs = self.refs.iter().filter_map(|change| change.after.as_ref());
+        let heads = self.worktrees.iter().map(|change| &change.head.1);
+        let mut tips: BTreeSet<_> = refs.chain(heads).filter_map(RefValue::object).collect();
+        for change in &self.worktrees {
+            tips.extend(change.state_objects());
+        }
+        tips.extend(self.logged());
+        tips
+    }
+}
