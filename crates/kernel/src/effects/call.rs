@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, Observation, Origin,
-    ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
+    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, NamedFile, Observation,
+    Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
 use gyrus_text::{closest, one_line, shorten};
@@ -17,6 +17,7 @@ use super::{
     destinations::{Questions, use_permits},
     execute, folder,
     judge::JudgedCall,
+    named_files,
     server_requests::Requests,
     withheld,
 };
@@ -61,6 +62,8 @@ struct Past {
     /// Entries of the question about its changes.
     changes: Vec<Entry>,
     approval: approval::Past,
+    /// The files that the latest card named.
+    shown: Vec<NamedFile>,
     connections: Questions,
     requests: Requests,
     started: Option<ToolStarted>,
@@ -84,6 +87,7 @@ impl Past {
             changes,
             requests,
             approval: approval::Past::default(),
+            shown: Vec::new(),
             started: None,
             resulted: None,
         };
@@ -108,6 +112,9 @@ impl Past {
                 // resolved differently do not count.
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
+                        if matches!(entry, Entry::ApprovalAsked(_)) {
+                            past.shown.clone_from(&judged.files);
+                        }
                         let digest = judged.digest(call);
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
@@ -309,6 +316,13 @@ async fn let_through(
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
+        let changed = named_files::changed(core, &past.shown, &resolved.files);
+        if past.approval.has_asked() {
+            card.reasons.splice(0..0, changed.reasons);
+            card.details.splice(0..0, changed.details);
+        }
+        named_files::keep(core, &resolved.files)?;
+        past.shown.clone_from(&resolved.files);
         approval::ask(core, effect, digest, card, &mut past.approval).await?;
     }
 }
@@ -479,6 +493,7 @@ fn card_with_preview(
         let redacted = core.kernel.organs().redactor.redact(&change);
         card.details = vec![Text::new(redacted, Origin::Model)];
     }
+    card.details.extend(named_files::lines(&resolved.files));
     card.reasons.extend(core.origins(resolved, spec)?);
     Ok(card)
 }

@@ -24,7 +24,7 @@ use super::{
     ask::cut_off_asks,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
-    folder, layers,
+    folder, layers, named_files,
     server_requests::{Requests, ServerRequests},
 };
 use crate::{
@@ -358,7 +358,13 @@ pub(super) async fn start(
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
-    let output = call_of(core, effect, tool, resolved, &site).await;
+    let output = match named_files::differs_now(core, &**tool, &resolved) {
+        Some(why) => Ok(ToolOutput {
+            verdict: ActionVerdict::Refused,
+            ..ToolOutput::error(why)
+        }),
+        None => call_of(core, effect, tool, resolved, &site).await,
+    };
     drop(site);
     end_asks(core, effect)?;
     match output {

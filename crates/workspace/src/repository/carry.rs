@@ -314,7 +314,7 @@ impl StoreCarry<'_> {
         let examination = Examination {
             objects: &objects,
             rule,
-            repository: self.live.path(),
+            live: self.live,
             known: &known,
         };
         examination.examine(changes, log.transpose()?)

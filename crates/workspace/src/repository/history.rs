@@ -29,6 +29,7 @@ use super::{
     log::{Commit, FileChange, GITLINK, Log},
     names::{ObjectId, RefName, RefValue},
     objects::Objects,
+    reflog::{self, MAX_LOG},
     withheld::{FileContent, MAX_CONTENT},
 };
 use crate::change_set::{Side, diff_of};
@@ -149,7 +150,8 @@ fn short(name: &RefName) -> String {
 pub(super) struct Examination<'a> {
     pub(super) objects: &'a Objects<'a>,
     pub(super) rule: HistoryRule<'a>,
-    pub(super) repository: &'a Path,
+    /// The real git directory.
+    pub(super) live: &'a GitFolder,
     /// The objects that the real references named before.
     pub(super) known: &'a BTreeSet<ObjectId>,
 }
@@ -202,7 +204,7 @@ impl Examination<'_> {
         let files = paths.files.take();
         if !found.is_empty() {
             found.retain(|one| !self.stands(files.as_deref(), one));
-            self.drop_old(&mut found)?;
+            self.drop_old(&changes.store, &mut found)?;
         }
         let tags = self.tags(changes, &commits)?;
         let unread = tags.iter().filter(|(_, commit)| commit.is_none());
@@ -223,7 +225,7 @@ impl Examination<'_> {
         found.retain(|one| one.commit.is_none_or(|commit| reached.contains(&commit)));
         let files = self.shown(files.as_deref(), found)?;
         Ok(Some(WithheldHistory {
-            repository: self.repository.to_owned(),
+            repository: self.live.path().to_owned(),
             changes: held,
             files,
         }))
@@ -240,12 +242,18 @@ impl Examination<'_> {
     }
 
     /// Drops the files that the history of before has at the same path.
-    fn drop_old(&self, found: &mut Vec<Found>) -> Result<(), CarryError> {
+    fn drop_old(&self, store: &Path, found: &mut Vec<Found>) -> Result<(), CarryError> {
         let paths: BTreeSet<_> = found.iter().map(|one| one.change.path.clone()).collect();
-        if paths.is_empty() || paths.len() > MAX_LOOKED_UP || self.known.is_empty() {
+        let mut known = self.known.clone();
+        // A person can go back to what only these name: stashes below the first.
+        for log in ["logs/HEAD", "logs/refs/stash"] {
+            let log = self.live.read(&store.join(log), MAX_LOG)?;
+            known.extend(reflog::objects_in(&log.unwrap_or_default()));
+        }
+        if paths.is_empty() || paths.len() > MAX_LOOKED_UP || known.is_empty() {
             return Ok(());
         }
-        let log = Log::of_paths(self.objects, self.known, &paths)?;
+        let log = Log::of_paths(self.objects, &known, &paths)?;
         let mut old = BTreeSet::new();
         // What cannot be found in time counts as new.
         for commit in log.read().unwrap_or_default() {
@@ -286,13 +294,17 @@ impl Examination<'_> {
         let blobs = sides.filter(|(mode, id)| *mode != GITLINK && !id.is_null());
         let contents = self.objects.contents(&blobs.map(|(_, id)| id).collect())?;
         let side = |(mode, id): (u32, ObjectId)| side(mode, id, &contents);
-        let named = found.into_iter().map(|one| {
+        let named = found.into_iter().enumerate().map(|(number, one)| {
             let below = files.unwrap_or(Path::new(""));
             let path = below.join(OsStr::from_bytes(&one.change.path));
             let (old, new) = (side(one.change.old), side(one.change.new));
             HistoryFile {
                 commit: one.commit,
-                diff: diff_of(&path.display().to_string(), &old, &new),
+                diff: if number < MAX_SHOWN {
+                    diff_of(&path.display().to_string(), &old, &new)
+                } else {
+                    "(not shown)\n".to_owned()
+                },
                 path,
                 reason: one.reason,
             }
@@ -390,8 +402,9 @@ struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     fn new(of: &Examination<'a>, store: &Path) -> Self {
-        let is_main = store.as_os_str().is_empty() && of.repository.ends_with(".git");
-        let tree = of.repository.parent().filter(|_| is_main);
+        let repository = of.live.path();
+        let is_main = store.as_os_str().is_empty() && repository.ends_with(".git");
+        let tree = repository.parent().filter(|_| is_main);
         let below = tree.and_then(|tree| tree.strip_prefix(of.rule.workspace).ok());
         Self {
             rule: of.rule,

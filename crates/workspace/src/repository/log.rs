@@ -64,7 +64,7 @@ impl Log {
     ) -> Result<Self, CarryError> {
         let input = known.iter().map(ToString::to_string);
         let paths = paths.iter().map(|path| OsStr::from_bytes(path));
-        let options = ["-m", "--full-history", "--"].map(OsStr::new);
+        let options = ["-m", "--full-history", "--ignore-missing", "--"].map(OsStr::new);
         let arguments: Vec<_> = options.into_iter().chain(paths).collect();
         Self::begin(objects, "log-of-paths", input, &arguments, SEARCHED_FOR)
     }

@@ -135,6 +135,13 @@ pub(super) fn apply(live: &[u8], change: &LogChange) -> Option<Vec<u8>> {
     (log.len() > live.len()).then_some(log)
 }
 
+/// Returns the objects that a log names.
+pub(super) fn objects_in(log: &[u8]) -> impl Iterator<Item = ObjectId> {
+    let lines = log.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());
+    lines.filter_map(objects).flatten()
+}
+
 fn objects(line: &str) -> Option<Vec<ObjectId>> {
     let mut words = line.splitn(3, ' ');
     let old = ObjectId::parse(words.next()?)?;

@@ -93,8 +93,15 @@ fn view(world: &World, repository: Option<&Path>) -> String {
     .join("\n")
 }
 
-/// Is killed at every `stride`th step, recovers (killed there once more), and checks.
+/// Is killed at every `stride`th step, recovers (killed there once more), and checks. All that is
+/// inside is carried over.
 fn check(before: &[&str], inside: &[&str], stride: usize) {
+    let (private, new) = check_each_step(before, inside, stride);
+    assert_eq!(new, private);
+}
+
+/// Returns the view inside, and the view after carrying over.
+fn check_each_step(before: &[&str], inside: &[&str], stride: usize) -> (String, String) {
     let world = World::with_repository();
     for line in before {
         world.git(&world.work(), line);
@@ -104,11 +111,13 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
     for line in inside {
         let _ = world.try_inside(&copy, line);
     }
-    let (old, new) = (view(&world, None), view(&world, Some(&copy.path())));
+    let (old, private) = (view(&world, None), view(&world, Some(&copy.path())));
     drop(copy);
     // Files in the tree contain its path, so it is restored in the same place.
     let saved = World::empty();
     copy_tree(&world.path(""), &saved.path(""));
+    carry(&mut world.prepare());
+    let new = view(&world, None);
     let git = world.work().join(".git");
     let mut step = 1;
     loop {
@@ -151,6 +160,28 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
     assert_eq!(copy.changes().unwrap(), None);
     assert_eq!(view(&world, Some(&copy.path())), new);
     world.check_whole(&git);
+    (private, new)
+}
+
+/// What waits for a yes never arrives, whenever it is killed; what stands beside it does.
+#[test]
+fn killed_while_a_control_file_is_withheld() {
+    let inside = [
+        "branch fine side",
+        "checkout -qb bad",
+        "update-index --add --cacheinfo 100644,5626abf0f72e58d7a153368ba57db4c673c0e171,.envrc",
+        "commit -qm bad",
+        "tag plant",
+        "checkout -q main",
+        "commit -qam fine",
+    ];
+    let (private, new) = check_each_step(&[], &inside, 1);
+    assert!(private.contains("refs/heads/bad") && private.contains("refs/tags/plant"));
+    assert!(
+        !new.contains("refs/heads/bad") && !new.contains("refs/tags/plant"),
+        "{new}"
+    );
+    assert!(new.contains("refs/heads/fine"), "{new}");
 }
 
 #[test]

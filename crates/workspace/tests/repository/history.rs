@@ -242,6 +242,30 @@ fn what_a_person_has_already_asks_for_nothing() {
 }
 
 #[test]
+fn stashes_of_a_person_stay_theirs() {
+    let world = World::with_repository();
+    for content in ["one\n", "two\n", "three\n"] {
+        world.write(".envrc", content);
+        world.git(&world.work(), "stash -qu");
+    }
+    for inside in [
+        &["stash drop -q"][..],
+        &["stash drop -q stash@{1}"],
+        &["stash pop -q"],
+    ] {
+        let mut copy = world.prepare();
+        for line in inside {
+            world.inside(&copy, line);
+        }
+        let carried = carry(&mut copy);
+        assert!(carried.history.is_empty(), "{inside:?}: {carried:#?}");
+        assert!(!carried.stores.is_empty(), "{inside:?}");
+        refresh(&mut copy);
+    }
+    assert_eq!(world.git(&world.work(), "stash list"), "");
+}
+
+#[test]
 fn a_killed_judgement_is_made_again() {
     let world = World::with_repository();
     let mut copy = world.prepare();
