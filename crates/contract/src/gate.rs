@@ -141,7 +141,7 @@ pub struct ResolvedCall {
 /// A file that an argument of a call names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedFile {
-    /// The path as it stands in the argument.
+    /// The path as it stands in the argument, or `program NAME` for a program that another starts.
     pub given: String,
     /// The absolute path, with all links followed.
     pub real: PathBuf,

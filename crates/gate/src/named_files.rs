@@ -100,7 +100,7 @@ impl Look<'_> {
             if !word.contains('/')
                 && let Ok(found) = programs.find(word)
             {
-                self.file(word, &found.real);
+                self.file(&format!("program {word}"), &found.real);
             }
         }
     }

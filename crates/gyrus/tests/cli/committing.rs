@@ -412,7 +412,9 @@ fn a_yes_moves_the_branch_with_the_file() {
         world.gyrus(&["replay", "last"]).exits(0);
         world.gyrus(&["undo", "last", "--yes"]).exits(0);
         assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first", "{case}");
-        is_nowhere(&work, path, case);
+        let all = git(&work, &["log", "--all", "--format=%H", "--", path]);
+        assert_eq!(all, "", "{case}");
+        is_whole(&work);
     }
 }
 

@@ -12,7 +12,7 @@ use gyrus_text::{counted, first_chars};
 use gyrus_workspace::text_diff;
 
 use super::to_undo::holds_secret;
-use crate::{Stop, core::Core};
+use crate::{Stop, contents, core::Core};
 
 /// Maximum bytes of a file whose content is kept to show a difference.
 const MAX_KEPT: u64 = 256 << 10;
@@ -21,7 +21,8 @@ const MAX_DIFF_CHARS: usize = 16_000;
 /// Number of digits of a digest that a card shows.
 const SHOWN_DIGITS: usize = 12;
 
-/// Keeps the contents of files that a card names, so that a later card can show what changed.
+/// Keeps the contents of files that a card names, so that a later card can show what changed. No
+/// export has them.
 pub(super) fn keep(core: &Core, files: &[NamedFile]) -> Result<(), Stop> {
     for file in files {
         let FileState::Content { hash, bytes, .. } = &file.state else {
@@ -33,7 +34,7 @@ pub(super) fn keep(core: &Core, files: &[NamedFile]) -> Result<(), Stop> {
         let content = gyrus_process::read_regular(&file.real).unwrap_or_default();
         let text = std::str::from_utf8(&content).is_ok_and(|text| !holds_secret(core, text));
         if text && BlobId::of(&content) == *hash {
-            core.log.put_blob(&content)?;
+            core.log.put_private(&content)?;
         }
     }
     Ok(())
@@ -123,7 +124,7 @@ fn kept(core: &Core, file: &NamedFile) -> Option<String> {
     let now = |path: &Path| gyrus_process::read_regular(path).ok();
     let content = match now(&file.real).filter(|_| *bytes <= MAX_KEPT) {
         Some(content) if is_it(&content) => content,
-        _ => core.log.reader().blob(hash).ok()?,
+        _ => contents::load(core.log.reader(), hash).ok()?,
     };
     String::from_utf8(content).ok()
 }
