@@ -401,7 +401,8 @@ impl Repositories {
             return ended;
         }
         let rule = run.rule(self.began.take());
-        for one in self.known.iter_mut().flatten() {
+        // Those within others first: a commit of the outer one may name a commit of theirs.
+        for one in self.known.iter_mut().flatten().rev() {
             match one.carry(run, rule) {
                 Ok(None) => {}
                 Ok(Some(carried)) => ended.add(&one.directory, carried),

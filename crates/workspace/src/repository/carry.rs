@@ -23,7 +23,7 @@ use super::{
     keep,
     locks::{Locks, Taken},
     log::Log,
-    names::{ObjectId, RefValue},
+    names::ObjectId,
     objects::{self, Objects},
     plan::{Plan, Purpose},
     private_copy::{COPY, PrivateCopy},
@@ -253,7 +253,7 @@ impl StoreCarry<'_> {
         git: &Path,
         steps: &mut dyn FnMut(&'static str),
     ) -> Result<Option<WithheldHistory>, CarryError> {
-        let known = self.known(&changes.store)?;
+        let known = refs::named(self.live, &changes.store)?;
         let new =
             |ids: BTreeSet<ObjectId>| -> BTreeSet<_> { ids.difference(&known).copied().collect() };
         let mut tips = new(changes.tips());
@@ -318,22 +318,6 @@ impl StoreCarry<'_> {
             known: &known,
         };
         examination.examine(changes, log.transpose()?)
-    }
-
-    /// Returns the objects that the real store's own references name: they are complete.
-    fn known(&self, store: &Path) -> Result<BTreeSet<ObjectId>, CarryError> {
-        let refs = refs::read_all(self.live, store)?;
-        let mut known: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
-        let mut worktrees = refs::linked_worktrees(self.live, store)?;
-        worktrees.push(store.to_owned());
-        for own in worktrees {
-            known.extend(
-                refs::read_head(self.live, &own)
-                    .ok()
-                    .and_then(|head| head.object()),
-            );
-        }
-        Ok(known)
     }
 }
 

@@ -30,6 +30,8 @@ use super::{
     names::{ObjectId, RefName, RefValue},
     objects::Objects,
     reflog::{self, MAX_LOG},
+    refs,
+    stamps::Stamps,
     withheld::{FileContent, MAX_CONTENT},
 };
 use crate::change_set::{Side, diff_of};
@@ -203,7 +205,9 @@ impl Examination<'_> {
         }
         let files = paths.files.take();
         if !found.is_empty() {
-            found.retain(|one| !self.stands(files.as_deref(), one));
+            found.retain(|one| {
+                !self.stands(files.as_deref(), one) && !self.is_of_submodule(files.as_deref(), one)
+            });
             self.drop_old(&changes.store, &mut found)?;
         }
         let tags = self.tags(changes, &commits)?;
@@ -239,6 +243,24 @@ impl Examination<'_> {
         };
         let path = files.join(OsStr::from_bytes(path));
         self.rule.untouched(&path) == Some((mode, object))
+    }
+
+    /// Whether a reference of the submodule names its new commit: then that does not wait.
+    fn is_of_submodule(&self, files: Option<&Path>, found: &Found) -> bool {
+        let FileChange { path, old, new } = &found.change;
+        if old.0 != GITLINK || new.0 != GITLINK {
+            return false;
+        }
+        let names = |git: &GitFolder, store: &Path| {
+            refs::named(git, store).is_ok_and(|named| named.contains(&new.1))
+        };
+        let within = Stamps::take(self.live).map(|stamps| stamps.stores);
+        let mut within = within.unwrap_or_default().into_iter();
+        let tree = files.map(|files| self.rule.workspace.join(files));
+        let beside = tree.map(|tree| tree.join(OsStr::from_bytes(path)).join(".git"));
+        let beside = beside.and_then(|git| GitFolder::open(&git).ok());
+        within.any(|store| !store.as_os_str().is_empty() && names(self.live, &store))
+            || beside.is_some_and(|git| names(&git, Path::new("")))
     }
 
     /// Drops the files that the history of before has at the same path.
@@ -456,8 +478,10 @@ impl<'a> Paths<'a> {
 
 /// Returns the reason why a change matters to git itself, if it does.
 fn by_form(change: &FileChange) -> Option<String> {
-    if change.new.0 == GITLINK && change.old.0 != GITLINK {
-        return Some("`git status` and others start git in that folder".to_owned());
+    if change.new.0 == GITLINK && change.new != change.old {
+        // The commit may be one that waits in the repository of the submodule.
+        let why = "git starts in that folder, and a person's git checks that commit out there";
+        return Some(why.to_owned());
     }
     let name = change.path.rsplit(|byte| *byte == b'/').next()?;
     let is_head = name.eq_ignore_ascii_case(b"HEAD") && change.kind() != PathChange::Deleted;

@@ -291,3 +291,50 @@ fn a_killed_judgement_is_made_again() {
     assert!(again.unwrap().is_none());
     assert_eq!(view(&world), expected);
 }
+
+/// What waits in a submodule does not come back by a commit around it.
+#[test]
+fn a_commit_of_a_submodule_that_waits_is_named_by_none() {
+    let world = World::with_repository();
+    world.init(&world.path("library"));
+    let add = "-c protocol.file.allow=always submodule --quiet add ../library lib/sub";
+    world.git(&world.work(), add);
+    world.git(&world.work(), "commit -qm submodule");
+    let sub = world.work().join("lib/sub");
+    let commits = |plant: &str, staged: &str| {
+        let mut copy = world.prepare();
+        let private = copy.path().join("modules/lib/sub");
+        let inside = Some((private.as_path(), sub.as_path()));
+        fs::write(sub.join(plant), "new\n").unwrap();
+        for line in [&format!("add {plant}"), "commit -qm new"] {
+            assert!(world.run(&sub, inside, line).status.success());
+        }
+        let commit = world.run(&sub, inside, "rev-parse HEAD").stdout;
+        let commit = String::from_utf8(commit).unwrap();
+        let link = format!("update-index --cacheinfo 160000,{},lib/sub", commit.trim());
+        world.inside(&copy, &link);
+        world.inside(&copy, staged);
+        let carried = carry(&mut copy);
+        refresh(&mut copy);
+        carried
+    };
+    let before = world.git(&world.work(), "rev-parse HEAD:lib/sub");
+    let carried = commits(".envrc", "commit -qm outer");
+    assert_eq!(carried.history.len(), 2, "{carried:#?}");
+    assert_eq!(world.git(&world.work(), "rev-parse HEAD:lib/sub"), before);
+    fs::remove_file(sub.join(".envrc")).unwrap_or_default();
+    world.git(&sub, "reset -q --hard");
+    assert!(!sub.join(".envrc").exists());
+    for one in carried.history {
+        apply(&world, &[one]).unwrap();
+    }
+    assert_ne!(world.git(&world.work(), "rev-parse HEAD:lib/sub"), before);
+    assert!(!world.git(&sub, "ls-files .envrc").is_empty());
+    // An ordinary one asks for nothing, neither staged nor committed.
+    for staged in ["commit -qm outer", "status"] {
+        let carried = commits("plain", staged);
+        assert!(carried.history.is_empty(), "{carried:#?}");
+        fs::write(sub.join("plain"), "again\n").unwrap();
+        world.git(&sub, "commit -qam again");
+    }
+}
