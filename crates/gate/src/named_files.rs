@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use gyrus_contract::{
@@ -22,8 +22,11 @@ use crate::{as_user, control, own_paths::OwnPaths, paths::real_path, shell};
 const MAX_HASHED: u64 = 64 << 20;
 /// Maximum bytes of all files of one call whose content is hashed.
 const MAX_HASHED_IN_ALL: u64 = 256 << 20;
-/// Maximum number of words that are looked up.
-const MAX_WORDS: usize = 1_000;
+/// Maximum number of paths that are looked up in each folder: more than the words of a call with a
+/// person's rights can have.
+const MAX_PATHS: usize = 5_000;
+/// Maximum number of folders in which paths are looked up beside the workspace.
+const MAX_FOLDERS: usize = 4;
 
 /// Looks the files of a call up. Empty for calls whose files matter to nobody: those that only read
 /// them, and commands in a sandbox.
@@ -77,26 +80,38 @@ fn starts_another(program: &ResolvedProgram) -> bool {
 struct Look<'a> {
     own_paths: &'a OwnPaths,
     workspace: &'a Path,
-    seen: BTreeSet<String>,
+    /// Real paths.
+    seen: BTreeSet<PathBuf>,
     /// Bytes that may still be hashed.
     left: u64,
     files: Vec<NamedFile>,
 }
 
 impl Look<'_> {
+    /// Looks up the paths in words, in the workspace and in the folders that other words name, where
+    /// a program may go first.
     fn words(&mut self, words: &[&str]) {
-        for word in words.iter().take(MAX_WORDS) {
-            for path in paths_in(word) {
-                if let Ok(real) = real_path(&self.workspace.join(path)) {
-                    self.file(path, &real);
-                }
+        // Whole words first: many marks in one must not hide the next.
+        let parts = words.iter().flat_map(|word| paths_in(word));
+        let paths = words.iter().copied().chain(parts).take(MAX_PATHS);
+        let paths: BTreeSet<&str> = paths.collect();
+        let is_folder = |path: &&&str| self.workspace.join(path).is_dir();
+        let folders = paths.iter().filter(is_folder).take(MAX_FOLDERS);
+        let folders: Vec<&str> = std::iter::once("").chain(folders.copied()).collect();
+        for (folder, path) in folders
+            .iter()
+            .flat_map(|folder| paths.iter().map(move |path| (folder, path)))
+        {
+            let given = Path::new(folder).join(path);
+            if let Ok(real) = real_path(&self.workspace.join(&given)) {
+                self.file(&given.to_string_lossy(), &real);
             }
         }
     }
 
     /// Looks up the programs that another one starts by their names.
     fn programs(&mut self, programs: &Programs, words: &[&str]) {
-        for word in words.iter().take(MAX_WORDS) {
+        for word in words.iter().take(MAX_PATHS) {
             if !word.contains('/')
                 && let Ok(found) = programs.find(word)
             {
@@ -106,7 +121,7 @@ impl Look<'_> {
     }
 
     fn file(&mut self, given: &str, real: &Path) {
-        if self.seen.insert(given.to_owned())
+        if self.seen.insert(real.to_owned())
             && let Ok(state) = self.state(real)
         {
             self.files.push(NamedFile {

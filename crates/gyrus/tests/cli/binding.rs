@@ -18,7 +18,7 @@ use crate::{
 type Change = fn(&World, &Path);
 
 /// Arguments of `recorder`, the file that they name, and what happens to it while the card waits.
-const CHANGES: [(&str, &[&str], &str, Change); 12] = [
+const CHANGES: [(&str, &[&str], &str, Change); 13] = [
     ("rewritten", &["deploy.sh"], "deploy.sh", |_, file| {
         fs::write(file, "echo theirs\n").unwrap();
     }),
@@ -89,6 +89,14 @@ const CHANGES: [(&str, &[&str], &str, Change); 12] = [
         },
     ),
     (
+        "a file of another folder",
+        &["-C", "a", "inner.sh"],
+        "a/inner.sh",
+        |_, file| {
+            fs::write(file, "echo theirs\n").unwrap();
+        },
+    ),
+    (
         "a file elsewhere",
         &["../elsewhere.sh"],
         "../elsewhere.sh",
@@ -102,6 +110,7 @@ fn prepare(world: &World) {
     let work = world.work();
     fs::create_dir(work.join("a")).unwrap();
     fs::write(work.join("deploy.sh"), "echo mine\n").unwrap();
+    fs::write(work.join("a/inner.sh"), "echo mine\n").unwrap();
     fs::write(work.join("../elsewhere.sh"), "echo mine\n").unwrap();
     symlink("deploy.sh", work.join("link.sh")).unwrap();
 }

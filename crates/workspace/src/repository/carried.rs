@@ -5,8 +5,8 @@ use std::{io, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RepositoryError, changes::StoreChanges, history::WithheldHistory, names::RefName,
-    withheld::Withheld,
+    RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld,
+    withheld_history::WithheldHistory,
 };
 use crate::root::Failed;
 

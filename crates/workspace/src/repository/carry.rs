@@ -19,7 +19,7 @@ use super::{
     decide::{self, Decision, Fate},
     folder::GitFolder,
     git::Git,
-    history::{Examination, HistoryRule, WithheldHistory},
+    history::{Examination, HistoryRule},
     keep,
     locks::{Locks, Taken},
     log::Log,
@@ -28,6 +28,7 @@ use super::{
     plan::{Plan, Purpose},
     private_copy::{COPY, PrivateCopy},
     refs, stage,
+    withheld_history::WithheldHistory,
 };
 
 /// Maximum bytes of the list of commits at which a shallow clone ends.

@@ -49,6 +49,7 @@ mod copying;
 mod worktree;
 mod alternates;
 mod withheld;
+mod withheld_history;
 mod changes;
 mod protected;
 mod compare;
@@ -80,7 +81,7 @@ pub use changes::{
 pub use config::SettingName;
 pub use examine::{examine_new, take_back_new};
 pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES, Support, find};
-pub use history::{HistoryFile, HistoryRule, WithheldHistory};
+pub use history::HistoryRule;
 pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
 pub use private_copy::{PrivateCopy, Refreshed};
@@ -88,6 +89,7 @@ pub use reflog::LogChange;
 pub use restore::{Restorable, apply_history, apply_withheld, look_at_restoring, restore};
 pub use settings::SettingChange;
 pub use withheld::{FileContent, Withheld};
+pub use withheld_history::{HistoryFile, WithheldHistory};
 
 use std::{
     io,

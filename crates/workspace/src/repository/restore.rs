@@ -16,13 +16,13 @@ use super::{
     },
     decide,
     folder::GitFolder,
-    history::WithheldHistory,
     index::IndexChange,
     names::{ObjectId, RefValue},
     plan::{Plan, Purpose},
     reflog::LogChange,
     settings::SettingChange,
     withheld::Withheld,
+    withheld_history::WithheldHistory,
 };
 
 /// Whether changes that were carried over can be undone now.
