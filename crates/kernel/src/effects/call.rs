@@ -126,6 +126,22 @@ impl Past {
         }
         Ok((effect, past))
     }
+
+    /// Adds to a card what changed in the files of the call since the last one.
+    fn show_changes(
+        &mut self,
+        core: &Core,
+        files: &[NamedFile],
+        card: &mut ApprovalCard,
+    ) -> Result<(), Stop> {
+        if self.approval.has_asked() {
+            let changed = named_files::changed(core, &self.shown, files);
+            card.reasons.splice(0..0, changed.reasons);
+            card.details.splice(0..0, changed.details);
+        }
+        files.clone_into(&mut self.shown);
+        named_files::keep(core, files)
+    }
 }
 
 pub(crate) async fn perform(
@@ -316,13 +332,7 @@ async fn let_through(
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
-        let changed = named_files::changed(core, &past.shown, &resolved.files);
-        if past.approval.has_asked() {
-            card.reasons.splice(0..0, changed.reasons);
-            card.details.splice(0..0, changed.details);
-        }
-        named_files::keep(core, &resolved.files)?;
-        past.shown.clone_from(&resolved.files);
+        past.show_changes(core, &resolved.files, &mut card)?;
         approval::ask(core, effect, digest, card, &mut past.approval).await?;
     }
 }

@@ -358,13 +358,7 @@ pub(super) async fn start(
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
-    let output = match named_files::differs_now(core, &**tool, &resolved) {
-        Some(why) => Ok(ToolOutput {
-            verdict: ActionVerdict::Refused,
-            ..ToolOutput::error(why)
-        }),
-        None => call_of(core, effect, tool, resolved, &site).await,
-    };
+    let output = call_of(core, effect, tool, resolved, &site).await;
     drop(site);
     end_asks(core, effect)?;
     match output {
@@ -419,7 +413,8 @@ fn done(
     })
 }
 
-/// Clears and executes a call; returns `Err` if a person interrupts it.
+/// Clears and executes a call, unless what it names has changed; returns `Err` if a person interrupts
+/// it.
 async fn call_of(
     core: &Core,
     effect: &EffectId,
@@ -427,6 +422,12 @@ async fn call_of(
     resolved: ResolvedCall,
     site: &CallSite<'_>,
 ) -> Result<ToolOutput, Ending> {
+    if let Some(why) = named_files::differs_now(core, &**tool, &resolved) {
+        return Ok(ToolOutput {
+            verdict: ActionVerdict::Refused,
+            ..ToolOutput::error(why)
+        });
+    }
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where a call is cleared"

@@ -19,7 +19,8 @@ use super::{
     decide::{self, Decision, Fate},
     folder::GitFolder,
     git::Git,
-    history::{Examination, HistoryRule},
+    history::Examination,
+    history_rule::HistoryRule,
     keep,
     locks::{Locks, Taken},
     log::Log,
@@ -304,21 +305,19 @@ impl StoreCarry<'_> {
             steps("objects imported");
         }
         let commits = new(changes.commit_tips());
+        let examination = self.rule.map(|rule| Examination {
+            objects: &objects,
+            rule,
+            live: self.live,
+            known: &known,
+        });
         // Two processes at once cost hardly more time than one.
         let log = self.rule.filter(|_| !commits.is_empty());
         let log = log.map(|_| Log::start(&objects, &commits, &known));
         objects.check(&tips, &known)?;
         steps("objects checked");
-        let Some(rule) = self.rule else {
-            return Ok(None);
-        };
-        let examination = Examination {
-            objects: &objects,
-            rule,
-            live: self.live,
-            known: &known,
-        };
-        examination.examine(changes, log.transpose()?)
+        let log = log.transpose()?;
+        examination.map_or(Ok(None), |examination| examination.examine(changes, log))
     }
 }
 

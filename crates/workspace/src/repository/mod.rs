@@ -60,6 +60,7 @@ mod git;
 mod objects;
 mod log;
 mod hold;
+mod history_rule;
 mod history;
 mod locks;
 mod decide;
@@ -81,7 +82,7 @@ pub use changes::{
 pub use config::SettingName;
 pub use examine::{examine_new, take_back_new};
 pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES, Support, find};
-pub use history::HistoryRule;
+pub use history_rule::HistoryRule;
 pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
 pub use private_copy::{PrivateCopy, Refreshed};
