@@ -79,12 +79,15 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Returns the part that can be undone; `None` if nothing was carried over.
+    /// Returns the part that can be undone; `None` if nothing was carried over, or only lines of
+    /// logs.
     #[must_use]
     pub fn to_take_back(&self) -> Option<Self> {
-        (!self.stores.is_empty()).then(|| Self {
+        let stores = self.stores.iter().filter(|store| !store.only_logs());
+        let stores: Vec<StoreChanges> = stores.cloned().collect();
+        (!stores.is_empty()).then(|| Self {
             repository: self.repository.clone(),
-            stores: self.stores.clone(),
+            stores,
             kept: Vec::new(),
             withheld: Vec::new(),
             history: Vec::new(),

@@ -125,6 +125,22 @@ impl StoreChanges {
             && self.files.is_empty()
     }
 
+    /// Whether nothing changed but logs, other than the list of stashes.
+    pub(super) fn only_logs(&self) -> bool {
+        let refs = self.refs.iter().all(|change| {
+            let is_list = change.log.as_ref().is_some_and(LogChange::lists_stashes);
+            change.before == change.after && !is_list
+        });
+        let worktrees = self.worktrees.iter().all(|change| {
+            let logless = WorktreeChange {
+                log: None,
+                ..change.clone()
+            };
+            logless.is_empty()
+        });
+        refs && worktrees && self.settings.is_empty() && self.files.is_empty()
+    }
+
     /// Returns the objects that must exist before any reference names them.
     pub(super) fn tips(&self) -> BTreeSet<ObjectId> {
         let mut tips = BTreeSet::new();
