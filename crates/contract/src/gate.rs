@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Aim, CommandReading, Containment, Destination, Digest, MeantCall, RunId, ToolCall, ToolMeaning,
-    ToolSpec, Touch,
+    Aim, BlobId, CommandReading, Containment, Destination, Digest, MeantCall, RunId, ToolCall,
+    ToolMeaning, ToolSpec, Touch,
 };
 
 /// The risk of a call. Ordered: the higher wins.
@@ -130,9 +130,40 @@ pub struct ResolvedCall {
     /// The command line's reading, and the sandbox in which it would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ResolvedCommand>,
+    /// The files that the arguments name, as far as an approval depends on what they hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<NamedFile>,
     /// The element of the screen that the call would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
+}
+
+/// A file that an argument of a call names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamedFile {
+    /// The path as it stands in the argument, or `program NAME` for a program that another starts.
+    pub given: String,
+    /// The absolute path, with all links followed.
+    pub real: PathBuf,
+    /// The state of the file at that moment.
+    pub state: FileState,
+}
+
+/// The state of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileState {
+    /// The content, which was read.
+    Content {
+        /// The hash of all bytes.
+        hash: BlobId,
+        /// The number of bytes.
+        bytes: u64,
+        /// Whether it is executable.
+        executable: bool,
+    },
+    /// The file, which was not read: it is outside of the workspace, holds keys, or is too large.
+    Identity(FileIdentity),
 }
 
 /// A command line, resolved.

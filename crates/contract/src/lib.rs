@@ -53,9 +53,9 @@ pub use command::{
 };
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FollowedSkill, Gate, Grant, Judgement,
-    Mode, ModeError, PathChange, Place, ResolvedCall, ResolvedCommand, ResolvedPath,
-    ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
+    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate, Grant,
+    Judgement, Mode, ModeError, NamedFile, PathChange, Place, ResolvedCall, ResolvedCommand,
+    ResolvedPath, ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};

@@ -26,6 +26,7 @@ use crate::{
     as_user, control,
     destinations::{USUAL_PORTS, grants_connection},
     modes::{Bounds, decide},
+    named_files,
     own_paths::OwnPaths,
     page,
     policy::{
@@ -339,6 +340,9 @@ impl Gate for PolicyGate {
                 place,
             )?,
         };
+        let (own_paths, finder) = (&self.own_paths, &self.finder);
+        let folder = place.workspace;
+        resolved.files = named_files::look_up(own_paths, finder, &resolved, spec, folder);
         Ok(resolved)
     }
 

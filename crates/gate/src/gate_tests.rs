@@ -450,6 +450,7 @@ fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
         arguments: json!({}),
         paths: [].into(),
         command: None,
+        files: Vec::new(),
         aim: None,
     };
     let workspace = world.at("work");

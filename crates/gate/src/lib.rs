@@ -20,6 +20,7 @@ mod weight;
 mod risk;
 mod service;
 mod as_user;
+mod named_files;
 mod reading_verbs;
 mod page;
 mod destinations;

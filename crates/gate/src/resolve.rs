@@ -83,6 +83,7 @@ pub(crate) fn call(
         arguments: Value::Object(arguments),
         paths,
         command: None,
+        files: Vec::new(),
         aim: None,
     })
 }

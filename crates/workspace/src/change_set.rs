@@ -303,6 +303,13 @@ pub(crate) enum Side {
     Other(String),
 }
 
+/// Returns the difference of two texts of a file as a unified diff.
+#[must_use]
+pub fn text_diff(path: &str, old: &str, new: &str) -> String {
+    let side = |text: &str| Side::Text(text.to_owned());
+    diff_of(path, &side(old), &side(new))
+}
+
 /// Returns the difference of two sides of a path, as a unified diff.
 pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
     let header = |side: &Side, prefix: &str| match side {

@@ -18,12 +18,12 @@ const FUNCTION_LINES: usize = 70;
 const CRATE_LINES: &[(&str, usize)] = &[
     ("acp", 3_600),
     ("chat", 6_600),
-    ("contract", 6_160),
+    ("contract", 6_195),
     ("fleet", 6_450),
-    ("gate", 18_040),
+    ("gate", 18_260),
     ("gyrus", 32_400),
     ("journal", 8_580),
-    ("kernel", 22_360),
+    ("kernel", 22_680),
     ("lab", 5_050),
     ("loops", 11_450),
     ("mcp", 4_930),
@@ -43,7 +43,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("telemetry", 2_640),
     ("text", 1_060),
     ("tools", 7_390),
-    ("workspace", 14_660),
+    ("workspace", 15_720),
 ];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.

@@ -114,6 +114,7 @@ pub(crate) fn call(aim: Option<Aim>) -> ResolvedCall {
         arguments: json!({"on": "a1"}),
         paths: BTreeMap::new(),
         command: None,
+        files: Vec::new(),
         aim,
     }
 }

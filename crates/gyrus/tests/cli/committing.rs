@@ -274,3 +274,194 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
     );
     assert!(!work.join(".git/hooks/evil").exists());
 }
+
+/// Ways to bring a control file into the repository beside the work tree.
+const COMMITS_PLANTS: [(&str, &str, &str); 12] = [
+    (
+        "one line, with an ordinary file",
+        ".github/workflows/x.yml",
+        "mkdir -p .github/workflows; echo evil > $P; echo two > file; git add .; git commit -qm both",
+    ),
+    (
+        "another branch, and back",
+        ".envrc",
+        "git checkout -qb fix; echo evil > $P; git add $P; git commit -qm fix; git checkout -q main",
+    ),
+    (
+        "only the commit in the middle",
+        "Makefile",
+        "echo two > file; git commit -qam one; echo evil > $P; git add $P; git commit -qm two; \
+         git rm -q $P; git commit -qm three",
+    ),
+    ("a stash", "AGENTS.md", "echo evil > $P; git stash -qu"),
+    (
+        "the index without the work tree",
+        ".envrc",
+        "id=$(echo evil | git hash-object -w --stdin); \
+         git update-index --add --cacheinfo 100644,$id,$P",
+    ),
+    (
+        "a tag of a commit of no branch",
+        ".gitattributes",
+        "echo evil > $P; git add $P; t=$(git write-tree); c=$(git commit-tree -m x $t); \
+         git tag -a -m v v $c; git reset -q; rm $P",
+    ),
+    (
+        "an amended commit",
+        ".envrc",
+        "echo two > file; git commit -qam one; echo evil > $P; git add $P; \
+         git commit -q --amend --no-edit",
+    ),
+    (
+        "a mailed patch",
+        ".envrc",
+        "echo evil > $P; git add $P; git commit -qm p; git format-patch -q -1 -o /tmp/p; \
+         git reset -q --hard HEAD~1; git am -q /tmp/p/*.patch",
+    ),
+    (
+        "a merge that holds more than its parents",
+        ".envrc",
+        "git checkout -qb side; echo x > x; git add x; git commit -qm x; git checkout -q main; \
+         git merge -q --no-ff --no-commit side; echo evil > $P; git add $P; git commit -qm merge",
+    ),
+    (
+        "notes",
+        ".envrc",
+        "echo evil > $P; git add $P; t=$(git write-tree); c=$(git commit-tree -m x $t); \
+         git update-ref refs/notes/n $c; git reset -q",
+    ),
+    (
+        "a rename of what is there",
+        ".envrc",
+        "git mv file $P; git commit -qm moved",
+    ),
+    (
+        "a commit that was begun by plumbing alone",
+        ".gitmodules",
+        "id=$(echo evil | git hash-object -w --stdin); \
+         t=$(printf '100644 blob %s\\t%s\\n' $id $P | git mktree); \
+         git update-ref refs/heads/main $(git commit-tree -p main -m x $t)",
+    ),
+];
+
+/// What a person's next steps with git could bring back.
+fn is_nowhere(work: &Path, path: &str, case: &str) {
+    let all = git(work, &["log", "--all", "--format=%H", "--", path]);
+    assert_eq!(all, "", "{case}");
+    assert_eq!(git(work, &["ls-files", "--", path]), "", "{case}");
+    assert_eq!(git(work, &["stash", "list"]), "", "{case}");
+    let log = git(work, &["reflog", "--format=%H"]);
+    for commit in log.lines() {
+        let files = git(work, &["ls-tree", "-r", "--name-only", commit]);
+        assert!(!files.lines().any(|file| file == path), "{case}: {files}");
+    }
+    let branches = git(work, &["for-each-ref", "--format=%(refname:short)"]);
+    for branch in branches.lines() {
+        git(work, &["checkout", "-qf", branch]);
+        assert!(!work.join(path).exists(), "{case}: {branch}");
+    }
+    is_whole(work);
+}
+
+#[test]
+fn a_no_leaves_no_control_file_in_the_repository() {
+    for (case, path, code) in COMMITS_PLANTS {
+        let world = world(&code.replace("$P", path));
+        let work = world.work();
+        let head = git(&work, &["rev-parse", "HEAD"]);
+        let said = world.gyrus(&["run", "go"]).exits(0);
+        assert_eq!(
+            git(&work, &["rev-parse", "main"]),
+            head,
+            "{case}: {}",
+            said.err
+        );
+        assert_eq!(
+            git(&work, &["diff", "--cached", "--name-only"]),
+            "",
+            "{case}"
+        );
+        is_nowhere(&work, path, case);
+        world.gyrus(&["replay", "last"]).exits(0);
+    }
+}
+
+#[test]
+fn a_yes_moves_the_branch_with_the_file() {
+    for (case, path, code) in COMMITS_PLANTS.into_iter().take(2) {
+        let world = world(&code.replace("$P", path));
+        let work = world.work();
+        let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+        for words in [
+            path,
+            "in commit ",
+            "+evil",
+            "your yes applies it again and moves `",
+        ] {
+            assert!(said.err.contains(words), "{case}, {words}: {}", said.err);
+        }
+        assert!(!said.err.contains("2 questions"), "{}", said.err);
+        world.gyrus(&["approve", "last"]).exits(0);
+        world.gyrus(&["resume", "last"]).exits(0);
+        let status = git(&work, &["status", "--short"]);
+        assert_eq!(status.replace("?? code.sh", ""), "", "{case}");
+        let all = git(&work, &["log", "--all", "--format=%H", "--", path]);
+        assert_eq!(all.lines().count(), 1, "{case}");
+        let asked = |entry: &&Entry| matches!(entry, Entry::ApprovalAsked(_));
+        assert_eq!(world.entries().iter().filter(asked).count(), 1, "{case}");
+        world.gyrus(&["replay", "last"]).exits(0);
+        world.gyrus(&["undo", "last", "--yes"]).exits(0);
+        assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first", "{case}");
+        let all = git(&work, &["log", "--all", "--format=%H", "--", path]);
+        assert_eq!(all, "", "{case}");
+        is_whole(&work);
+    }
+}
+
+#[test]
+fn a_person_who_moved_the_branch_keeps_it() {
+    let (_, path, code) = COMMITS_PLANTS[0];
+    let world = world(&code.replace("$P", path));
+    let work = world.work();
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+    git(
+        &work,
+        &["commit", "-q", "--allow-empty", "-m", "of a person"],
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "of a person");
+    is_whole(&work);
+}
+
+#[test]
+fn what_a_person_has_is_committed_and_merged_unasked() {
+    for code in [
+        // What stands there was not written by the command.
+        "git add Makefile .github; git commit -qm mine; echo done > mark",
+        "git checkout -q feature 2>/dev/null; git checkout -q main; git merge -q feature",
+        "git branch other feature; git tag -a -m t t feature",
+    ] {
+        let world = world(code);
+        let work = world.work();
+        git(&work, &["checkout", "-qb", "feature"]);
+        fs::write(work.join(".envrc"), "mine\n").unwrap();
+        git(&work, &["add", ".envrc"]);
+        git(&work, &["commit", "-qm", "envrc"]);
+        git(&work, &["rm", "-q", ".envrc"]);
+        git(&work, &["commit", "-qm", "no envrc"]);
+        git(&work, &["checkout", "-q", "main"]);
+        fs::write(work.join("Makefile"), "mine:\n").unwrap();
+        fs::create_dir_all(work.join(".github/workflows")).unwrap();
+        fs::write(work.join(".github/workflows/x.yml"), "mine\n").unwrap();
+        let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(0);
+        let asked = |entry: &&Entry| matches!(entry, Entry::ApprovalAsked(_));
+        assert_eq!(
+            world.entries().iter().filter(asked).count(),
+            0,
+            "{}",
+            said.err
+        );
+        is_whole(&work);
+    }
+}

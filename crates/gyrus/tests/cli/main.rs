@@ -82,6 +82,7 @@ mod models;
 mod verifying;
 mod wrong;
 mod unseen;
+mod binding;
 mod browsing;
 mod changing;
 mod chat;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::{Said, World, said};
 
 /// A script of these calls, one after the other, and then the end.
-fn script(calls: &[Value]) -> String {
+pub(crate) fn script(calls: &[Value]) -> String {
     let mut text = String::new();
     for call in calls {
         // JSON in a string of JSON is a string of TOML, too.
@@ -25,25 +25,25 @@ fn script(calls: &[Value]) -> String {
     text + "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"done\" } }]\n"
 }
 
-fn as_user(program: &str, arguments: &[&str]) -> Value {
+pub(crate) fn as_user(program: &str, arguments: &[&str]) -> Value {
     let arguments = json!({"program": program, "arguments": arguments, "reason": "to see"});
     json!({"tool": "run_as_user", "arguments": arguments})
 }
 
-fn executable(path: &Path, text: &str) {
+pub(crate) fn executable(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A world in which `recorder` is installed: it writes down what it was given, and where.
-fn world(calls: &[Value]) -> World {
+pub(crate) fn world(calls: &[Value]) -> World {
     let world = World::new(&script(calls));
     install(&world, "recorder");
     world
 }
 
-fn install(world: &World, name: &str) {
+pub(crate) fn install(world: &World, name: &str) {
     let seen = world.path("person/seen");
     executable(
         &world.path(&format!("person/bin/{name}")),
@@ -55,7 +55,7 @@ fn install(world: &World, name: &str) {
 }
 
 /// gyrus, with the workspace's own folders of programs first on `PATH`, by three names.
-fn gyrus(world: &World, arguments: &[&str]) -> Said {
+pub(crate) fn gyrus(world: &World, arguments: &[&str]) -> Said {
     let mut command = world.command(arguments);
     let folders = [
         world.work().join(".venv/bin"),
@@ -73,7 +73,7 @@ fn gyrus(world: &World, arguments: &[&str]) -> Said {
     said(command.output().unwrap())
 }
 
-fn seen(world: &World) -> String {
+pub(crate) fn seen(world: &World) -> String {
     fs::read_to_string(world.path("person/seen")).unwrap_or_default()
 }
 

@@ -165,6 +165,11 @@ impl Past {
         asked.is_some_and(|asked| asked.digest == *digest)
     }
 
+    /// Whether the effect has asked before, about anything.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.askings > 0
+    }
+
     /// Forgets the question and its answer, which were about something else.
     pub(crate) fn forget(&mut self) {
         self.asked = None;

@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, Observation, Origin,
-    ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
+    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, NamedFile, Observation,
+    Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
 use gyrus_text::{closest, one_line, shorten};
@@ -17,6 +17,7 @@ use super::{
     destinations::{Questions, use_permits},
     execute, folder,
     judge::JudgedCall,
+    named_files,
     server_requests::Requests,
     withheld,
 };
@@ -61,6 +62,8 @@ struct Past {
     /// Entries of the question about its changes.
     changes: Vec<Entry>,
     approval: approval::Past,
+    /// The files that the latest card named.
+    shown: Vec<NamedFile>,
     connections: Questions,
     requests: Requests,
     started: Option<ToolStarted>,
@@ -84,6 +87,7 @@ impl Past {
             changes,
             requests,
             approval: approval::Past::default(),
+            shown: Vec::new(),
             started: None,
             resulted: None,
         };
@@ -108,6 +112,9 @@ impl Past {
                 // resolved differently do not count.
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
+                        if matches!(entry, Entry::ApprovalAsked(_)) {
+                            past.shown.clone_from(&judged.files);
+                        }
                         let digest = judged.digest(call);
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
@@ -118,6 +125,22 @@ impl Past {
             }
         }
         Ok((effect, past))
+    }
+
+    /// Adds to a card what changed in the files of the call since the last one.
+    fn show_changes(
+        &mut self,
+        core: &Core,
+        files: &[NamedFile],
+        card: &mut ApprovalCard,
+    ) -> Result<(), Stop> {
+        if self.approval.has_asked() {
+            let changed = named_files::changed(core, &self.shown, files);
+            card.reasons.splice(0..0, changed.reasons);
+            card.details.splice(0..0, changed.details);
+        }
+        files.clone_into(&mut self.shown);
+        named_files::keep(core, files)
     }
 }
 
@@ -309,6 +332,7 @@ async fn let_through(
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
         }
+        past.show_changes(core, &resolved.files, &mut card)?;
         approval::ask(core, effect, digest, card, &mut past.approval).await?;
     }
 }
@@ -479,6 +503,7 @@ fn card_with_preview(
         let redacted = core.kernel.organs().redactor.redact(&change);
         card.details = vec![Text::new(redacted, Origin::Model)];
     }
+    card.details.extend(named_files::lines(&resolved.files));
     card.reasons.extend(core.origins(resolved, spec)?);
     Ok(card)
 }

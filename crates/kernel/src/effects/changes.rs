@@ -267,6 +267,7 @@ fn judge(
     let not_applied = changed.notes();
     let mut withheld = changed.withheld;
     withheld.repositories.extend(carried.withheld);
+    withheld.history = carried.history;
     withheld.leave_out_secrets(core)?;
     let blob = if withheld.is_empty() {
         None

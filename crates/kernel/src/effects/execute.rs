@@ -24,7 +24,7 @@ use super::{
     ask::cut_off_asks,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
-    folder, layers,
+    folder, layers, named_files,
     server_requests::{Requests, ServerRequests},
 };
 use crate::{
@@ -418,7 +418,8 @@ fn done(
     })
 }
 
-/// Clears and executes a call; returns `Err` if a person interrupts it.
+/// Clears and executes a call, unless what it names has changed; returns `Err` if a person interrupts
+/// it.
 async fn call_of(
     core: &Core,
     effect: &EffectId,
@@ -426,6 +427,12 @@ async fn call_of(
     resolved: ResolvedCall,
     site: &CallSite<'_>,
 ) -> Result<ToolOutput, Ending> {
+    if let Some(why) = named_files::differs_now(core, &**tool, &resolved) {
+        return Ok(ToolOutput {
+            verdict: ActionVerdict::Refused,
+            ..ToolOutput::error(why)
+        });
+    }
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where a call is cleared"

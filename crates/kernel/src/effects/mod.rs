@@ -16,6 +16,7 @@ pub(crate) mod folder;
 pub(crate) mod foresee;
 mod judge;
 pub(crate) mod mandate;
+mod named_files;
 pub(crate) mod layers;
 pub(crate) mod look;
 pub(crate) mod used;

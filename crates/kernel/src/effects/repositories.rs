@@ -15,14 +15,14 @@ use std::{
     },
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-use gyrus_contract::{ChangedPath, Containment, PathChange};
+use gyrus_contract::{ChangedPath, Containment, PathChange, WithheldChange};
 use gyrus_process::Programs;
 use gyrus_workspace::repository::{
-    self, Carried, CarryError, Discovery, GitDirectory, PrivateCopy, RealObjects, Refreshed,
-    RepositoryError, Support, Withheld,
+    self, Carried, CarryError, Discovery, GitDirectory, HistoryRule, PrivateCopy, RealObjects,
+    Refreshed, RepositoryError, Support, Withheld, WithheldHistory,
 };
 
 use crate::RunStarted;
@@ -47,6 +47,8 @@ const NAME_DIGITS: usize = 16;
 pub(crate) struct Repositories {
     /// The known repositories; `None` until the first command.
     known: Option<Vec<Known>>,
+    /// The time before the first of the commands in progress.
+    began: Option<SystemTime>,
     /// The result of carrying over before a command, to be reported when it has ended.
     waiting: Ended,
 }
@@ -67,6 +69,8 @@ pub(super) struct Ended {
     /// Notes for the model, in whole sentences.
     pub(super) notes: Vec<String>,
     pub(super) withheld: Vec<Withheld>,
+    /// Commits and entries of indexes that wait.
+    pub(super) history: Vec<WithheldHistory>,
     /// The changes that an undo reverts, in its order.
     pub(super) carried: Vec<Carried>,
 }
@@ -76,6 +80,7 @@ impl Ended {
         self.notes.extend(told(directory, &carried));
         self.carried.extend(carried.to_take_back());
         self.withheld.extend(carried.withheld);
+        self.history.extend(carried.history);
     }
 }
 
@@ -134,7 +139,9 @@ impl Known {
     fn prepare(&mut self, run: &Facts<'_>, ended: &mut Ended) -> Result<(), CarryError> {
         let folder = run.folder(&self.directory.path);
         make_private(&folder)?;
-        if let Some(finished) = repository::recover(&folder, run.git()?, &mut |_| {})? {
+        if let Some(finished) =
+            repository::recover(&folder, run.git()?, Some(run.rule(None)), &mut |_| {})?
+        {
             ended.add(&self.directory, finished);
         }
         let mut copy = match self.copy.take() {
@@ -148,7 +155,7 @@ impl Known {
         if refreshed == Refreshed::Pending
             && let Some(changes) = copy.changes()?
         {
-            let carried = copy.carry(changes, run.git()?, &mut |_| {})?;
+            let carried = copy.carry(changes, run.git()?, run.rule(None), &mut |_| {})?;
             ended.add(&self.directory, carried);
             refreshed = copy.refresh()?;
         }
@@ -160,7 +167,11 @@ impl Known {
     }
 
     /// Carries over the changes of commands.
-    fn carry(&mut self, run: &Facts<'_>) -> Result<Option<Carried>, CarryError> {
+    fn carry(
+        &mut self,
+        run: &Facts<'_>,
+        rule: HistoryRule<'_>,
+    ) -> Result<Option<Carried>, CarryError> {
         let Some(copy) = &mut self.copy else {
             return Ok(None);
         };
@@ -177,13 +188,13 @@ impl Known {
             let Some(changes) = copy.changes()? else {
                 return Ok(None);
             };
-            match copy.carry(changes, run.git()?, &mut |_| {}) {
+            match copy.carry(changes, run.git()?, rule, &mut |_| {}) {
                 Err(CarryError::Locked { .. }) if Instant::now() < until => {
                     thread::sleep(LOCK_LOOKED_AT);
                 }
                 Err(CarryError::Unfinished) => {
                     let folder = run.folder(&self.directory.path);
-                    return repository::recover(&folder, run.git()?, &mut |_| {});
+                    return repository::recover(&folder, run.git()?, Some(rule), &mut |_| {});
                 }
                 Err(refused @ CarryError::Refused { .. }) => {
                     copy.discard()?;
@@ -227,6 +238,8 @@ pub(super) struct Facts<'a> {
     /// Found only when it is needed: most commands have nothing to carry over.
     git: OnceCell<Result<PathBuf, String>>,
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
+    /// The gate's rule for changes of files of the workspace.
+    withhold: Box<dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a>,
 }
 
 impl<'a> Facts<'a> {
@@ -235,6 +248,7 @@ impl<'a> Facts<'a> {
         started: &'a RunStarted,
         folder: &Path,
         real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
+        withhold: impl Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a,
     ) -> Self {
         Self {
             workspace: &started.workspace,
@@ -242,6 +256,16 @@ impl<'a> Facts<'a> {
             name: started.run.to_string(),
             git: OnceCell::new(),
             real_objects,
+            withhold: Box::new(withhold),
+        }
+    }
+
+    /// Returns the rule for commits of commands that began after this time.
+    fn rule(&self, began: Option<SystemTime>) -> HistoryRule<'_> {
+        HistoryRule {
+            workspace: self.workspace,
+            withhold: &*self.withhold,
+            began,
         }
     }
 
@@ -274,9 +298,18 @@ impl<'a> Facts<'a> {
     ) -> Result<Option<Carried>, CarryError> {
         let folder = self.folder(repository);
         make_private(&folder)?;
-        repository::recover(&folder, self.git()?, &mut |_| {})?;
+        repository::recover(&folder, self.git()?, None, &mut |_| {})?;
         let applied = repository::apply_withheld(allowed, &folder, self.git()?, &mut |_| {})?;
         Ok(applied.and_then(|carried| carried.to_take_back()))
+    }
+
+    /// Applies changes of references, `HEAD` and indexes that a person allowed.
+    fn apply_history(&self, allowed: &WithheldHistory) -> Result<Option<Carried>, CarryError> {
+        let folder = self.folder(&allowed.repository);
+        make_private(&folder)?;
+        repository::recover(&folder, self.git()?, None, &mut |_| {})?;
+        let applied = repository::apply_history(allowed, &folder, self.git()?, &mut |_| {})?;
+        Ok(applied.to_take_back())
     }
 
     /// Searches the workspace, and stores the result for later processes.
@@ -332,6 +365,7 @@ impl Repositories {
             one.take_up(run, &mut self.waiting);
         }
         self.known = Some(known);
+        self.began = Some(SystemTime::now());
         Ok(())
     }
 
@@ -366,8 +400,10 @@ impl Repositories {
             }
             return ended;
         }
-        for one in self.known.iter_mut().flatten() {
-            match one.carry(run) {
+        let rule = run.rule(self.began.take());
+        // Those within others first: a commit of the outer one may name a commit of theirs.
+        for one in self.known.iter_mut().flatten().rev() {
+            match one.carry(run, rule) {
                 Ok(None) => {}
                 Ok(Some(carried)) => ended.add(&one.directory, carried),
                 Err(error) => ended.notes.push(one.not_carried(&error)),
@@ -442,7 +478,12 @@ impl Repositories {
     }
 
     /// Applies changes that a person allowed.
-    pub(super) fn apply(&mut self, run: &Facts<'_>, allowed: &[Withheld]) -> Applied {
+    pub(super) fn apply(
+        &mut self,
+        run: &Facts<'_>,
+        allowed: &[Withheld],
+        history: &[WithheldHistory],
+    ) -> Applied {
         let mut applied = Applied::default();
         let mut of_one: BTreeMap<&Path, Vec<Withheld>> = BTreeMap::new();
         for change in allowed {
@@ -456,6 +497,16 @@ impl Repositories {
                 Err(error) => {
                     let names = changes.iter().map(|change| change.name(run.workspace));
                     let refused = names.map(|name| (name, error.to_string()));
+                    applied.refused.extend(refused);
+                }
+            }
+        }
+        for one in history {
+            match run.apply_history(one) {
+                Ok(carried) => applied.carried.extend(carried),
+                Err(error) => {
+                    let held = one.held().into_iter();
+                    let refused = held.map(|name| (name, error.to_string()));
                     applied.refused.extend(refused);
                 }
             }

@@ -7,7 +7,7 @@ use gyrus_contract::{BlobId, Digest, EffectId, Mode, Origin, Text};
 use gyrus_workspace::{
     ChangeSet,
     layer::KeptFiles,
-    repository::{self, Carried},
+    repository::{self, Carried, WithheldHistory},
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,11 +53,26 @@ pub(crate) struct Withheld {
     /// The changes of repositories, which were never carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) repositories: Vec<repository::Withheld>,
+    /// Commits and entries of indexes with such files: what would lead to them stayed as it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) history: Vec<WithheldHistory>,
 }
 
 impl Withheld {
     pub(super) fn is_empty(&self) -> bool {
-        self.reasons.is_empty() && self.repositories.is_empty()
+        self.reasons.is_empty() && self.repositories.is_empty() && self.history.is_empty()
+    }
+
+    /// Returns what stays where it was because of commits, for a sentence; empty if nothing does.
+    fn held(&self) -> String {
+        let held = self.history.iter().flat_map(WithheldHistory::held);
+        let mut held: Vec<String> = held.map(|name| format!("`{name}`")).collect();
+        let more = held.len().saturating_sub(MAX_NAMED);
+        held.truncate(MAX_NAMED);
+        if more > 0 {
+            held.push(format!("{more} more"));
+        }
+        held.join(", ")
     }
 
     /// Returns each changed file with the reason why it may not stay.
@@ -66,10 +81,13 @@ impl Withheld {
         let in_repositories = self.repositories.iter();
         let in_repositories =
             in_repositories.map(|change| (change.name(below), change.reason.clone()));
+        let committed = self.history.iter().flat_map(|history| &history.files);
+        let committed = committed.map(|file| (file.name(), file.reason.clone()));
         self.reasons
             .iter()
             .cloned()
             .chain(in_repositories)
+            .chain(committed)
             .collect()
     }
 
@@ -93,6 +111,7 @@ impl Withheld {
         Offered {
             files: files.filter(|files| !files.is_empty()),
             repositories: in_repositories.cloned().collect(),
+            history: self.history.clone(),
         }
     }
 
@@ -103,6 +122,15 @@ impl Withheld {
             let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
             if holds_secret(core, &json) {
                 change.leave_out_content();
+            }
+        }
+        for history in &mut self.history {
+            if history
+                .files
+                .iter()
+                .any(|file| holds_secret(core, &file.diff))
+            {
+                history.leave_out_content();
             }
         }
         Ok(())
@@ -122,11 +150,12 @@ struct AppliedChanges {
 struct Offered {
     files: Option<ChangeSet>,
     repositories: Vec<repository::Withheld>,
+    history: Vec<WithheldHistory>,
 }
 
 impl Offered {
     fn is_empty(&self) -> bool {
-        self.files.is_none() && self.repositories.is_empty()
+        self.files.is_none() && self.repositories.is_empty() && self.history.is_empty()
     }
 
     /// Returns the changes as text for a person.
@@ -140,6 +169,14 @@ impl Offered {
         };
         for change in &self.repositories {
             diff.push_str(&change.diff(&core.started.workspace));
+        }
+        for file in self.history.iter().flat_map(|history| &history.files) {
+            // Most often the work tree has the same.
+            if diff.contains(&file.diff) {
+                diff.push_str(&format!("The same: {}\n", file.name()));
+            } else {
+                diff.push_str(&format!("{}:\n{}", file.name(), file.diff));
+            }
         }
         Ok(diff)
     }
@@ -165,7 +202,10 @@ impl Offered {
             let kept = copies.map(layers::changed).transpose();
             applied.files = kept.map_err(|stop| stop.to_string())?;
         }
-        let in_repositories = core.repositories().apply(&facts(core), &self.repositories);
+        let facts = facts(core);
+        let in_repositories = core
+            .repositories()
+            .apply(&facts, &self.repositories, &self.history);
         applied.refused.extend(in_repositories.refused);
         applied.repositories = in_repositories.carried;
         Ok(applied)
@@ -175,7 +215,10 @@ impl Offered {
 /// Returns the facts about the run that its repositories need.
 pub(super) fn facts(core: &Core) -> Facts<'_> {
     let folder = core.kernel.store().folder(&log_name(core.started.run));
-    Facts::new(&core.started, &folder, &*core.kernel.organs().real_objects)
+    let real_objects = &*core.kernel.organs().real_objects;
+    Facts::new(&core.started, &folder, real_objects, |changes| {
+        core.withhold(changes)
+    })
 }
 
 /// Returns the run's folder for copies of files that are replaced in the workspace.
@@ -211,6 +254,13 @@ pub(super) async fn decide(
     );
     for (path, why) in withheld.left.iter().take(MAX_NAMED) {
         note.push_str(&format!("; `{path}` could not be: {why}"));
+    }
+    if !withheld.history.is_empty() {
+        let held = withheld.held();
+        note.push_str(&format!(
+            ". Commits and staged files with them wait, too: in the repository, {held} stay as \
+             they were before the command"
+        ));
     }
     let outcome = ask(core, &asking(effect), past, blob, &withheld).await?;
     Ok(Some(format!("{note}; {outcome}]")))
@@ -332,8 +382,12 @@ fn card(core: &Core, withheld: &Withheld, diff: &str) -> ApprovalCard {
     }
     ApprovalCard {
         sentence: format!(
-            "A command changed {}; the change was taken back, and your yes applies it again",
-            withheld.names(core)
+            "A command changed {}; the change was taken back, and your yes applies it again{}",
+            withheld.names(core),
+            match withheld.held() {
+                held if held.is_empty() => String::new(),
+                held => format!(" and moves {held}"),
+            }
         ),
         reasons,
         details: vec![Text::new(redactor.redact(&shown).into_owned(), of_command)],

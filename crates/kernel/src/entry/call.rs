@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use gyrus_contract::{
     ActionVerdict, Aim, Artifact, BlobId, Claim, Destination, Digest, EffectId, Grant, Image,
-    Principal, ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
+    NamedFile, Principal, ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub struct GateVerdict {
     /// The paths among them, resolved.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
+    /// The files that the arguments name, as far as an approval depends on what they hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<NamedFile>,
     /// The element of the screen that the call would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
@@ -65,6 +68,7 @@ impl GateVerdict {
             effect,
             arguments,
             paths: resolved.paths,
+            files: resolved.files,
             aim: resolved.aim,
             containment,
             digest,
@@ -83,6 +87,7 @@ impl GateVerdict {
                 .unwrap_or_else(|| call.arguments.clone()),
             paths: self.paths.clone(),
             command: None,
+            files: self.files.clone(),
             aim: self.aim.clone(),
         }
     }

@@ -158,6 +158,7 @@ impl Office {
             effect: effect.clone(),
             arguments: None,
             paths: BTreeMap::new(),
+            files: Vec::new(),
             aim: None,
             containment: None,
             digest: None,

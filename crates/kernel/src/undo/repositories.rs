@@ -159,7 +159,7 @@ fn restore(
     for carried in &one.carried {
         let folder = copy_folder(run, &carried.repository).map_err(|error| error.to_string())?;
         let mut stepped = |_: &'static str| step();
-        repository::recover(&folder, git, &mut stepped).map_err(|error| error.to_string())?;
+        repository::recover(&folder, git, None, &mut stepped).map_err(|error| error.to_string())?;
         repository::restore(carried, &folder, git, &mut stepped)
             .map_err(|error| error.to_string())?;
     }

@@ -133,6 +133,7 @@ impl World {
             arguments,
             paths: BTreeMap::new(),
             command: None,
+            files: Vec::new(),
             aim: None,
         };
         #[expect(

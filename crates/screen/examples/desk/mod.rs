@@ -98,6 +98,7 @@ impl Desk {
             arguments,
             paths: BTreeMap::from_iter(file),
             command: None,
+            files: Vec::new(),
             aim,
         };
         #[expect(

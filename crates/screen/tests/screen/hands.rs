@@ -141,6 +141,7 @@ impl Hands {
             arguments,
             paths,
             command: None,
+            files: Vec::new(),
             aim,
         };
         #[expect(

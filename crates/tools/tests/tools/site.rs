@@ -91,6 +91,7 @@ impl World {
         ResolvedCall {
             tool: tool.spec().name.clone(),
             command: None,
+            files: Vec::new(),
             aim: None,
             paths: BTreeMap::from_iter(paths),
             arguments,

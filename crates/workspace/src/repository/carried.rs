@@ -4,7 +4,10 @@ use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld};
+use super::{
+    RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld,
+    withheld_history::WithheldHistory,
+};
 use crate::root::Failed;
 
 /// Reason why nothing, or not everything, was carried over.
@@ -68,19 +71,26 @@ pub struct Carried {
     pub kept: Vec<UncarriedChange>,
     /// Changes that wait for a person's approval.
     pub withheld: Vec<Withheld>,
+    /// Changes of references, `HEAD` and indexes that wait because of files in their commits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<WithheldHistory>,
     /// Changes that were not carried over, in sentences for the model.
     pub notes: Vec<String>,
 }
 
 impl Carried {
-    /// Returns the part that can be undone; `None` if nothing was carried over.
+    /// Returns the part that can be undone; `None` if nothing was carried over, or only lines of
+    /// logs.
     #[must_use]
     pub fn to_take_back(&self) -> Option<Self> {
-        (!self.stores.is_empty()).then(|| Self {
+        let stores = self.stores.iter().filter(|store| !store.only_logs());
+        let stores: Vec<StoreChanges> = stores.cloned().collect();
+        (!stores.is_empty()).then(|| Self {
             repository: self.repository.clone(),
-            stores: self.stores.clone(),
+            stores,
             kept: Vec::new(),
             withheld: Vec::new(),
+            history: Vec::new(),
             notes: Vec::new(),
         })
     }

@@ -7,7 +7,10 @@
 //! that no other process acts on a partial result. Repeating all of it after a kill has the same
 //! result.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     RepositoryError, apply,
@@ -16,13 +19,17 @@ use super::{
     decide::{self, Decision, Fate},
     folder::GitFolder,
     git::Git,
+    history::Examination,
+    history_rule::HistoryRule,
     keep,
     locks::{Locks, Taken},
-    names::{ObjectId, RefValue},
+    log::Log,
+    names::ObjectId,
     objects::{self, Objects},
     plan::{Plan, Purpose},
     private_copy::{COPY, PrivateCopy},
     refs, stage,
+    withheld_history::WithheldHistory,
 };
 
 /// Maximum bytes of the list of commits at which a shallow clone ends.
@@ -30,8 +37,8 @@ const MAX_SHALLOW: u64 = 4 << 20;
 
 impl PrivateCopy {
     /// Carries `changes` over, which [`PrivateCopy::changes`] has returned since the last command.
-    /// `git` is the absolute path of the program. `steps` is called after each step; it may end the
-    /// process.
+    /// `git` is the absolute path of the program, and `rule` decides which files in commits wait.
+    /// `steps` is called after each step; it may end the process.
     ///
     /// Afterwards [`PrivateCopy::refresh`] brings the copy up to date.
     ///
@@ -41,6 +48,7 @@ impl PrivateCopy {
         &self,
         changes: RepositoryChanges,
         git: &Path,
+        rule: HistoryRule<'_>,
         steps: &mut dyn FnMut(&'static str),
     ) -> Result<Carried, CarryError> {
         if Plan::read(&self.folder)?.is_some() {
@@ -53,13 +61,14 @@ impl PrivateCopy {
                 stores: Vec::new(),
                 kept: Vec::new(),
                 withheld: changes.withheld,
+                history: Vec::new(),
                 notes: changes.notes,
             });
         }
         let plan = Plan::new(Purpose::Carry, &self.directory.path, &self.run, changes);
         plan.write(&self.folder)?;
         steps("plan written");
-        execute(&self.folder, plan, git, steps)
+        execute(&self.folder, plan, git, Some(rule), steps)
     }
 }
 
@@ -68,15 +77,17 @@ impl PrivateCopy {
 /// command.
 ///
 /// # Errors
-/// See [`CarryError`].
+/// See [`CarryError`]. [`CarryError::Unfinished`] if commits have to be judged, and there is no
+/// `rule`.
 pub fn recover(
     folder: &Path,
     git: &Path,
+    rule: Option<HistoryRule<'_>>,
     steps: &mut dyn FnMut(&'static str),
 ) -> Result<Option<Carried>, CarryError> {
     match Plan::read(folder)? {
         None => Ok(None),
-        Some(plan) => execute(folder, plan, git, steps).map(Some),
+        Some(plan) => execute(folder, plan, git, rule, steps).map(Some),
     }
 }
 
@@ -85,8 +96,12 @@ pub(super) fn execute(
     folder: &Path,
     mut plan: Plan,
     git: &Path,
+    rule: Option<HistoryRule<'_>>,
     steps: &mut dyn FnMut(&'static str),
 ) -> Result<Carried, CarryError> {
+    if plan.purpose == Purpose::Carry && rule.is_none() {
+        return Err(CarryError::Unfinished);
+    }
     let live = GitFolder::open(&plan.repository)?;
     let stores = std::mem::take(&mut plan.changes.stores);
     let mut carried = Carried {
@@ -94,6 +109,7 @@ pub(super) fn execute(
         stores: Vec::new(),
         kept: Vec::new(),
         withheld: std::mem::take(&mut plan.changes.withheld),
+        history: Vec::new(),
         notes: std::mem::take(&mut plan.changes.notes),
     };
     for mut changes in stores {
@@ -101,12 +117,14 @@ pub(super) fn execute(
             folder,
             plan: &plan,
             live: &live,
+            rule: rule.filter(|_| plan.purpose == Purpose::Carry),
         };
         let outcome = store.run(&mut changes, git, steps);
         match outcome {
-            Ok((done, kept)) => {
-                carried.stores.extend(done);
-                carried.kept.extend(kept);
+            Ok(outcome) => {
+                carried.stores.extend(outcome.done);
+                carried.kept.extend(outcome.kept);
+                carried.history.extend(outcome.history);
             }
             Err(Halt::Before(error)) => {
                 Plan::remove(folder)?;
@@ -144,6 +162,15 @@ struct StoreCarry<'a> {
     folder: &'a Path,
     plan: &'a Plan,
     live: &'a GitFolder,
+    /// Decides about new commits; `None` if a person has approved them.
+    rule: Option<HistoryRule<'a>>,
+}
+
+/// Result of carrying over the changes of a store.
+struct StoreOutcome {
+    done: Option<StoreChanges>,
+    kept: Vec<UncarriedChange>,
+    history: Option<WithheldHistory>,
 }
 
 impl StoreCarry<'_> {
@@ -152,29 +179,39 @@ impl StoreCarry<'_> {
         changes: &mut StoreChanges,
         git: &Path,
         steps: &mut dyn FnMut(&'static str),
-    ) -> Result<(Option<StoreChanges>, Vec<UncarriedChange>), Halt> {
-        if let Err(error) = self.import(changes, git, steps) {
-            self.release(changes)?;
-            return Err(match error {
-                // Something odd in the copy: trying again will not help.
-                CarryError::Repository(error) => Halt::Before(CarryError::Refused {
-                    reason: error.to_string(),
-                }),
-                error => Halt::Before(error),
-            });
-        }
+    ) -> Result<StoreOutcome, Halt> {
+        // A process that was killed may hold the locks of what is withheld now.
+        let files = decide::files_to_lock(changes);
+        let history = match self.import(changes, git, steps) {
+            Ok(history) => history,
+            Err(error) => {
+                self.release(&changes.store, &files)?;
+                return Err(match error {
+                    // Something odd in the copy: trying again will not help.
+                    CarryError::Repository(error) => Halt::Before(CarryError::Refused {
+                        reason: error.to_string(),
+                    }),
+                    error => Halt::Before(error),
+                });
+            }
+        };
         let mut locks = Locks::new(self.live, &changes.store, self.plan)?;
         steps("locks prepared");
         match self.locked(changes, &mut locks, steps) {
-            Ok(done) => {
-                locks.release(&[])?;
+            Ok((done, kept)) => {
+                let withheld = history.as_ref().map_or(&[][..], |_| &files);
+                locks.release(withheld)?;
                 steps("locks released");
                 apply::tidy(self.live, changes);
-                Ok(done)
+                Ok(StoreOutcome {
+                    done,
+                    kept,
+                    history,
+                })
             }
             Err(Halt::Within(error)) => Err(Halt::Within(error)),
             Err(Halt::Before(error)) => {
-                locks.release(&decide::files_to_lock(changes))?;
+                locks.release(&files)?;
                 apply::tidy(self.live, changes);
                 Err(Halt::Before(error))
             }
@@ -182,9 +219,9 @@ impl StoreCarry<'_> {
     }
 
     /// Releases the locks of a killed process.
-    fn release(&self, changes: &StoreChanges) -> Result<(), CarryError> {
-        let locks = Locks::new(self.live, &changes.store, self.plan)?;
-        locks.release(&decide::files_to_lock(changes))
+    fn release(&self, store: &Path, files: &[PathBuf]) -> Result<(), CarryError> {
+        let locks = Locks::new(self.live, store, self.plan)?;
+        locks.release(files)
     }
 
     fn locked(
@@ -211,20 +248,21 @@ impl StoreCarry<'_> {
         Ok(((!done.is_empty()).then_some(done), kept))
     }
 
-    /// Copies the objects that the changes need.
+    /// Copies the objects that the changes need, and takes out what waits for an approval.
     fn import(
         &self,
         changes: &mut StoreChanges,
         git: &Path,
         steps: &mut dyn FnMut(&'static str),
-    ) -> Result<(), CarryError> {
-        let known = self.known(&changes.store)?;
+    ) -> Result<Option<WithheldHistory>, CarryError> {
+        let known = refs::named(self.live, &changes.store)?;
         let new =
             |ids: BTreeSet<ObjectId>| -> BTreeSet<_> { ids.difference(&known).copied().collect() };
         let mut tips = new(changes.tips());
         let logged: BTreeSet<_> = new(changes.logged()).difference(&tips).copied().collect();
-        if tips.is_empty() && logged.is_empty() {
-            return Ok(());
+        let stages = changes.worktrees.iter().any(|tree| !tree.index.is_empty());
+        if tips.is_empty() && logged.is_empty() && !stages {
+            return Ok(None);
         }
         let git = Git::new(git, self.folder)?;
         let shallow = self
@@ -266,25 +304,20 @@ impl StoreCarry<'_> {
             }
             steps("objects imported");
         }
+        let commits = new(changes.commit_tips());
+        let examination = self.rule.map(|rule| Examination {
+            objects: &objects,
+            rule,
+            live: self.live,
+            known: &known,
+        });
+        // Two processes at once cost hardly more time than one.
+        let log = self.rule.filter(|_| !commits.is_empty());
+        let log = log.map(|_| Log::start(&objects, &commits, &known));
         objects.check(&tips, &known)?;
         steps("objects checked");
-        Ok(())
-    }
-
-    /// Returns the objects that the real store's own references name: they are complete.
-    fn known(&self, store: &Path) -> Result<BTreeSet<ObjectId>, CarryError> {
-        let refs = refs::read_all(self.live, store)?;
-        let mut known: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
-        let mut worktrees = refs::linked_worktrees(self.live, store)?;
-        worktrees.push(store.to_owned());
-        for own in worktrees {
-            known.extend(
-                refs::read_head(self.live, &own)
-                    .ok()
-                    .and_then(|head| head.object()),
-            );
-        }
-        Ok(known)
+        let log = log.transpose()?;
+        examination.map_or(Ok(None), |examination| examination.examine(changes, log))
     }
 }
 

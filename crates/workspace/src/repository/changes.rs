@@ -125,6 +125,22 @@ impl StoreChanges {
             && self.files.is_empty()
     }
 
+    /// Whether nothing changed but logs, other than the list of stashes.
+    pub(super) fn only_logs(&self) -> bool {
+        let refs = self.refs.iter().all(|change| {
+            let is_list = change.log.as_ref().is_some_and(LogChange::lists_stashes);
+            change.before == change.after && !is_list
+        });
+        let worktrees = self.worktrees.iter().all(|change| {
+            let logless = WorktreeChange {
+                log: None,
+                ..change.clone()
+            };
+            logless.is_empty()
+        });
+        refs && worktrees && self.settings.is_empty() && self.files.is_empty()
+    }
+
     /// Returns the objects that must exist before any reference names them.
     pub(super) fn tips(&self) -> BTreeSet<ObjectId> {
         let mut tips = BTreeSet::new();
@@ -139,10 +155,7 @@ impl StoreChanges {
             // The commit of a submodule lies in the submodule's own store.
             let entries = entries.filter(|entry| entry.mode != 0o160_000);
             tips.extend(entries.map(|entry| entry.object));
-            for file in &change.state {
-                let content = file.after.as_deref().unwrap_or_default();
-                tips.extend(state::objects_in(&file.name, content.as_bytes()));
-            }
+            tips.extend(change.state_objects());
         }
         tips.extend(self.files.iter().flat_map(RepositoryFileChange::objects));
         tips
@@ -169,6 +182,14 @@ impl StoreChanges {
             .iter()
             .filter_map(|change| change.log.as_ref());
         refs.chain(heads).flat_map(LogChange::objects).collect()
+    }
+}
+
+impl StateChange {
+    /// Returns the objects that its new content names.
+    pub(super) fn objects(&self) -> Vec<ObjectId> {
+        let content = self.after.as_deref().unwrap_or_default();
+        state::objects_in(&self.name, content.as_bytes())
     }
 }
 
@@ -210,6 +231,17 @@ impl WorktreeChange {
             && !state
             && self.finished.is_empty()
             && self.log.is_none()
+    }
+
+    /// Returns the objects that its new state names.
+    pub(super) fn state_objects(&self) -> Vec<ObjectId> {
+        self.state.iter().flat_map(StateChange::objects).collect()
+    }
+
+    /// Returns the objects that the next commit would have as parents, or be made from.
+    pub(super) fn merged_objects(&self) -> Vec<ObjectId> {
+        let merged = self.state.iter().filter(|file| file.name != "ORIG_HEAD");
+        merged.flat_map(StateChange::objects).collect()
     }
 
     /// Returns the path of a file beside `HEAD`.

@@ -6,7 +6,7 @@
 //! neither the configuration of the private copy nor that of the real repository is read, nor the
 //! person's own: no filter, hook, pager, signature program, helper or remote can be configured.
 //! Only plumbing commands on objects are run: `pack-objects`, `unpack-objects`, `index-pack`,
-//! `rev-list`, `cat-file`.
+//! `rev-list`, `log`, `cat-file`.
 
 use std::{
     ffi::OsString,
@@ -139,12 +139,13 @@ impl<'a> Git<'a> {
         command
     }
 
-    /// Creates one of this module's own files with a process's input.
+    /// Creates one of this module's own files with the input of the process of that name.
     pub(super) fn input(
         &self,
+        name: &str,
         lines: impl IntoIterator<Item = String>,
     ) -> Result<File, CarryError> {
-        let path = self.folder.join("input");
+        let path = self.folder.join(format!("{name}.input"));
         let mut text = String::new();
         for line in lines {
             text.push_str(&line);

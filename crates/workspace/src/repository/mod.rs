@@ -6,7 +6,7 @@
 //! references, `HEAD`, index, logs, the state of a merge, harmless settings) are carried over into
 //! the real one under git's own locks, in an order that leaves it intact when killed anywhere.
 //! Files that control programs (settings, hooks, attributes, lists of steps) are [`Withheld`] until
-//! a person approves them. Changes that a person made meanwhile stay, and those in conflict with
+//! a person approves them, and so are commits with such files ([`WithheldHistory`]). Changes that a person made meanwhile stay, and those in conflict with
 //! them are kept under `refs/gyrus/kept`.
 //!
 //! The order of a run: [`find`] before the first command; [`PrivateCopy::prepare`] for each
@@ -49,6 +49,7 @@ mod copying;
 mod worktree;
 mod alternates;
 mod withheld;
+mod withheld_history;
 mod changes;
 mod protected;
 mod compare;
@@ -57,6 +58,10 @@ mod sync;
 mod private_copy;
 mod git;
 mod objects;
+mod log;
+mod hold;
+mod history_rule;
+mod history;
 mod locks;
 mod decide;
 mod keep;
@@ -77,13 +82,15 @@ pub use changes::{
 pub use config::SettingName;
 pub use examine::{examine_new, take_back_new};
 pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES, Support, find};
+pub use history_rule::HistoryRule;
 pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
 pub use private_copy::{PrivateCopy, Refreshed};
 pub use reflog::LogChange;
-pub use restore::{Restorable, apply_withheld, look_at_restoring, restore};
+pub use restore::{Restorable, apply_history, apply_withheld, look_at_restoring, restore};
 pub use settings::SettingChange;
 pub use withheld::{FileContent, Withheld};
+pub use withheld_history::{HistoryFile, WithheldHistory};
 
 use std::{
     io,

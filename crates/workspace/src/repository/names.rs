@@ -13,6 +13,9 @@ const MAX_NAME: usize = 1_024;
 pub struct ObjectId([u8; 20]);
 
 impl ObjectId {
+    /// The name that stands for no object.
+    pub(super) const NULL: Self = Self([0; 20]);
+
     /// Parses 40 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -5,7 +5,7 @@
 //! adds. Then the real repository alone must have everything that the references need.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{ChildStdin, ChildStdout, Stdio},
@@ -18,8 +18,9 @@ use super::{
     RepositoryError,
     carried::CarryError,
     folder::{GitFolder, Kind},
-    git::{Git, TIME_LIMIT, is_ready, too_slow},
+    git::{Git, Running, TIME_LIMIT, is_ready, too_slow},
     names::ObjectId,
+    withheld::MAX_CONTENT,
 };
 
 /// Maximum bytes of new objects that one command may add to a repository, compressed.
@@ -99,31 +100,77 @@ impl Objects<'_> {
         &self,
         ids: &BTreeSet<ObjectId>,
     ) -> Result<BTreeSet<ObjectId>, CarryError> {
+        let lines = self.look_up("%(objectname)", ids.iter().map(ToString::to_string))?;
+        let missing = lines
+            .iter()
+            .filter_map(|line| ObjectId::parse(line.strip_suffix(" missing")?));
+        Ok(missing.collect())
+    }
+
+    /// Returns the commit that each of `ids` is, or leads to as a tag; `None` for others.
+    pub(super) fn commits_of(&self, ids: &[ObjectId]) -> Result<Vec<Option<ObjectId>>, CarryError> {
+        let names = ids.iter().map(|id| format!("{id}^{{commit}}"));
+        let lines = self.look_up("%(objectname)", names)?;
+        Ok(lines.iter().map(|line| ObjectId::parse(line)).collect())
+    }
+
+    /// Returns the contents of those of the objects that a person can be shown.
+    pub(super) fn contents(
+        &self,
+        ids: &BTreeSet<ObjectId>,
+    ) -> Result<BTreeMap<ObjectId, Vec<u8>>, CarryError> {
+        let names = ids.iter().map(ToString::to_string);
+        let lines = self.look_up("%(objectname) %(objectsize)", names)?;
+        let small = lines.iter().filter_map(|line| {
+            let (id, size) = line.split_once(' ')?;
+            let size: u64 = size.parse().ok()?;
+            (size <= MAX_CONTENT).then_some((ObjectId::parse(id)?, size))
+        });
+        let small: BTreeMap<ObjectId, u64> = small.collect();
+        let mut contents = BTreeMap::new();
+        if small.is_empty() {
+            return Ok(contents);
+        }
         let deadline = Instant::now() + TIME_LIMIT;
-        let arguments = ["cat-file", "--batch-check=%(objectname)"];
-        let mut command = self
-            .git
-            .command(&self.private, Some(&self.real), &arguments);
-        command.stdin(self.git.input(ids.iter().map(ToString::to_string))?);
-        command.stdout(Stdio::piped());
-        let mut running = self.git.start(command, "cat-file")?;
-        let mut output = BufReader::new(running.child.stdout.take().expect("it is piped"));
-        let mut missing = BTreeSet::new();
-        // Git prints one short line for each.
-        for _ in ids {
-            let mut line = String::new();
-            if output.buffer().is_empty() && !ready(output.get_ref(), PollFlags::IN, deadline)? {
-                return Err(too_slow("cat-file"));
-            }
-            output.read_line(&mut line).map_err(broken)?;
-            let found = line
-                .trim_end()
-                .strip_suffix(" missing")
-                .and_then(ObjectId::parse);
-            missing.extend(found);
+        let mut running = self.cat("--batch", small.keys().map(ToString::to_string))?;
+        let mut output = Output::of(&mut running, deadline);
+        for (id, size) in small {
+            output.until(b'\n')?;
+            contents.insert(id, output.exactly(size)?);
+            output.until(b'\n')?;
         }
         running.finish(deadline)?;
-        Ok(missing)
+        Ok(contents)
+    }
+
+    /// Returns one line for each of the objects with these names.
+    fn look_up(
+        &self,
+        format: &str,
+        names: impl Iterator<Item = String>,
+    ) -> Result<Vec<String>, CarryError> {
+        let deadline = Instant::now() + TIME_LIMIT;
+        let mut running = self.cat(&format!("--batch-check={format}"), names)?;
+        let mut output = Output::of(&mut running, deadline);
+        let mut lines = Vec::new();
+        while let Some(line) = output.until(b'\n')? {
+            lines.push(String::from_utf8_lossy(&line).into_owned());
+        }
+        running.finish(deadline)?;
+        Ok(lines)
+    }
+
+    fn cat(
+        &self,
+        option: &str,
+        names: impl Iterator<Item = String>,
+    ) -> Result<Running, CarryError> {
+        let mut command = self
+            .git
+            .command(&self.private, Some(&self.real), &["cat-file", option]);
+        command.stdin(self.git.input("cat-file", names)?);
+        command.stdout(Stdio::piped());
+        self.git.start(command, "cat-file")
     }
 
     /// Copies the objects that are reachable from `tips` and not from `known` into the real store.
@@ -145,7 +192,7 @@ impl Objects<'_> {
         let mut pack = self
             .git
             .command(&self.private, Some(&self.real), &arguments);
-        pack.stdin(self.git.input(revisions(tips, known))?)
+        pack.stdin(self.git.input("pack-objects", revisions(tips, known))?)
             .stdout(Stdio::piped());
         let mut pack = self.git.start(pack, "pack-objects")?;
         let mut stream = pack.child.stdout.take().expect("it is piped");
@@ -196,12 +243,68 @@ impl Objects<'_> {
         let deadline = Instant::now() + TIME_LIMIT;
         let arguments = ["rev-list", "--objects", "--quiet", "--stdin"];
         let mut command = self.git.command(&self.real, None, &arguments);
-        command.stdin(self.git.input(revisions(tips, known))?);
+        command.stdin(self.git.input("rev-list", revisions(tips, known))?);
         self.git.start(command, "rev-list")?.finish(deadline)
     }
 }
 
-fn revisions<'a>(
+/// The output of a git, read in pieces and never beyond a deadline.
+pub(super) struct Output {
+    reader: BufReader<ChildStdout>,
+    deadline: Instant,
+}
+
+impl Output {
+    pub(super) fn of(running: &mut Running, deadline: Instant) -> Self {
+        let output = running.child.stdout.take().expect("it is piped");
+        Self {
+            reader: BufReader::with_capacity(64 << 10, output),
+            deadline,
+        }
+    }
+
+    /// Reads up to a byte, which is left out; `None` at the end.
+    pub(super) fn until(&mut self, end: u8) -> Result<Option<Vec<u8>>, CarryError> {
+        let mut read = Vec::new();
+        loop {
+            let piece = self.piece()?;
+            if piece.is_empty() {
+                return Ok((!read.is_empty()).then_some(read));
+            }
+            let at = piece.iter().position(|byte| *byte == end);
+            let length = at.unwrap_or(piece.len());
+            read.extend_from_slice(&piece[..length]);
+            self.reader.consume(at.map_or(length, |at| at + 1));
+            if at.is_some() {
+                return Ok(Some(read));
+            }
+        }
+    }
+
+    fn exactly(&mut self, size: u64) -> Result<Vec<u8>, CarryError> {
+        let mut read = Vec::new();
+        loop {
+            let left = usize::try_from(size).unwrap_or(usize::MAX) - read.len();
+            let piece = self.piece()?;
+            let length = piece.len().min(left);
+            if length == 0 {
+                return Ok(read);
+            }
+            read.extend_from_slice(&piece[..length]);
+            self.reader.consume(length);
+        }
+    }
+
+    fn piece(&mut self) -> Result<&[u8], CarryError> {
+        let is_empty = self.reader.buffer().is_empty();
+        if is_empty && !ready(self.reader.get_ref(), PollFlags::IN, self.deadline)? {
+            return Err(too_slow("cat-file or log"));
+        }
+        self.reader.fill_buf().map_err(broken)
+    }
+}
+
+pub(super) fn revisions<'a>(
     tips: &'a BTreeSet<ObjectId>,
     known: &'a BTreeSet<ObjectId>,
 ) -> impl Iterator<Item = String> + 'a {

@@ -86,6 +86,11 @@ impl LogChange {
         }
     }
 
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.appends && self.lines.is_empty()
+    }
+
     /// Drops the lines that name an object for which `exists` is false.
     pub(super) fn retain(&mut self, exists: impl Fn(&ObjectId) -> bool) {
         self.lines
@@ -128,6 +133,13 @@ pub(super) fn apply(live: &[u8], change: &LogChange) -> Option<Vec<u8>> {
         }
     }
     (log.len() > live.len()).then_some(log)
+}
+
+/// Returns the objects that a log names.
+pub(super) fn objects_in(log: &[u8]) -> impl Iterator<Item = ObjectId> {
+    let lines = log.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());
+    lines.filter_map(objects).flatten()
 }
 
 fn objects(line: &str) -> Option<Vec<ObjectId>> {

@@ -71,6 +71,23 @@ pub(super) fn read_all(git: &GitFolder, store: &Path) -> Result<Refs, Repository
     Ok(refs)
 }
 
+/// Returns the objects that the references of a real store name, and `HEAD` of its work trees: they
+/// are complete.
+///
+/// # Errors
+/// As for [`read_all`].
+pub(super) fn named(live: &GitFolder, store: &Path) -> Result<BTreeSet<ObjectId>, RepositoryError> {
+    let refs = read_all(live, store)?;
+    let mut named: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
+    let mut worktrees = linked_worktrees(live, store)?;
+    worktrees.push(store.to_owned());
+    for own in worktrees {
+        let head = read_head(live, &own).ok();
+        named.extend(head.and_then(|head| head.object()));
+    }
+    Ok(named)
+}
+
 fn walk(
     git: &GitFolder,
     store: &Path,

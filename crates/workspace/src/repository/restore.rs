@@ -22,6 +22,7 @@ use super::{
     reflog::LogChange,
     settings::SettingChange,
     withheld::Withheld,
+    withheld_history::WithheldHistory,
 };
 
 /// Whether changes that were carried over can be undone now.
@@ -145,6 +146,22 @@ pub fn apply_withheld(
     .map(Some)
 }
 
+/// Applies withheld changes of references, `HEAD` and indexes after a person's approval: all of
+/// them or none. `folder` is that of the private copy.
+///
+/// # Errors
+/// [`CarryError::Moved`] if one of them was changed since the person saw it.
+pub fn apply_history(
+    history: &WithheldHistory,
+    folder: &Path,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<Carried, CarryError> {
+    let stores = vec![history.changes.clone()];
+    let purpose = Purpose::Approved;
+    execute(&history.repository, stores, purpose, folder, git, steps)
+}
+
 /// Returns the store that a file belongs to, if that matters: where its settings, or the objects of
 /// its work tree, are.
 fn store_of(path: &Path, is_config: bool) -> PathBuf {
@@ -182,7 +199,7 @@ fn execute(
     let plan = Plan::new(purpose, repository, "undo", changes);
     plan.write(folder)?;
     steps("plan written");
-    carry::execute(folder, plan, git, steps)
+    carry::execute(folder, plan, git, None, steps)
 }
 
 fn inverse(changes: &StoreChanges, now: u64) -> StoreChanges {

@@ -196,6 +196,21 @@ fn what_was_carried_over_is_taken_back() {
     );
 }
 
+/// Otherwise it would seem to be undone already, and with it what came after it.
+#[test]
+fn lines_of_logs_are_nothing_to_take_back() {
+    let world = World::with_repository();
+    let mut copy = world.prepare();
+    world.inside(&copy, "checkout -q side");
+    world.inside(&copy, "checkout -q main");
+    let carried = carry(&mut copy);
+    assert_eq!(carried.stores.len(), 1);
+    assert_eq!(carried.to_take_back(), None);
+    refresh(&mut copy);
+    world.inside(&copy, "branch new");
+    assert!(carry(&mut copy).to_take_back().is_some());
+}
+
 #[test]
 fn what_somebody_went_on_from_is_not_taken_back() {
     let world = World::with_repository();

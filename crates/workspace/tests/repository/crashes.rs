@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use gyrus_workspace::repository::{GitDirectory, PrivateCopy, RealObjects, find, recover};
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::world::{World, carry, git_program, refresh, try_carry};
+use super::world::{World, carry, git_program, refresh, rule, rule_in, try_carry};
 
 /// Environment variables that make this test's own process the one to be killed.
 const FOLDER: &str = "GYRUS_TEST_CRASH_FOLDER";
@@ -29,14 +29,21 @@ fn the_one_that_dies() {
     };
     let copy = folder.join("copy");
     if copy.join("plan.json").exists() {
-        recover(&copy, git_program(), &mut step).unwrap();
+        recover(
+            &copy,
+            git_program(),
+            Some(rule_in(&folder.join("work"))),
+            &mut step,
+        )
+        .unwrap();
         return;
     }
     let found = find(&folder.join("work")).unwrap();
     let mut copy =
         PrivateCopy::prepare(&found.directories[0], &copy, "run-1", RealObjects::InPlace).unwrap();
     if let Some(changes) = copy.changes().unwrap() {
-        copy.carry(changes, git_program(), &mut step).unwrap();
+        copy.carry(changes, git_program(), rule(&copy), &mut step)
+            .unwrap();
     }
 }
 
@@ -86,8 +93,15 @@ fn view(world: &World, repository: Option<&Path>) -> String {
     .join("\n")
 }
 
-/// Is killed at every `stride`th step, recovers (killed there once more), and checks.
+/// Is killed at every `stride`th step, recovers (killed there once more), and checks. All that is
+/// inside is carried over.
 fn check(before: &[&str], inside: &[&str], stride: usize) {
+    let (private, new) = check_each_step(before, inside, stride);
+    assert_eq!(new, private);
+}
+
+/// Returns the view inside, and the view after carrying over.
+fn check_each_step(before: &[&str], inside: &[&str], stride: usize) -> (String, String) {
     let world = World::with_repository();
     for line in before {
         world.git(&world.work(), line);
@@ -97,11 +111,13 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
     for line in inside {
         let _ = world.try_inside(&copy, line);
     }
-    let (old, new) = (view(&world, None), view(&world, Some(&copy.path())));
+    let (old, private) = (view(&world, None), view(&world, Some(&copy.path())));
     drop(copy);
     // Files in the tree contain its path, so it is restored in the same place.
     let saved = World::empty();
     copy_tree(&world.path(""), &saved.path(""));
+    carry(&mut world.prepare());
+    let new = view(&world, None);
     let git = world.work().join(".git");
     let mut step = 1;
     loop {
@@ -115,7 +131,13 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
         if killed && step % 2 == 0 {
             die(&world, 1 + step % 5);
         }
-        let recovered = recover(&world.path("copy"), git_program(), &mut |_| ()).unwrap();
+        let recovered = recover(
+            &world.path("copy"),
+            git_program(),
+            Some(rule_in(&world.work())),
+            &mut |_| (),
+        )
+        .unwrap();
         assert!(
             recovered.is_none_or(|carried| carried.kept.is_empty()),
             "step {step}"
@@ -138,6 +160,28 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
     assert_eq!(copy.changes().unwrap(), None);
     assert_eq!(view(&world, Some(&copy.path())), new);
     world.check_whole(&git);
+    (private, new)
+}
+
+/// What waits for a yes never arrives, whenever it is killed; what stands beside it does.
+#[test]
+fn killed_while_a_control_file_is_withheld() {
+    let inside = [
+        "branch fine side",
+        "checkout -qb bad",
+        "update-index --add --cacheinfo 100644,5626abf0f72e58d7a153368ba57db4c673c0e171,.envrc",
+        "commit -qm bad",
+        "tag plant",
+        "checkout -q main",
+        "commit -qam fine",
+    ];
+    let (private, new) = check_each_step(&[], &inside, 1);
+    assert!(private.contains("refs/heads/bad") && private.contains("refs/tags/plant"));
+    assert!(
+        !new.contains("refs/heads/bad") && !new.contains("refs/tags/plant"),
+        "{new}"
+    );
+    assert!(new.contains("refs/heads/fine"), "{new}");
 }
 
 #[test]
@@ -186,9 +230,14 @@ fn what_a_kill_left_is_found_by_its_token() {
     assert!(try_carry(&mut copy).is_err());
     assert!(lock.exists());
     assert!(
-        recover(&world.path("copy"), git_program(), &mut |_| ())
-            .unwrap()
-            .is_none()
+        recover(
+            &world.path("copy"),
+            git_program(),
+            Some(rule_in(&world.work())),
+            &mut |_| ()
+        )
+        .unwrap()
+        .is_none()
     );
     fs::remove_file(lock).unwrap();
     carry(&mut copy);
@@ -206,6 +255,14 @@ fn a_plan_of_another_format_is_not_carried_out() {
     let plan = world.path("copy/plan.json");
     for content in ["", "{}", "[]", "{\"version\": 2}"] {
         fs::write(&plan, content).unwrap();
-        assert!(recover(&world.path("copy"), git_program(), &mut |_| ()).is_err());
+        assert!(
+            recover(
+                &world.path("copy"),
+                git_program(),
+                Some(rule_in(&world.work())),
+                &mut |_| ()
+            )
+            .is_err()
+        );
     }
 }

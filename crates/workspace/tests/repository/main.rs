@@ -8,6 +8,7 @@
 mod world;
 mod scenarios;
 mod places;
+mod history;
 mod keeping;
 mod crashes;
 mod persons;

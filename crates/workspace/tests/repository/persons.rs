@@ -5,7 +5,7 @@ use std::{fs, thread};
 
 use gyrus_workspace::repository::{Carried, CarryError, PrivateCopy};
 
-use super::world::{World, carry, git_program, refresh, try_carry};
+use super::world::{World, carry, git_program, refresh, rule, try_carry};
 
 /// Returns a copy in which a command has committed a change of `a` to `main`.
 fn with_commit() -> (World, PrivateCopy) {
@@ -70,7 +70,9 @@ fn a_commit_at_any_moment_stays() {
                 theirs = Some(world.git(&world.work(), "rev-parse HEAD"));
             }
         };
-        let carried = copy.carry(changes, git_program(), &mut person).unwrap();
+        let carried = copy
+            .carry(changes, git_program(), rule(&copy), &mut person)
+            .unwrap();
         assert_eq!(kept(&carried).len(), 2);
         assert_eq!(world.git(&world.work(), "rev-parse main"), theirs.unwrap());
         world.check_whole(&world.work().join(".git"));
@@ -98,7 +100,8 @@ fn while_it_is_carried_over_nobody_can_commit() {
             tried += 1;
         }
     };
-    copy.carry(changes, git_program(), &mut person).unwrap();
+    copy.carry(changes, git_program(), rule(&copy), &mut person)
+        .unwrap();
     assert!(tried >= 3);
     assert_eq!(world.view_outside(), expected);
 }

@@ -7,8 +7,9 @@ use std::{
     sync::OnceLock,
 };
 
+use gyrus_contract::{ChangedPath, WithheldChange};
 use gyrus_workspace::repository::{
-    Carried, CarryError, PrivateCopy, RealObjects, Refreshed, RepositoryChanges, find,
+    Carried, CarryError, HistoryRule, PrivateCopy, RealObjects, Refreshed, RepositoryChanges, find,
 };
 
 /// Returns the git of this machine, by its absolute path. `GYRUS_TEST_GIT` names another one.
@@ -240,7 +241,37 @@ pub(crate) fn carry_those(
     copy: &PrivateCopy,
     changes: RepositoryChanges,
 ) -> Result<Carried, CarryError> {
-    copy.carry(changes, git_program(), &mut |_| ())
+    copy.carry(changes, git_program(), rule(copy), &mut |_| ())
+}
+
+/// Control files of these tests.
+fn withhold(changes: &[ChangedPath]) -> Vec<WithheldChange> {
+    let is_one = |change: &&ChangedPath| {
+        let first = change.path.iter().next();
+        change.path.ends_with(".envrc") || first.is_some_and(|first| first == ".github")
+    };
+    let places = changes.iter().enumerate();
+    let found = places.filter(|(_, change)| is_one(change));
+    let reason = "it is obeyed by a test".to_owned();
+    found
+        .map(|(index, _)| WithheldChange {
+            index,
+            reason: reason.clone(),
+        })
+        .collect()
+}
+
+/// Returns the rule by which commits of a copy are judged.
+pub(crate) fn rule(copy: &PrivateCopy) -> HistoryRule<'_> {
+    rule_in(&copy.directory().workspace)
+}
+
+pub(crate) fn rule_in(workspace: &Path) -> HistoryRule<'_> {
+    HistoryRule {
+        workspace,
+        withhold: &withhold,
+        began: None,
+    }
 }
 
 /// Brings a copy up to date.

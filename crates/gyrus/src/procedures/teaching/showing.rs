@@ -138,6 +138,7 @@ impl Teaching {
             arguments: call.arguments.clone(),
             paths: BTreeMap::new(),
             command: None,
+            files: Vec::new(),
             aim: Some(aim.clone()),
         };
         let under = Judgement {
