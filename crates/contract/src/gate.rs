@@ -114,6 +114,10 @@ pub struct ResolvedPath {
     pub real: PathBuf,
     /// The part of `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
+    /// The reason why what the call does to it needs a person's approval, as a phrase, if other
+    /// programs obey the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// A call with everything that its arguments point at resolved, so that what was judged is what is

@@ -90,6 +90,7 @@ impl Desk {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
+                withheld: None,
             };
             ("file".to_owned(), path)
         });

@@ -132,6 +132,7 @@ impl Hands {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
+                withheld: None,
             };
             Some((argument.to_owned(), path))
         });

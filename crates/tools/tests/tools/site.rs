@@ -75,6 +75,7 @@ impl World {
             given: given.to_owned(),
             real,
             in_workspace,
+            withheld: None,
         }
     }
 
