@@ -426,6 +426,25 @@ pub struct Judgement<'a> {
     pub mandated: Option<&'a str>,
 }
 
+impl<'a> Judgement<'a> {
+    /// The facts for changes in a workspace that no run makes: nothing was granted.
+    pub fn outside_of_runs(workspace: &'a Path) -> Self {
+        Self {
+            agent: DEFAULT_AGENT,
+            workspace,
+            mode: Mode::default(),
+            exposed: true,
+            throwaway: false,
+            undoable: true,
+            grants: &[],
+            skills: &[],
+            trusted: &[],
+            link_was_seen: false,
+            mandated: None,
+        }
+    }
+}
+
 /// The gate's verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {

@@ -30,7 +30,7 @@ use crate::{
     pages::{self, Pages},
     process,
     resources::ResourceTool,
-    setup::{Setup, Way},
+    setup::{EndOfStart, JudgeStart, Setup, Way},
     subscriber::Subscriber,
 };
 
@@ -93,6 +93,36 @@ pub(crate) enum NoAnswer {
     Gone(String),
 }
 
+/// The judgement of a start, which is made however that ends.
+struct Starting(Option<EndOfStart>);
+
+impl Starting {
+    async fn begin(judge: Option<JudgeStart>) -> Result<Self, String> {
+        let Some(judge) = judge else {
+            return Ok(Self(None));
+        };
+        let looked = tokio::task::spawn_blocking(move || judge()).await;
+        Ok(Self(Some(looked.map_err(|error| error.to_string())??)))
+    }
+
+    async fn end(mut self) -> Result<(), String> {
+        let Some(end) = self.0.take() else {
+            return Ok(());
+        };
+        let judged = tokio::task::spawn_blocking(end).await;
+        judged.map_err(|error| error.to_string())?
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(end) = self.0.take() {
+            // Nobody waits for this server any more.
+            let _ = end();
+        }
+    }
+}
+
 impl Connection {
     /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
     ///
@@ -124,8 +154,14 @@ impl Connection {
             connection.took = begun.elapsed();
             Ok(connection)
         };
+        let starting = Starting::begin(setup.judge_start.clone()).await?;
         let opened = timeout(START_LIMIT, listed).await;
-        opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)))
+        let opened = opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)));
+        // One that is not ready has ended by then.
+        match starting.end().await {
+            Ok(()) => opened,
+            Err(why) => Err(why),
+        }
     }
 
     async fn started(setup: &Setup) -> Result<Self, String> {

@@ -125,9 +125,18 @@ impl Pattern {
     }
 }
 
-/// The name without one or more endings.
+/// Endings of sources, documents and pictures, which are not settings, whatever they are called.
+const NOT_SETTINGS: [&str; 18] = [
+    "rs", "go", "c", "h", "cc", "cpp", "java", "kt", "swift", "md", "rst", "txt", "html", "css",
+    "svg", "png", "snap", "log",
+];
+
+/// The name without one or more endings, if it may be one of settings.
 fn stems(name: &str) -> impl Iterator<Item = &str> {
-    name.match_indices('.').map(|(at, _)| &name[..at])
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    let is_one = !NOT_SETTINGS.contains(&ending);
+    let dots = name.match_indices('.').filter(move |_| is_one);
+    dots.map(|(at, _)| &name[..at])
 }
 
 /// Names that programs obey.

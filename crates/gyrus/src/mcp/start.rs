@@ -8,14 +8,14 @@ use std::{
 };
 
 use gyrus::runtime::{
-    Confinement, Home,
+    self, Confinement, Home,
     sandbox::{self, FixedHosts, Proxy},
 };
-use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, OnAsk, Reach};
+use gyrus_contract::{CommandSpec, Containment, DEFAULT_AGENT, KeeperError, Network, OnAsk, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{
-    Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection, ServerValue,
-    Setup, Way, server_value,
+    JudgeStart, Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection,
+    ServerValue, Setup, Way, server_value,
 };
 use gyrus_process::{
     Programs,
@@ -24,7 +24,7 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
-use super::folders;
+use super::{folders, judged_start::Before};
 use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -90,6 +90,7 @@ pub(crate) fn setup(
         silence: section.silence(),
         pictures: picture,
         requests: requests(around),
+        judge_start: None,
     };
     if let Some(url) = &section.url {
         let headers = values(&section.headers)?;
@@ -141,7 +142,28 @@ pub(crate) fn setup(
         pipes,
         run,
     };
-    Ok((whole(way, reach), Some(folder)))
+    let setup = Setup {
+        judge_start: Some(judge_start(around, &wanted.name)?),
+        ..whole(way, reach)
+    };
+    Ok((setup, Some(folder)))
+}
+
+/// Returns the function that judges what a server does to the workspace while it starts.
+fn judge_start(around: &Around<'_>, name: &str) -> Result<JudgeStart, String> {
+    let (home, workspace) = (around.home, around.workspace);
+    let wrong = |error: &dyn std::error::Error| error.to_string();
+    let store = home.store().map_err(|error| wrong(&error))?;
+    let confinement = Confinement::Unsandboxed;
+    let gate = runtime::gate(home, &store, workspace, DEFAULT_AGENT, confinement);
+    let gate = gate.map_err(|error| wrong(&error))?;
+    let trash = home.state.join("trash");
+    let (workspace, name) = (workspace.to_owned(), name.to_owned());
+    Ok(Arc::new(move || {
+        let unique = gyrus_contract::time_ordered_uuid();
+        let trash = trash.join(format!("mcp-{name}-{unique}"));
+        Ok(Before::look(&workspace, trash, gate.clone())?.end())
+    }))
 }
 
 /// Whether servers may ask the person: a call waits for the answer, so a run that does not wait

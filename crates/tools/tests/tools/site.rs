@@ -172,6 +172,10 @@ fn block_on<T>(future: Boxed<'_, T>) -> T {
 }
 
 impl Site for World {
+    fn withheld(&self, _path: &Path) -> Option<String> {
+        None
+    }
+
     fn workspace(&self) -> &Path {
         &self.workspace
     }
