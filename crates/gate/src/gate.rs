@@ -55,8 +55,8 @@ pub struct PolicyGate {
     finder: Arc<Programs>,
     contain: Arc<Contain>,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
-    /// The workspace of the last call that may change one, as it stood before.
-    before: Arc<Mutex<BTreeMap<PathBuf, Arc<Surroundings>>>>,
+    /// The surroundings of changes in each workspace, as they were before calls.
+    before: Arc<Mutex<BTreeMap<PathBuf, Surroundings>>>,
 }
 
 impl fmt::Debug for PolicyGate {
@@ -495,7 +495,14 @@ impl PolicyGate {
         if !spec.touches(|touch| touch.changes_workspace() || touch.paths().is_some()) {
             return;
         }
-        let surroundings = Arc::new(self.look(workspace));
+        let mut surroundings = self.look(workspace);
+        {
+            // What was there at any time counts: what lies beside it now may hide it.
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = before.entry(workspace.to_owned()).or_default();
+            known.extend(&surroundings);
+            surroundings.clone_from(known);
+        }
         let written = resolve::written(call, spec);
         let below = written.iter().filter_map(|(name, stays)| {
             let below = call.paths.get(name)?.in_workspace.clone()?;
@@ -508,8 +515,6 @@ impl PolicyGate {
                 path.withheld = path.withheld.take().or(reason);
             }
         }
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.insert(workspace.to_owned(), surroundings);
     }
 
     /// Takes grants into account, and whether there is a way back. Whether something was granted.

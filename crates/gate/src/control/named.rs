@@ -21,11 +21,14 @@ const MAX_BYTES: u64 = 64 << 10;
 const MAX_NAMED: usize = 512;
 /// Maximum number of words of a file that are looked at.
 const MAX_WORDS: usize = 5_000;
+/// Maximum number of files from a control file to one that is read for what it names: code that a
+/// hook starts leads to all of a project's. Makefiles include each other at any depth.
+const MAX_DEPTH: u8 = 1;
 /// Maximum number of places in which a named file is looked for.
 const MAX_CANDIDATES: usize = 8;
 
 /// Words after which a file is named that is read, sourced or started.
-const READS: [&str; 33] = [
+const READS: [&str; 30] = [
     "source",
     ".",
     "include",
@@ -53,13 +56,14 @@ const READS: [&str; 33] = [
     "Rscript",
     "exec",
     "eval",
-    "path",
-    "attributesfile",
-    "fsmonitor",
     "luafile",
     "runtime",
     "load",
 ];
+/// Words of git's configuration after which a file is named that git obeys.
+const OF_GIT: [&str; 3] = ["path", "attributesfile", "fsmonitor"];
+/// Words of a service's settings after which others of the repository are named.
+const OF_SERVICES: [&str; 3] = ["local", "include", "template"];
 /// Words after which a folder is named in which programs are found.
 const FOLDERS: [&str; 4] = ["PATH_add", "path_add", "hookspath", "load_prefix"];
 /// What direnv evaluates for `use nix` and `use flake`.
@@ -74,7 +78,15 @@ const DATA: [&str; 12] = [
     "md", "txt", "css", "scss", "html", "svg", "png", "lock", "csv", "log", "d", "tsx",
 ];
 /// Files that every tool of their language names.
-const COMMON: [&str; 3] = ["package.json", "tsconfig.json", "jsconfig.json"];
+const COMMON: [&str; 5] = [
+    "package.json",
+    "tsconfig.json",
+    "jsconfig.json",
+    "pyproject.toml",
+    "Cargo.toml",
+];
+/// Endings of lists of dependencies, which every build writes.
+const DEPENDENCIES: [&str; 6] = ["d", "Po", "Plo", "Tpo", "dep", "deps"];
 /// Endings that code may leave out when it names other code.
 const CODE: [&str; 5] = ["js", "cjs", "mjs", "ts", "rb"];
 
@@ -82,7 +94,7 @@ const CODE: [&str; 5] = ["js", "cjs", "mjs", "ts", "rb"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     Make,
-    /// Settings of git.
+    /// Settings of git outside of the workspace.
     Git,
     /// Text for agents, in which `@path` is included.
     Prose,
@@ -101,6 +113,8 @@ pub(super) struct ToRead {
     /// The folders from which it may name others, below the workspace.
     bases: Vec<PathBuf>,
     language: Language,
+    /// Number of files between it and the control file.
+    depth: u8,
 }
 
 impl ToRead {
@@ -110,6 +124,7 @@ impl ToRead {
             file,
             bases: vec![folder],
             language: Language::Make,
+            depth: 0,
         }
     }
 
@@ -124,6 +139,7 @@ impl ToRead {
             bases: file.ancestors().skip(1).map(Path::to_owned).collect(),
             file,
             language,
+            depth: 0,
         }
     }
 }
@@ -137,7 +153,7 @@ pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead>
     settings.extend(home.map(|home| home.join(".gitconfig")));
     settings.extend(home.map(|home| home.join(".config/git/config")));
     settings.extend(git.iter().map(|git| git.join("config")));
-    let outside = |file: PathBuf, language| {
+    let outside = |file: PathBuf| {
         // A setting is relative to its file, or to the top of the work tree.
         let own = file.parent().and_then(|folder| {
             let below = folder.strip_prefix(workspace).ok();
@@ -147,19 +163,15 @@ pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead>
             by: file.clone(),
             bases: own.into_iter().chain([PathBuf::new()]).collect(),
             file,
-            language,
+            language: Language::Git,
+            depth: 0,
         }
     };
     let hooks = git.and_then(|git| fs::read_dir(git.join("hooks")).ok());
     let hooks = hooks.into_iter().flatten().flatten().take(32);
     let hooks = hooks.map(|hook| hook.path());
     let hooks = hooks.filter(|hook| hook.extension().is_none_or(|end| end != "sample"));
-    let settings = settings
-        .into_iter()
-        .map(|file| outside(file, Language::Git));
-    settings
-        .chain(hooks.map(|file| outside(file, Language::Other)))
-        .collect()
+    settings.into_iter().chain(hooks).map(outside).collect()
 }
 
 /// Reads control files of one workspace.
@@ -194,22 +206,24 @@ impl<'a> Reader<'a> {
         let found = match file.language {
             Language::Make => self.of_makefile(&text, &file),
             Language::Git | Language::Other => self.of_script(&text, &file),
-            Language::Prose => self.of_words(&text, &file, |word| word.strip_prefix('@')),
-            Language::Service => self.of_words(&text, &file, |word| {
-                let word = word.trim_start_matches('/');
-                (word.ends_with(".yml") || word.ends_with(".yaml")).then_some(word)
+            Language::Prose => self.of_words(&text, &file, |_, word| word.strip_prefix('@')),
+            Language::Service => self.of_words(&text, &file, |before, word| {
+                let included = OF_SERVICES.contains(&before);
+                included.then(|| word.trim_start_matches('/'))
             }),
         };
         for found in found {
             if named.len() >= MAX_NAMED || is_left_out(self.workspace, &found.path) {
                 continue;
             }
-            if !found.is_folder && file.language != Language::Service {
+            let goes_on = file.language == Language::Make || file.depth < MAX_DEPTH;
+            if !found.is_folder && goes_on {
                 to_read.push_back(ToRead {
                     file: found.path.clone(),
                     by: file.by.clone(),
                     bases: file.bases.clone(),
                     language: file.language,
+                    depth: file.depth + 1,
                 });
             }
             named.entry(found).or_insert_with(|| file.by.clone());
@@ -251,8 +265,8 @@ impl<'a> Reader<'a> {
             }
         };
         let ending = path.extension().unwrap_or_default();
-        // Every build writes what it depends on.
-        (ending != "d").then(|| NamedFile {
+        let is_written = DEPENDENCIES.iter().any(|list| ending == *list);
+        (!is_written).then(|| NamedFile {
             by_make: true,
             ..NamedFile::file(path)
         })
@@ -279,7 +293,11 @@ impl<'a> Reader<'a> {
             let is = |names: &[&str]| names.iter().any(|name| before.eq_ignore_ascii_case(name));
             let sure = if is(&FOLDERS) {
                 Sure::Folder
-            } else if is(&READS) || word.starts_with("./") || word.starts_with("../") {
+            } else if is(&READS)
+                || (file.language == Language::Git && is(&OF_GIT))
+                || word.starts_with("./")
+                || word.starts_with("../")
+            {
                 Sure::File
             } else {
                 Sure::IfProgram
@@ -302,9 +320,14 @@ impl<'a> Reader<'a> {
         &self,
         text: &str,
         file: &ToRead,
-        named: impl Fn(&str) -> Option<&str>,
+        named: impl for<'w> Fn(&str, &'w str) -> Option<&'w str>,
     ) -> Vec<NamedFile> {
-        let found = words(text).take(MAX_WORDS).filter_map(|word| named(word));
+        let mut before = "";
+        let found = words(text).take(MAX_WORDS).filter_map(|word| {
+            let found = named(before, word);
+            before = word;
+            found
+        });
         let found = found.flat_map(|word| {
             let bases = file.bases.iter();
             let paths = bases.filter_map(move |base| below(base, word));
