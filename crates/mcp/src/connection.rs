@@ -30,7 +30,7 @@ use crate::{
     pages::{self, Pages},
     process,
     resources::ResourceTool,
-    setup::{EndOfStart, JudgeStart, Setup, Way},
+    setup::{EndOfStart, JudgeStart, Setup, StartedServer, Way},
     subscriber::Subscriber,
 };
 
@@ -105,20 +105,27 @@ impl Starting {
         Ok(Self(Some(looked.map_err(|error| error.to_string())??)))
     }
 
-    async fn end(mut self) -> Result<(), String> {
-        let Some(end) = self.0.take() else {
+    async fn judge(&mut self, server: StartedServer) -> Result<(), String> {
+        let Some(mut end) = self.0.take() else {
             return Ok(());
         };
-        let judged = tokio::task::spawn_blocking(end).await;
-        judged.map_err(|error| error.to_string())?
+        let judged = tokio::task::spawn_blocking(move || {
+            let judged = end(server);
+            (judged, end)
+        });
+        let (judged, end) = judged.await.map_err(|error| error.to_string())?;
+        if judged.is_err() && server == StartedServer::Ready {
+            self.0 = Some(end);
+        }
+        judged
     }
 }
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        if let Some(end) = self.0.take() {
+        if let Some(end) = &mut self.0 {
             // Nobody waits for this server any more.
-            let _ = end();
+            let _ = end(StartedServer::Ended);
         }
     }
 }
@@ -154,14 +161,23 @@ impl Connection {
             connection.took = begun.elapsed();
             Ok(connection)
         };
-        let starting = Starting::begin(setup.judge_start.clone()).await?;
+        let mut starting = Starting::begin(setup.judge_start.clone()).await?;
         let opened = timeout(START_LIMIT, listed).await;
         let opened = opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)));
-        // One that is not ready has ended by then.
-        match starting.end().await {
-            Ok(()) => opened,
-            Err(why) => Err(why),
+        let connection = match opened {
+            Ok(connection) => connection,
+            Err(why) => {
+                starting.judge(StartedServer::Ended).await?;
+                return Err(why);
+            }
+        };
+        if let Err(why) = starting.judge(StartedServer::Ready).await {
+            drop(connection);
+            // Until it has ended it may have gone on.
+            let _ = starting.judge(StartedServer::Ended).await;
+            return Err(why);
         }
+        Ok(connection)
     }
 
     async fn started(setup: &Setup) -> Result<Self, String> {

@@ -38,5 +38,6 @@ pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{Offers, Server, State};
 pub use servers::Servers;
 pub use setup::{
-    EndOfStart, JudgeStart, PictureFormat, ReadPicture, RunServer, Setup, Way, is_server_name,
+    EndOfStart, JudgeStart, PictureFormat, ReadPicture, RunServer, Setup, StartedServer, Way,
+    is_server_name,
 };

@@ -23,7 +23,16 @@ pub type RunServer =
 pub type JudgeStart = Arc<dyn Fn() -> Result<EndOfStart, String> + Send + Sync>;
 
 /// Judges what a server did while it started. An error says, in words, why the server is not used.
-pub type EndOfStart = Box<dyn FnOnce() -> Result<(), String> + Send>;
+pub type EndOfStart = Box<dyn FnMut(StartedServer) -> Result<(), String> + Send>;
+
+/// State of a server whose start is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedServer {
+    /// It is ready.
+    Ready,
+    /// It has been ended; its processes may take a moment, which the judgement waits for.
+    Ended,
+}
 
 /// Function that reads the header of a picture; `None` if models do not accept such a picture.
 pub type ReadPicture = fn(&[u8]) -> Option<PictureFormat>;

@@ -128,6 +128,11 @@ impl ToRead {
         }
     }
 
+    /// Whether it is a makefile that is not at the top.
+    pub(super) fn is_deep_makefile(&self) -> bool {
+        self.language == Language::Make && self.file.components().count() > 1
+    }
+
     pub(super) fn obeyed(file: PathBuf, acts: Acts) -> Self {
         let language = match acts {
             Acts::Agent => Language::Prose,
@@ -412,7 +417,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The path below the workspace that `word` names from `base`; `None` if that leads out of it.
-fn below(base: &Path, word: &str) -> Option<PathBuf> {
+pub(super) fn below(base: &Path, word: &str) -> Option<PathBuf> {
     let mut path = base.to_owned();
     for part in Path::new(word).components() {
         match part {

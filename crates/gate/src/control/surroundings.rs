@@ -58,6 +58,9 @@ pub(super) struct NamedFile {
 
 impl NamedFile {
     fn is(&self, path: &Path) -> bool {
+        if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
+            return *path == *self.path || (self.is_folder && path.starts_with(&self.path));
+        }
         let (wanted, mut parts) = (self.path.iter(), path.iter());
         let mut each = wanted.map(|wanted| (wanted, parts.next()));
         each.all(|(wanted, part)| {
@@ -81,7 +84,7 @@ impl Surroundings {
     /// may name files of the workspace.
     pub(crate) fn look(workspace: &Path, home: Option<&Path>, added: &Table) -> Self {
         let mut found = Self::default();
-        let mut to_read = VecDeque::new();
+        let mut to_read = VecDeque::from(named::git_settings(workspace, home));
         let mut folders = VecDeque::from([PathBuf::new()]);
         let mut left = MAX_ENTRIES;
         while let Some(folder) = folders.pop_front() {
@@ -95,10 +98,10 @@ impl Surroundings {
                     continue;
                 };
                 if kind.is_symlink() && found.links.len() < MAX_LINKS {
-                    let target = fs::canonicalize(workspace.join(&path)).ok();
-                    let below =
-                        target.and_then(|to| to.strip_prefix(workspace).ok().map(Path::to_owned));
-                    found.links.extend(below.map(|below| (path.clone(), below)));
+                    let target = led_to(workspace, &path);
+                    found
+                        .links
+                        .extend(target.map(|target| (path.clone(), target)));
                 } else if kind.is_dir()
                     && !NOT_ENTERED.iter().any(|name| entry.file_name() == *name)
                 {
@@ -112,7 +115,10 @@ impl Surroundings {
                 break;
             }
         }
-        to_read.extend(named::git_settings(workspace, home));
+        // Whoever begins many makefiles deep in the tree keeps nothing else from being read.
+        to_read
+            .make_contiguous()
+            .sort_by_key(named::ToRead::is_deep_makefile);
         let mut reader = Reader::new(workspace, home);
         for _ in 0..MAX_READ {
             let Some(file) = to_read.pop_front() else {
@@ -191,6 +197,19 @@ impl Surroundings {
         }
         names.remove(0);
         names
+    }
+}
+
+/// The place below a workspace that a link leads to, whether anything is there or not.
+fn led_to(workspace: &Path, link: &Path) -> Option<PathBuf> {
+    let path = workspace.join(link);
+    if let Ok(real) = fs::canonicalize(&path) {
+        return real.strip_prefix(workspace).ok().map(Path::to_owned);
+    }
+    let target = fs::read_link(&path).ok()?;
+    match target.strip_prefix(workspace) {
+        Ok(below) => Some(below.to_owned()),
+        Err(_) => named::below(link.parent()?, target.to_str()?),
     }
 }
 

@@ -290,6 +290,7 @@ fn links_give_files_other_names() {
         ("Makefile", "-> build/rules.mk"),
         ("shown/x", ""),
         ("plain", "-> shown"),
+        ("AGENTS.md", "-> docs/missing.md"),
     ]);
     for (path, expected) in [
         ("docs/agents.md.txt", true),
@@ -300,6 +301,7 @@ fn links_give_files_other_names() {
         ("conf/other/config.toml", false),
         ("build/rules.mk", true),
         ("shown/x", false),
+        ("docs/missing.md", true),
     ] {
         let found = judged(folder.path(), &[], &[changed(path, Changed)]);
         assert_eq!(!found.is_empty(), expected, "{path}");

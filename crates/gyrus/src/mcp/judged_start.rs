@@ -9,19 +9,27 @@ use std::{
     fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use gyrus_contract::{ChangedPath, Gate as _, Judgement, PathChange};
 use gyrus_gate::PolicyGate;
-use gyrus_mcp::EndOfStart;
+use gyrus_mcp::{EndOfStart, StartedServer};
+use gyrus_process::ProcessIdentity;
 use gyrus_text::{counted, one_line};
 
 /// Maximum number of entries of a workspace in which a server's start can be judged.
 const MAX_ENTRIES: usize = 2_000_000;
 /// Maximum bytes of a control file of which a copy is kept while a server starts.
 const MAX_KEPT: u64 = 1 << 20;
+/// Maximum time for which a server that was ended is waited for.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of files that are named to the person.
 const MAX_NAMED: usize = 5;
+
+/// The process whose end proves that a server has ended.
+pub(super) type KeeperOfServer = Arc<Mutex<Option<ProcessIdentity>>>;
 
 /// Data by which a changed file is recognised: kind and mode, size, time of the last change, number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub(super) struct Before {
     /// Folder for what is moved away; made when it is needed.
     trash: PathBuf,
     gate: PolicyGate,
+    /// The keeper of the server, once there is one.
+    keeper: KeeperOfServer,
     entries: BTreeMap<PathBuf, Stamp>,
     kept: BTreeMap<PathBuf, Kept>,
 }
@@ -53,12 +63,18 @@ impl Before {
     ///
     /// # Errors
     /// Returns the reason in words if it cannot be compared later.
-    pub(super) fn look(workspace: &Path, trash: PathBuf, gate: PolicyGate) -> Result<Self, String> {
+    pub(super) fn look(
+        workspace: &Path,
+        trash: PathBuf,
+        gate: PolicyGate,
+        keeper: KeeperOfServer,
+    ) -> Result<Self, String> {
         let entries = entries(workspace)?;
         let mut before = Self {
             workspace: workspace.to_owned(),
             trash,
             gate,
+            keeper,
             entries,
             kept: BTreeMap::new(),
         };
@@ -77,8 +93,17 @@ impl Before {
 
     /// Returns the judgement of the start, which is to be made when the server is ready, or has
     /// ended.
-    pub(super) fn end(self) -> EndOfStart {
-        Box::new(move || self.judge())
+    pub(super) fn end(mut self) -> EndOfStart {
+        Box::new(move |server| {
+            if server == StartedServer::Ended {
+                self.trash.push("after");
+                let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(keeper) = &*keeper {
+                    let _ = keeper.wait_gone(GONE_WITHIN);
+                }
+            }
+            self.judge()
+        })
     }
 
     fn withheld(&self, changes: &[ChangedPath]) -> Vec<(ChangedPath, String)> {
@@ -89,7 +114,7 @@ impl Before {
             .collect()
     }
 
-    fn judge(self) -> Result<(), String> {
+    fn judge(&self) -> Result<(), String> {
         let now = entries(&self.workspace)?;
         let mut changes = Vec::new();
         for (path, stamp) in &now {

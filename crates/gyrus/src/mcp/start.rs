@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use gyrus::runtime::{
@@ -24,7 +24,10 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
-use super::{folders, judged_start::Before};
+use super::{
+    folders,
+    judged_start::{Before, KeeperOfServer},
+};
 use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -122,7 +125,8 @@ pub(crate) fn setup(
     environment.extend(values(&section.env)?);
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
-    let (run, reach, pipes) = kept(around, &folder, wanted)?;
+    let keeper = KeeperOfServer::default();
+    let (run, reach, pipes) = kept(around, &folder, wanted, &keeper)?;
     let names_it = match wanted.source {
         ServerSource::Editor => Some("an editor names"),
         ServerSource::Plugin => Some("a plugin brings"),
@@ -143,14 +147,18 @@ pub(crate) fn setup(
         run,
     };
     let setup = Setup {
-        judge_start: Some(judge_start(around, &wanted.name)?),
+        judge_start: Some(judge_start(around, &wanted.name, keeper)?),
         ..whole(way, reach)
     };
     Ok((setup, Some(folder)))
 }
 
 /// Returns the function that judges what a server does to the workspace while it starts.
-fn judge_start(around: &Around<'_>, name: &str) -> Result<JudgeStart, String> {
+fn judge_start(
+    around: &Around<'_>,
+    name: &str,
+    keeper: KeeperOfServer,
+) -> Result<JudgeStart, String> {
     let (home, workspace) = (around.home, around.workspace);
     let wrong = |error: &dyn std::error::Error| error.to_string();
     let store = home.store().map_err(|error| wrong(&error))?;
@@ -162,7 +170,7 @@ fn judge_start(around: &Around<'_>, name: &str) -> Result<JudgeStart, String> {
     Ok(Arc::new(move || {
         let unique = gyrus_contract::time_ordered_uuid();
         let trash = trash.join(format!("mcp-{name}-{unique}"));
-        Ok(Before::look(&workspace, trash, gate.clone())?.end())
+        Ok(Before::look(&workspace, trash, gate.clone(), keeper.clone())?.end())
     }))
 }
 
@@ -278,13 +286,18 @@ fn kept(
     around: &Around<'_>,
     folder: &TempDir,
     wanted: &Wanted,
+    kept_by: &KeeperOfServer,
 ) -> Result<(RunServer, Reach, PathBuf), String> {
+    let kept_by = kept_by.clone();
     let confined = match around.confinement {
         Confinement::Sandboxed => sandbox::holds(around.home).is_ok(),
         Confinement::Unsandboxed => false,
     };
     if !confined {
-        let run: RunServer = Arc::new(|command| Box::pin(run(command, None)));
+        let run: RunServer = Arc::new(move |command| {
+            let kept_by = kept_by.clone();
+            Box::pin(async move { run(command, None, &kept_by).await })
+        });
         return Ok((run, Reach::Everything, folder.path().to_owned()));
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
@@ -309,8 +322,8 @@ fn kept(
         .map(|host| host.trim_end_matches('.').to_ascii_lowercase());
     let within = Arc::new((containment, FixedHosts(hosts.collect())));
     let run: RunServer = Arc::new(move |command| {
-        let within = within.clone();
-        Box::pin(async move { run(command, Some(&within)).await })
+        let (within, kept_by) = (within.clone(), kept_by.clone());
+        Box::pin(async move { run(command, Some(&within), &kept_by).await })
     });
     Ok((run, reach, pipes))
 }
@@ -318,11 +331,14 @@ fn kept(
 async fn run(
     command: CommandSpec,
     within: Option<&(Containment, FixedHosts)>,
+    kept_by: &KeeperOfServer,
 ) -> Result<gyrus_contract::CommandOutcome, KeeperError> {
     let keeper = tokio::task::spawn_blocking(Keeper::start).await;
     let keeper = keeper.map_err(|error| KeeperError::Keeper {
         reason: error.to_string(),
     })??;
+    let identity = keeper.identity().clone();
+    *kept_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
     let Some((containment, policy)) = within else {
         return keeper.run(command).await;
     };
