@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Maximum number of files that are named.
 const MAX_NAMED: usize = 512;
 /// Maximum number of words of a file that are looked at.
-const MAX_WORDS: usize = 5_000;
+const MAX_WORDS: usize = 2_000;
 /// Maximum number of files from a control file to one that is read for what it names: code that a
 /// hook starts leads to all of a project's. Makefiles include each other at any depth.
 const MAX_DEPTH: u8 = 1;
@@ -355,6 +355,8 @@ impl<'a> Reader<'a> {
             known
         };
         match sure {
+            // No shell looks for a bare word in its folder.
+            Sure::IfProgram if !word.contains(['/', '.']) => Vec::new(),
             Sure::IfProgram => {
                 known(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
             }
