@@ -120,7 +120,7 @@ fn by_path(
     by_name(change, path, changes, around, outputs)
         .or_else(|| makefile(change, path, changes, around))
         .or_else(|| in_program_folder(change, path, around))
-        .or_else(|| read_by_another(path, changes, around))
+        .or_else(|| read_by_another(change, path, changes, around))
 }
 
 fn by_name(
@@ -176,8 +176,16 @@ fn in_program_folder(change: &ChangedPath, path: &Path, around: &Around<'_>) -> 
     })
 }
 
-/// What a control file reads acts when that does.
-fn read_by_another(path: &Path, changes: &Changes<'_>, around: &Around<'_>) -> Option<String> {
+/// What a control file reads acts when that does, if it is there.
+fn read_by_another(
+    change: &ChangedPath,
+    path: &Path,
+    changes: &Changes<'_>,
+    around: &Around<'_>,
+) -> Option<String> {
+    if change.change == PathChange::Deleted {
+        return None;
+    }
     let reader = around.surroundings.reader_of(path, changes)?;
     Some(format!("`{}` reads it", reader.display()))
 }

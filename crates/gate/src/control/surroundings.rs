@@ -225,6 +225,7 @@ pub(super) fn sources(path: &Path) -> impl Iterator<Item = PathBuf> {
     let name = name.strip_prefix("s.").unwrap_or(name);
     let mut made = vec![folder.join(name)];
     made.extend(name.rsplit_once('.').map(|(stem, _)| folder.join(stem)));
+    made.retain(|made| made != path);
     made.into_iter()
 }
 

@@ -136,6 +136,7 @@ fn changes_by_commands_are_withheld() {
         (".envrc", Deleted, true),
         ("Makefile", Changed, true),
         ("Makefile", Created, true),
+        ("sub/Makefile", Deleted, false),
         ("build/Makefile", Created, false),
         ("sub/GNUmakefile", Created, true),
         ("build/GNUmakefile", Changed, true),
