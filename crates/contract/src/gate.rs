@@ -114,6 +114,10 @@ pub struct ResolvedPath {
     pub real: PathBuf,
     /// The part of `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
+    /// The reason why what the call does to it needs a person's approval, as a phrase, if other
+    /// programs obey the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// A call with everything that its arguments point at resolved, so that what was judged is what is
@@ -451,6 +455,25 @@ pub struct Judgement<'a> {
     pub link_was_seen: bool,
     /// The call of the run's mandate that this one is, if it is one.
     pub mandated: Option<&'a str>,
+}
+
+impl<'a> Judgement<'a> {
+    /// The facts for changes in a workspace that no run makes: nothing was granted.
+    pub fn outside_of_runs(workspace: &'a Path) -> Self {
+        Self {
+            agent: DEFAULT_AGENT,
+            workspace,
+            mode: Mode::default(),
+            exposed: true,
+            throwaway: false,
+            undoable: true,
+            grants: &[],
+            skills: &[],
+            trusted: &[],
+            link_was_seen: false,
+            mandated: None,
+        }
+    }
 }
 
 /// The gate's verdict on a call.

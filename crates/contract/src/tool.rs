@@ -122,6 +122,10 @@ pub trait Site: Send + Sync {
         None
     }
 
+    /// Returns the reason, as a phrase that follows the path, why a new file at this path below the
+    /// workspace would need a person's approval; `None` if it may be written.
+    fn withheld(&self, path: &Path) -> Option<String>;
+
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;
 

@@ -23,7 +23,8 @@ use gyrus_contract::{
 use gyrus_process::Programs;
 
 use crate::{
-    as_user, control,
+    as_user,
+    control::{self, Around, Surroundings},
     destinations::{USUAL_PORTS, grants_connection},
     modes::{Bounds, decide},
     named_files,
@@ -55,6 +56,8 @@ pub struct PolicyGate {
     finder: Arc<Programs>,
     contain: Arc<Contain>,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
+    /// The surroundings of changes in each workspace, as they were before calls.
+    before: Arc<Mutex<BTreeMap<PathBuf, Surroundings>>>,
 }
 
 impl fmt::Debug for PolicyGate {
@@ -78,6 +81,7 @@ impl PolicyGate {
             programs: Vec::new(),
             contain: Arc::new(|_, _| Err("the sandbox is turned off".to_owned())),
             contained: Arc::default(),
+            before: Arc::default(),
         }
     }
 
@@ -226,7 +230,11 @@ impl PolicyGate {
             let of_list = format!("{}/", argument.name);
             let is_named = |name: &String| name == argument.name || name.starts_with(&of_list);
             let named = call.paths.iter().filter(|(name, _)| is_named(name));
-            paths.extend(named.map(|(_, path)| subject_path(&path.real, used)));
+            paths.extend(named.map(|(_, path)| {
+                let mut subject = subject_path(&path.real, used);
+                subject.obeyed |= path.withheld.is_some();
+                subject
+            }));
         }
         let facts = call
             .command
@@ -343,6 +351,7 @@ impl Gate for PolicyGate {
         let (own_paths, finder) = (&self.own_paths, &self.finder);
         let folder = place.workspace;
         resolved.files = named_files::look_up(own_paths, finder, &resolved, spec, folder);
+        self.look_before(&mut resolved, spec, place.workspace);
         Ok(resolved)
     }
 
@@ -434,7 +443,15 @@ impl Gate for PolicyGate {
     }
 
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
-        control::withheld(changes, under.workspace, &self.programs)
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        let mut surroundings = self.look(under.workspace);
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = before.get(under.workspace) {
+            surroundings.extend(before);
+        }
+        control::withheld(changes, &self.around(under.workspace, &surroundings))
     }
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
@@ -462,6 +479,48 @@ impl Gate for PolicyGate {
 }
 
 impl PolicyGate {
+    fn look(&self, workspace: &Path) -> Surroundings {
+        let home = self.own_paths.person.as_deref();
+        Surroundings::look(workspace, home, self.policy.control_files())
+    }
+
+    fn around<'a>(&'a self, workspace: &'a Path, surroundings: &'a Surroundings) -> Around<'a> {
+        Around {
+            workspace,
+            programs: &self.programs,
+            added: self.policy.control_files(),
+            surroundings,
+        }
+    }
+
+    /// Looks at a workspace before a call changes it, and notes which of the files that the call
+    /// names may not be changed without a person's approval.
+    pub(crate) fn look_before(&self, call: &mut ResolvedCall, spec: &ToolSpec, workspace: &Path) {
+        if !spec.touches(|touch| touch.changes_workspace() || touch.paths().is_some()) {
+            return;
+        }
+        let mut surroundings = self.look(workspace);
+        {
+            // What was there at any time counts: what lies beside it now may hide it.
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = before.entry(workspace.to_owned()).or_default();
+            known.extend(&surroundings);
+            surroundings.clone_from(known);
+        }
+        let written = resolve::written(call, spec);
+        let below = written.iter().filter_map(|(name, stays)| {
+            let below = call.paths.get(name)?.in_workspace.clone()?;
+            Some((name, (below, *stays)))
+        });
+        let (names, files): (Vec<_>, Vec<_>) = below.unzip();
+        let reasons = control::withheld_writes(&files, &self.around(workspace, &surroundings));
+        for (name, reason) in names.into_iter().zip(reasons) {
+            if let Some(path) = call.paths.get_mut(name) {
+                path.withheld = path.withheld.take().or(reason);
+            }
+        }
+    }
+
     /// Takes grants into account, and whether there is a way back. Whether something was granted.
     fn reweigh(&self, weights: &mut [Weight], call: &ResolvedCall, under: &Judgement<'_>) -> bool {
         let mut granted = false;

@@ -88,7 +88,11 @@ impl Gate for LivePolicy {
         spec: &ToolSpec,
         place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
-        self.gate.resolve(call, spec, place)
+        let mut resolved = self.gate.resolve(call, spec, place)?;
+        if let Some(Ok(gate)) = self.since().as_deref() {
+            gate.look_before(&mut resolved, spec, place.workspace);
+        }
+        Ok(resolved)
     }
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
@@ -112,7 +116,13 @@ impl Gate for LivePolicy {
     }
 
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
-        self.gate.withhold(changes, under)
+        let mut withheld = self.gate.withhold(changes, under);
+        if let Some(Ok(gate)) = self.since().as_deref() {
+            withheld.extend(gate.withhold(changes, under));
+            withheld.sort_by_key(|one| one.index);
+            withheld.dedup_by_key(|one| one.index);
+        }
+        withheld
     }
 
     fn judge_destination(

@@ -131,6 +131,7 @@ fn path(
         given: given.to_owned(),
         real,
         in_workspace,
+        withheld: None,
     })
 }
 
@@ -172,7 +173,30 @@ fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
     })
 }
 
-/// Whether a call cannot do without this argument.
+/// Whether a change of a list leaves a file behind.
+pub(crate) fn leaves_file(change: &Value) -> bool {
+    ["content", "diff"]
+        .iter()
+        .any(|after| change.get(after).is_some_and(|after| !after.is_null()))
+}
+
+/// The files of the workspace that a call writes or removes, by the names of their arguments, each
+/// with whether it stays.
+pub(crate) fn written(call: &ResolvedCall, spec: &ToolSpec) -> Vec<(String, bool)> {
+    let mut written = Vec::new();
+    for touch in &spec.touches {
+        if let Touch::Writes(argument) = touch {
+            written.push((argument.clone(), true));
+        } else if let Touch::Changes(argument) = touch {
+            let changes = call.arguments[argument].as_array().into_iter().flatten();
+            let named = |(index, change)| (path_in_list(argument, index), leaves_file(change));
+            written.extend(changes.enumerate().map(named));
+        }
+    }
+    written.retain(|(name, _)| call.paths.contains_key(name));
+    written
+}
+
 /// Whether a touch reads the file of an argument that need not be there, and is not.
 pub(crate) fn reads_nothing(touch: &Touch, call: &ResolvedCall, spec: &ToolSpec) -> bool {
     matches!(touch, Touch::Reads(argument)
@@ -181,6 +205,7 @@ pub(crate) fn reads_nothing(touch: &Touch, call: &ResolvedCall, spec: &ToolSpec)
             && !required(spec, argument))
 }
 
+/// Whether a call cannot do without this argument.
 fn required(spec: &ToolSpec, argument: &str) -> bool {
     let required = spec.parameters["required"].as_array();
     // A schema that says nothing of it is taken strictly.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gyrus_contract::{
     CommandFact, CommandReading, Containment, Does, Grant, Judgement, MeantCall, ResolvedCall,
-    Risk, Service, Touch, path_in_list,
+    ResolvedPath, Risk, Service, Touch, path_in_list,
 };
 
 use gyrus_text::counted;
@@ -12,6 +12,7 @@ use gyrus_text::counted;
 use crate::{
     as_user, control, destinations,
     own_paths::OwnPaths,
+    resolve::leaves_file,
     service::ServiceScales,
     shell,
     weight::{Weight, uses_secret},
@@ -89,9 +90,9 @@ impl Scales<'_> {
                 Some(path) if uses_secret(&call.arguments) => {
                     let what = "writes a secret, which is kept from the model, into a file";
                     let secret = Weight::new(Risk::High, what).within().changes().each_time();
-                    return vec![self.writes(&path.real), secret];
+                    return vec![self.writes(path), secret];
                 }
-                Some(path) => self.writes(&path.real),
+                Some(path) => self.writes(path),
                 None => not_looked_up(argument),
             },
         }]
@@ -118,13 +119,10 @@ impl Scales<'_> {
                 weights.push(not_looked_up(&name));
                 continue;
             };
-            let stays = ["content", "diff"]
-                .iter()
-                .any(|after| change.get(after).is_some_and(|after| !after.is_null()));
-            let weight = if stays {
-                self.writes(&path.real)
+            let weight = if leaves_file(change) {
+                self.writes(path)
             } else {
-                self.removes(&path.real)
+                self.removes(path)
             };
             if weight.risk == Risk::Moderate && weight.contained {
                 plain += 1
@@ -192,7 +190,8 @@ impl Scales<'_> {
         )
     }
 
-    fn writes(&self, path: &Path) -> Weight {
+    fn writes(&self, resolved: &ResolvedPath) -> Weight {
+        let path = resolved.real.as_path();
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
         }
@@ -218,8 +217,8 @@ impl Scales<'_> {
             let what = format!("writes {shown}, and git runs programs that such files name");
             return Weight::new(Risk::High, what).changes().each_time();
         }
-        if let Some(program) = control::obeyed_by(below) {
-            let what = format!("writes {shown}, which is obeyed by {program}");
+        if let Some(reason) = &resolved.withheld {
+            let what = format!("writes {shown}: {reason}");
             return Weight::new(Risk::High, what).within().changes().each_time();
         }
         let what = if below.as_os_str().is_empty() {
@@ -230,7 +229,8 @@ impl Scales<'_> {
         Weight::new(Risk::Moderate, what).contained().changes()
     }
 
-    fn removes(&self, path: &Path) -> Weight {
+    fn removes(&self, resolved: &ResolvedPath) -> Weight {
+        let path = resolved.real.as_path();
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
         }
@@ -260,6 +260,12 @@ impl Scales<'_> {
             .within()
             .changes()
             .each_time(),
+            Ok(below) if let Some(reason) = &resolved.withheld => {
+                Weight::new(Risk::High, format!("removes {}: {reason}", below.display()))
+                    .within()
+                    .changes()
+                    .each_time()
+            }
             Ok(below) => Weight::new(
                 Risk::Moderate,
                 format!("removes {} in the workspace", below.display()),

@@ -282,7 +282,7 @@ impl From<PolicyFileError> for Failure {
                 "fix {}; until then nothing runs",
                 wrong.file.display()
             )),
-            PolicyFileError::Meanings(_) => failure,
+            PolicyFileError::Meanings(_) | PolicyFileError::ControlFiles { .. } => failure,
             PolicyFileError::UnknownAgent { agent, .. } => failure.hint(format!(
                 "write in policy.toml what it may do: [agent.{agent}]"
             )),

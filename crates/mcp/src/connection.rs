@@ -30,7 +30,7 @@ use crate::{
     pages::{self, Pages},
     process,
     resources::ResourceTool,
-    setup::{Setup, Way},
+    setup::{EndOfStart, JudgeStart, Setup, StartedServer, Way},
     subscriber::Subscriber,
 };
 
@@ -93,6 +93,43 @@ pub(crate) enum NoAnswer {
     Gone(String),
 }
 
+/// The judgement of a start, which is made however that ends.
+struct Starting(Option<EndOfStart>);
+
+impl Starting {
+    async fn begin(judge: Option<JudgeStart>) -> Result<Self, String> {
+        let Some(judge) = judge else {
+            return Ok(Self(None));
+        };
+        let looked = tokio::task::spawn_blocking(move || judge()).await;
+        Ok(Self(Some(looked.map_err(|error| error.to_string())??)))
+    }
+
+    async fn judge(&mut self, server: StartedServer) -> Result<(), String> {
+        let Some(mut end) = self.0.take() else {
+            return Ok(());
+        };
+        let judged = tokio::task::spawn_blocking(move || {
+            let judged = end(server);
+            (judged, end)
+        });
+        let (judged, end) = judged.await.map_err(|error| error.to_string())?;
+        if judged.is_err() && server == StartedServer::Ready {
+            self.0 = Some(end);
+        }
+        judged
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(end) = &mut self.0 {
+            // Nobody waits for this server any more.
+            let _ = end(StartedServer::Ended);
+        }
+    }
+}
+
 impl Connection {
     /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
     ///
@@ -124,8 +161,23 @@ impl Connection {
             connection.took = begun.elapsed();
             Ok(connection)
         };
+        let mut starting = Starting::begin(setup.judge_start.clone()).await?;
         let opened = timeout(START_LIMIT, listed).await;
-        opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)))
+        let opened = opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)));
+        let connection = match opened {
+            Ok(connection) => connection,
+            Err(why) => {
+                starting.judge(StartedServer::Ended).await?;
+                return Err(why);
+            }
+        };
+        if let Err(why) = starting.judge(StartedServer::Ready).await {
+            drop(connection);
+            // Until it has ended it may have gone on.
+            let _ = starting.judge(StartedServer::Ended).await;
+            return Err(why);
+        }
+        Ok(connection)
     }
 
     async fn started(setup: &Setup) -> Result<Self, String> {

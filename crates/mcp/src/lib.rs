@@ -37,4 +37,7 @@ pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{Offers, Server, State};
 pub use servers::Servers;
-pub use setup::{PictureFormat, ReadPicture, RunServer, Setup, Way, is_server_name};
+pub use setup::{
+    EndOfStart, JudgeStart, PictureFormat, ReadPicture, RunServer, Setup, StartedServer, Way,
+    is_server_name,
+};

@@ -15,6 +15,25 @@ const MAX_NAME: usize = 24;
 pub type RunServer =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
 
+/// Looks at the workspace before a server's process starts, and returns the judgement of what the
+/// server does there until it is ready.
+///
+/// # Errors
+/// Returns the reason in words why it cannot be judged; the server is not started then.
+pub type JudgeStart = Arc<dyn Fn() -> Result<EndOfStart, String> + Send + Sync>;
+
+/// Judges what a server did while it started. An error says, in words, why the server is not used.
+pub type EndOfStart = Box<dyn FnMut(StartedServer) -> Result<(), String> + Send>;
+
+/// State of a server whose start is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedServer {
+    /// It is ready.
+    Ready,
+    /// It has been ended; its processes may take a moment, which the judgement waits for.
+    Ended,
+}
+
 /// Function that reads the header of a picture; `None` if models do not accept such a picture.
 pub type ReadPicture = fn(&[u8]) -> Option<PictureFormat>;
 
@@ -46,6 +65,8 @@ pub struct Setup {
     pub pictures: ReadPicture,
     /// Whether its requests during calls are put to a person.
     pub requests: ServerRequests,
+    /// Judges its start, if it has a process that can reach the workspace.
+    pub judge_start: Option<JudgeStart>,
 }
 
 impl Setup {

@@ -10,7 +10,7 @@ use gyrus_contract::DEFAULT_AGENT;
 use gyrus_process::{read_regular, read_regular_text};
 
 use super::{LineReader, Policy, PolicyError, PolicyOrigin};
-use crate::{Forms, Meanings, MeaningsError, service, shell};
+use crate::{Forms, Meanings, MeaningsError, control::Table, service, shell};
 
 /// Path of a project's policy, below its folder.
 const OF_PROJECT: &str = ".gyrus/policy.toml";
@@ -40,6 +40,14 @@ pub enum PolicyFileError {
     /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
+    /// The person's table of control files cannot be used.
+    #[error("the table of control files {} cannot be used: {reason}", file.display())]
+    ControlFiles {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, in words.
+        reason: String,
+    },
     /// The file of confirmed meanings or forms cannot be read.
     #[error(transparent)]
     Meanings(#[from] MeaningsError),
@@ -70,8 +78,30 @@ impl PolicyFiles {
                 policy = policy.and(found);
             }
         }
+        let policy = match self.more_control_files()? {
+            Some(more) => policy.with_control_files(&more),
+            None => policy,
+        };
         let policy = policy.with_meanings(Meanings::read(&self.meanings())?);
         Ok(policy.with_forms(Forms::read(&self.forms())?))
+    }
+
+    /// The person's table of control files beside those that gyrus knows.
+    fn control_files(&self) -> PathBuf {
+        self.own.with_file_name("control_files.toml")
+    }
+
+    fn more_control_files(&self) -> Result<Option<Table>, PolicyFileError> {
+        let file = self.control_files();
+        let reason = match read_regular_text(&file) {
+            Ok(text) => match Table::parse(&text) {
+                Ok(table) => return Ok(Some(table)),
+                Err(reason) => reason,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(PolicyFileError::Read { file, source }),
+        };
+        Err(PolicyFileError::ControlFiles { file, reason })
     }
 
     /// The folder of what the person said that servers' tools mean.
@@ -115,6 +145,7 @@ impl PolicyFiles {
     /// Returns the content of the files, byte for byte; `None` for one that cannot be read.
     pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
         let mut files: Vec<_> = self.paths().into_iter().map(|(file, _)| file).collect();
+        files.push(self.control_files());
         files.extend(service::files(&self.meanings()));
         files.extend(service::files(&self.forms()));
         files.iter().map(|file| read_regular(file).ok()).collect()

@@ -22,6 +22,7 @@ use super::{
     text::TextPattern,
     trust::AgentTrust,
 };
+use crate::control::Table;
 
 /// The largest policy file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -65,6 +66,7 @@ struct Loader<'a, 't> {
 pub(super) struct Loaded {
     pub(super) rules: Vec<Arc<Rule>>,
     pub(super) agents: Vec<Arc<AgentTrust>>,
+    pub(super) control_files: Table,
 }
 
 pub(super) fn load(
@@ -102,9 +104,10 @@ pub(super) fn load(
         table: document.get_ref(),
         name: "a policy".into(),
     };
-    root.check(&mut loader.problems, &["rule", "agent"]);
+    root.check(&mut loader.problems, &["rule", "agent", "control_files"]);
     let rules = loader.rules(&root);
     let agents = loader.agents(&root);
+    let control_files = loader.control_files(&root);
     let mut problems = loader.problems;
     // Examples of half a rule would only fail for the same reason again.
     if problems.count() == 0 {
@@ -112,7 +115,11 @@ pub(super) fn load(
     }
     problems.into_result(&origin.file)?;
     let rules = rules.into_iter().map(|(rule, _)| rule).collect();
-    Ok(Loaded { rules, agents })
+    Ok(Loaded {
+        rules,
+        agents,
+        control_files,
+    })
 }
 
 fn shown_name(origin: &PolicyOrigin) -> Arc<str> {
@@ -132,6 +139,18 @@ impl<'t> Loader<'_, 't> {
             file: self.name.clone(),
             line: self.problems.line(span.start),
         }
+    }
+
+    /// Names of files that others obey, beside those that gyrus knows.
+    fn control_files(&mut self, root: &Keys<'t>) -> Table {
+        let mut table = Table::default();
+        for given in root.texts(&mut self.problems, "control_files") {
+            match Table::listed(given.text) {
+                Ok(listed) => table = table.and(&listed),
+                Err(what) => self.problems.add(&given.span, "control_files", what),
+            }
+        }
+        table
     }
 
     fn rules(&mut self, root: &Keys<'t>) -> Vec<(Arc<Rule>, Vec<Expected<'t>>)> {

@@ -29,7 +29,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Decision, Mode, Risk, Service, ToolMeaning};
 
-use crate::{Forms, Meanings, destinations::LOOPBACK};
+use crate::{Forms, Meanings, control::Table, destinations::LOOPBACK};
 
 pub use self::{
     error::{PolicyError, Problem},
@@ -52,6 +52,8 @@ use self::{
 pub struct Policy {
     rules: Arc<Vec<Arc<Rule>>>,
     agents: Arc<Vec<Arc<AgentTrust>>>,
+    /// Names of control files beside those that gyrus knows.
+    control_files: Arc<Table>,
     meanings: Meanings,
     forms: Forms,
 }
@@ -70,6 +72,7 @@ impl Policy {
         Ok(Self {
             rules: Arc::new(loaded.rules),
             agents: Arc::new(loaded.agents),
+            control_files: Arc::new(loaded.control_files),
             meanings: Meanings::default(),
             forms: Forms::default(),
         })
@@ -81,11 +84,26 @@ impl Policy {
     pub fn and(self, other: Policy) -> Policy {
         let both = |one: &[Arc<Rule>], other: &[Arc<Rule>]| [one, other].concat();
         Policy {
+            control_files: Arc::new(self.control_files.and(&other.control_files)),
             rules: Arc::new(both(&self.rules, &other.rules)),
             agents: Arc::new([self.agents.as_slice(), other.agents.as_slice()].concat()),
             meanings: self.meanings,
             forms: self.forms,
         }
+    }
+
+    /// Returns the policy with more names of control files.
+    #[must_use]
+    pub(crate) fn with_control_files(self, more: &Table) -> Policy {
+        Policy {
+            control_files: Arc::new(self.control_files.and(more)),
+            ..self
+        }
+    }
+
+    /// Returns the names of control files beside those that gyrus knows.
+    pub(crate) fn control_files(&self) -> &Table {
+        &self.control_files
     }
 
     /// Returns the policy with what the person said that servers' tools mean.

@@ -293,14 +293,7 @@ mod tests {
 
     fn names_of(path: &str, used: PathUse) -> Names {
         let real = Path::new("/srv/project").join(path);
-        Names::of(&SubjectPath {
-            in_workspace: real
-                .strip_prefix("/srv/project")
-                .ok()
-                .map(Path::to_path_buf),
-            real,
-            used,
-        })
+        Names::of(&SubjectPath::new(real, used, Path::new("/srv/project")))
     }
 
     fn check(pattern: &str, path: &str, narrow: bool, wide: bool) {

@@ -14,7 +14,6 @@ use super::{
     subject::Reach,
     text::TextPattern,
 };
-use crate::control;
 
 /// Position of an item in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,9 +199,7 @@ impl Rule {
         // Who says nothing of paths has not thought of those that run by themselves.
         let unsaid = |index: usize| {
             let path = &call.subject.paths[index];
-            self.paths.is_empty()
-                && path.used == PathUse::Changes
-                && (control::has_git_part(&path.real) || control::obeyed_by(&path.real).is_some())
+            self.paths.is_empty() && path.used == PathUse::Changes && path.obeyed
         };
         let outside = |(index, path): (usize, &Names)| {
             !patterns.iter().any(|pattern| pattern.matches(path)) || unsaid(index)

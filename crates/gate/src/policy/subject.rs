@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{ArgumentValue, CommandReading, SimpleCommand};
 use serde_json::Value;
 
+use crate::control;
+
 /// Source of a policy, which decides what it may say.
 #[derive(Debug, Clone)]
 pub struct PolicyOrigin {
@@ -83,6 +85,8 @@ pub struct SubjectPath {
     pub in_workspace: Option<PathBuf>,
     /// Use that the call makes of the path.
     pub used: PathUse,
+    /// Whether other programs obey the file.
+    pub obeyed: bool,
 }
 
 impl SubjectPath {
@@ -90,6 +94,7 @@ impl SubjectPath {
     pub fn new(real: PathBuf, used: PathUse, workspace: &Path) -> Self {
         Self {
             in_workspace: real.strip_prefix(workspace).ok().map(Path::to_path_buf),
+            obeyed: control::has_git_part(&real) || control::obeyed_by(&real).is_some(),
             real,
             used,
         }

@@ -127,6 +127,7 @@ pub(crate) fn file(mut call: ResolvedCall, real: &str) -> ResolvedCall {
             .strip_prefix("/srv/work")
             .ok()
             .map(Path::to_path_buf),
+        withheld: None,
     };
     call.paths.insert("path".into(), path);
     call

@@ -66,9 +66,5 @@ pub(crate) fn parse(text: &str, may_loosen: bool) -> Result<Policy, PolicyError>
 /// A path as it would be looked up; relative ones lie in the workspace.
 pub(crate) fn path(text: &str, used: PathUse) -> SubjectPath {
     let real = Path::new(WORKSPACE).join(text);
-    SubjectPath {
-        in_workspace: real.strip_prefix(WORKSPACE).ok().map(Path::to_path_buf),
-        real,
-        used,
-    }
+    SubjectPath::new(real, used, Path::new(WORKSPACE))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gyrus_contract::{ChangedPath, DEFAULT_AGENT, Gate as _, Judgement, Mode, PathChange};
+use gyrus_contract::{ChangedPath, Gate as _, Judgement, PathChange};
 use gyrus_kernel::undo;
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Refused, UndoAction, UndoPlan};
@@ -105,19 +105,7 @@ fn protect(plan: &mut UndoPlan, gate: &gyrus_gate::PolicyGate) {
         })
         .collect();
     let workspace = plan.workspace.clone();
-    let under = Judgement {
-        agent: DEFAULT_AGENT,
-        workspace: &workspace,
-        mode: Mode::default(),
-        exposed: true,
-        throwaway: false,
-        undoable: true,
-        grants: &[],
-        skills: &[],
-        trusted: &[],
-        link_was_seen: false,
-        mandated: None,
-    };
+    let under = Judgement::outside_of_runs(&workspace);
     let withheld = gate.withhold(&changes, &under);
     for one in withheld {
         if let Some(changed) = changes.get(one.index) {

@@ -4,6 +4,7 @@
 //! `start` is how a server is kept and confined.
 
 mod folders;
+mod judged_start;
 pub(crate) mod start;
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};

@@ -4,18 +4,18 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use gyrus::runtime::{
-    Confinement, Home,
+    self, Confinement, Home,
     sandbox::{self, FixedHosts, Proxy},
 };
-use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, OnAsk, Reach};
+use gyrus_contract::{CommandSpec, Containment, DEFAULT_AGENT, KeeperError, Network, OnAsk, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{
-    Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection, ServerValue,
-    Setup, Way, server_value,
+    JudgeStart, Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection,
+    ServerValue, Setup, Way, server_value,
 };
 use gyrus_process::{
     Programs,
@@ -24,7 +24,10 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
-use super::folders;
+use super::{
+    folders,
+    judged_start::{Before, KeeperOfServer},
+};
 use crate::{config::Config, env, keys::Keys};
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -90,6 +93,7 @@ pub(crate) fn setup(
         silence: section.silence(),
         pictures: picture,
         requests: requests(around),
+        judge_start: None,
     };
     if let Some(url) = &section.url {
         let headers = values(&section.headers)?;
@@ -121,7 +125,8 @@ pub(crate) fn setup(
     environment.extend(values(&section.env)?);
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
-    let (run, reach, pipes) = kept(around, &folder, wanted)?;
+    let keeper = KeeperOfServer::default();
+    let (run, reach, pipes) = kept(around, &folder, wanted, &keeper)?;
     let names_it = match wanted.source {
         ServerSource::Editor => Some("an editor names"),
         ServerSource::Plugin => Some("a plugin brings"),
@@ -141,7 +146,32 @@ pub(crate) fn setup(
         pipes,
         run,
     };
-    Ok((whole(way, reach), Some(folder)))
+    let setup = Setup {
+        judge_start: Some(judge_start(around, &wanted.name, keeper)?),
+        ..whole(way, reach)
+    };
+    Ok((setup, Some(folder)))
+}
+
+/// Returns the function that judges what a server does to the workspace while it starts.
+fn judge_start(
+    around: &Around<'_>,
+    name: &str,
+    keeper: KeeperOfServer,
+) -> Result<JudgeStart, String> {
+    let (home, workspace) = (around.home, around.workspace);
+    let wrong = |error: &dyn std::error::Error| error.to_string();
+    let store = home.store().map_err(|error| wrong(&error))?;
+    let confinement = Confinement::Unsandboxed;
+    let gate = runtime::gate(home, &store, workspace, DEFAULT_AGENT, confinement);
+    let gate = gate.map_err(|error| wrong(&error))?;
+    let trash = home.state.join("trash");
+    let (workspace, name) = (workspace.to_owned(), name.to_owned());
+    Ok(Arc::new(move || {
+        let unique = gyrus_contract::time_ordered_uuid();
+        let trash = trash.join(format!("mcp-{name}-{unique}"));
+        Ok(Before::look(&workspace, trash, gate.clone(), keeper.clone())?.end())
+    }))
 }
 
 /// Whether servers may ask the person: a call waits for the answer, so a run that does not wait
@@ -256,13 +286,18 @@ fn kept(
     around: &Around<'_>,
     folder: &TempDir,
     wanted: &Wanted,
+    kept_by: &KeeperOfServer,
 ) -> Result<(RunServer, Reach, PathBuf), String> {
+    let kept_by = kept_by.clone();
     let confined = match around.confinement {
         Confinement::Sandboxed => sandbox::holds(around.home).is_ok(),
         Confinement::Unsandboxed => false,
     };
     if !confined {
-        let run: RunServer = Arc::new(|command| Box::pin(run(command, None)));
+        let run: RunServer = Arc::new(move |command| {
+            let kept_by = kept_by.clone();
+            Box::pin(async move { run(command, None, &kept_by).await })
+        });
         return Ok((run, Reach::Everything, folder.path().to_owned()));
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
@@ -287,8 +322,8 @@ fn kept(
         .map(|host| host.trim_end_matches('.').to_ascii_lowercase());
     let within = Arc::new((containment, FixedHosts(hosts.collect())));
     let run: RunServer = Arc::new(move |command| {
-        let within = within.clone();
-        Box::pin(async move { run(command, Some(&within)).await })
+        let (within, kept_by) = (within.clone(), kept_by.clone());
+        Box::pin(async move { run(command, Some(&within), &kept_by).await })
     });
     Ok((run, reach, pipes))
 }
@@ -296,11 +331,14 @@ fn kept(
 async fn run(
     command: CommandSpec,
     within: Option<&(Containment, FixedHosts)>,
+    kept_by: &KeeperOfServer,
 ) -> Result<gyrus_contract::CommandOutcome, KeeperError> {
     let keeper = tokio::task::spawn_blocking(Keeper::start).await;
     let keeper = keeper.map_err(|error| KeeperError::Keeper {
         reason: error.to_string(),
     })??;
+    let identity = keeper.identity().clone();
+    *kept_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
     let Some((containment, policy)) = within else {
         return keeper.run(command).await;
     };

@@ -93,7 +93,7 @@ fn a_parked_question_is_answered_and_resumed_once() {
     → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
     │ The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
-    │ - writes .envrc, which is obeyed by direnv, when a person enters the folder
+    │ - writes .envrc: it is obeyed by direnv, which runs it when a person enters the folder
     │ as written by the model (unverified):
     │ ┃ diff --git a/.envrc b/.envrc
     │ ┃ new file mode 100644

@@ -105,6 +105,7 @@ mod mandates;
 mod mandates_beyond;
 mod memory;
 mod office;
+mod one_rule;
 mod page_mandates;
 mod page;
 #[cfg(feature = "desktop")]

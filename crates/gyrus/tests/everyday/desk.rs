@@ -304,6 +304,10 @@ fn outcome(journal: &Path) -> Option<Inside> {
                 }
                 let read: Result<String, Box<dyn std::error::Error>> =
                     body.text.read(|id| Ok(store.blob("runs", id)?.unwrap()));
+                if body.withheld.is_some() {
+                    let reasons = vec!["what it changed was taken back".to_owned()];
+                    return Some(Inside::Asked { reasons });
+                }
                 let said = read.ok()?;
                 let end = told_end(&said)?;
                 return Some(Inside::Ended { end, said });

@@ -8,10 +8,10 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, Boxed, CallSource, Cleared, CommandOutcome, CommandSpec, Containment,
-    EffectId, KeeperError, Layer, PersonReply, Probe, Purpose, Repeat, Reply, ResolvedCall,
-    ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch,
-    UnknownSecret,
+    ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
+    Containment, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose, Repeat,
+    Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput,
+    ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -110,6 +110,15 @@ impl Site for CallSite<'_> {
             effect: self.effect.clone(),
             exposed: self.core.shared().exposed,
         })
+    }
+
+    fn withheld(&self, path: &Path) -> Option<String> {
+        let change = ChangedPath {
+            path: path.to_owned(),
+            change: PathChange::Created,
+        };
+        let withheld = self.core.withhold(&[change]).into_iter().next();
+        withheld.map(|one| one.reason)
     }
 
     fn sends_to(&self) -> &[String] {

@@ -149,6 +149,7 @@ mod tests {
             given: real.to_owned(),
             real: real.into(),
             in_workspace: Path::new(real).strip_prefix("/work").ok().map(Into::into),
+            withheld: None,
         });
         Measured {
             aim: Aim {

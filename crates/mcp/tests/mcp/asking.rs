@@ -209,6 +209,7 @@ async fn nothing_is_offered_where_nobody_is_asked() {
     let world = World::with_person([says("main")]);
     let setup = Setup {
         requests: ServerRequests::Refused,
+        judge_start: None,
         ..world.setup("asking")
     };
     let (servers, tools) = ready(setup).await;

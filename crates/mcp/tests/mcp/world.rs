@@ -104,6 +104,7 @@ impl World {
                 Some(_) => ServerRequests::Offered,
                 None => ServerRequests::Refused,
             },
+            judge_start: None,
         }
     }
 
@@ -148,6 +149,10 @@ impl World {
 }
 
 impl Site for World {
+    fn withheld(&self, _path: &Path) -> Option<String> {
+        None
+    }
+
     fn workspace(&self) -> &Path {
         self.folder.path()
     }

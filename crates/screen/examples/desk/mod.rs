@@ -25,6 +25,10 @@ pub(crate) fn run() -> RunCommand {
 struct Folder(tempfile::TempDir);
 
 impl Site for Folder {
+    fn withheld(&self, _path: &Path) -> Option<String> {
+        None
+    }
+
     fn workspace(&self) -> &Path {
         self.0.path()
     }
@@ -90,6 +94,7 @@ impl Desk {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
+                withheld: None,
             };
             ("file".to_owned(), path)
         });

@@ -197,7 +197,9 @@ pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: 
     };
     for (guid, name) in ready {
         let from = session.profile.folder().join("gyrus-downloads").join(&guid);
-        let (path, failed) = match bring(&from, &name, site.workspace()) {
+        let (path, failed) = match bring(&from, &name, site.workspace(), |path| {
+            site.withheld(path).is_some()
+        }) {
             Ok((path, digest)) => {
                 output.text.push_str(&format!("\nDownloaded: {path}"));
                 output.artifacts.push(Artifact {
@@ -224,7 +226,12 @@ pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: 
 }
 
 /// Copies one file; the copy belongs to gyrus's user and never replaces another.
-fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Digest)> {
+fn bring(
+    from: &Path,
+    name: &str,
+    workspace: &Path,
+    is_obeyed: impl Fn(&Path) -> bool,
+) -> io::Result<(String, Digest)> {
     let folder = workspace.join(DOWNLOADS);
     match fs::create_dir(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -237,7 +244,7 @@ fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Diges
             folder.display()
         )));
     }
-    let name = safe_name(name);
+    let name = harmless_name(&safe_name(name), is_obeyed);
     let mut source = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
@@ -318,6 +325,14 @@ fn safe_name(name: &str) -> String {
     }
 }
 
+/// Turns the name into one that no other program obeys.
+fn harmless_name(name: &str, is_obeyed: impl Fn(&Path) -> bool) -> String {
+    let names = [name.to_owned(), format!("{name}.download")];
+    let mut names = names.into_iter();
+    let harmless = names.find(|name| !is_obeyed(&Path::new(DOWNLOADS).join(name)));
+    harmless.unwrap_or_else(|| "download".to_owned())
+}
+
 fn numbered(name: &str, again: u32) -> String {
     match (again, name.rsplit_once('.')) {
         (1, _) => name.to_owned(),
@@ -354,13 +369,28 @@ mod tests {
         for (content, path) in [("one", "downloads/a.txt"), ("two", "downloads/a (2).txt")] {
             let from = world.path().join("guid");
             fs::write(&from, content).unwrap();
-            let (brought, _) = bring(&from, "a.txt", world.path()).unwrap();
+            let (brought, _) = bring(&from, "a.txt", world.path(), |_| false).unwrap();
             assert_eq!(brought, path);
             assert_eq!(
                 fs::read_to_string(world.path().join(path)).unwrap(),
                 content
             );
             assert!(!from.exists());
+        }
+    }
+
+    #[test]
+    fn a_download_gets_a_name_that_nothing_obeys() {
+        let obeyed = |path: &Path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            ["AGENTS.md", "mise.toml", "mise.toml.download"].contains(&name)
+        };
+        for (name, expected) in [
+            ("a.txt", "a.txt"),
+            ("AGENTS.md", "AGENTS.md.download"),
+            ("mise.toml", "download"),
+        ] {
+            assert_eq!(harmless_name(name, obeyed), expected);
         }
     }
 
@@ -376,9 +406,9 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, workspace.join("downloads")).unwrap();
         let from = world.path().join("guid");
         fs::write(&from, "x").unwrap();
-        assert!(bring(&from, "a.txt", &workspace).is_err());
+        assert!(bring(&from, "a.txt", &workspace, |_| false).is_err());
         std::os::unix::fs::symlink("/etc/passwd", world.path().join("link")).unwrap();
         fs::remove_file(workspace.join("downloads")).unwrap();
-        assert!(bring(&world.path().join("link"), "a.txt", &workspace).is_err());
+        assert!(bring(&world.path().join("link"), "a.txt", &workspace, |_| false).is_err());
     }
 }

@@ -52,6 +52,11 @@ struct Workspace {
 }
 
 impl Site for Workspace {
+    fn withheld(&self, path: &Path) -> Option<String> {
+        path.ends_with("AGENTS.md")
+            .then(|| "agents obey it".to_owned())
+    }
+
     fn workspace(&self) -> &Path {
         self.folder.path()
     }
@@ -132,6 +137,7 @@ impl Hands {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
+                withheld: None,
             };
             Some((argument.to_owned(), path))
         });

@@ -75,6 +75,7 @@ impl World {
             given: given.to_owned(),
             real,
             in_workspace,
+            withheld: None,
         }
     }
 
@@ -172,6 +173,10 @@ fn block_on<T>(future: Boxed<'_, T>) -> T {
 }
 
 impl Site for World {
+    fn withheld(&self, _path: &Path) -> Option<String> {
+        None
+    }
+
     fn workspace(&self) -> &Path {
         &self.workspace
     }

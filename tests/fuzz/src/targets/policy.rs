@@ -246,9 +246,5 @@ fn tells_where(error: &PolicyError, text: &str) -> Result<(), String> {
 }
 
 fn subject(real: &Path, used: PathUse) -> SubjectPath {
-    SubjectPath {
-        in_workspace: real.strip_prefix(WORKSPACE).ok().map(Path::to_path_buf),
-        real: real.to_owned(),
-        used,
-    }
+    SubjectPath::new(real.to_owned(), used, Path::new(WORKSPACE))
 }

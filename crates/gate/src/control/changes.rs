@@ -1,0 +1,52 @@
+//! The changes that are judged together, and questions about them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
+
+use gyrus_contract::{ChangedPath, PathChange};
+
+/// All changes of one call.
+pub(super) struct Changes<'a> {
+    pub(super) all: &'a [ChangedPath],
+    by_path: HashMap<&'a Path, PathChange>,
+    /// Folders in which something was changed, at any depth.
+    around: HashSet<&'a Path>,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(all: &'a [ChangedPath]) -> Self {
+        let by_path = all.iter().map(|one| (one.path.as_path(), one.change));
+        let stay = all.iter().filter(|one| one.change != PathChange::Deleted);
+        let around = stay.flat_map(|one| one.path.ancestors().skip(1));
+        Self {
+            all,
+            by_path: by_path.collect(),
+            around: around.collect(),
+        }
+    }
+
+    /// Returns the change at a path.
+    pub(super) fn at(&self, path: &Path) -> Option<PathChange> {
+        self.by_path.get(path).copied()
+    }
+
+    /// Whether something stays below a path that was changed there.
+    pub(super) fn below(&self, path: &Path) -> bool {
+        self.around.contains(path)
+    }
+
+    /// Whether a path that is there, or was, was there before.
+    pub(super) fn was_there(&self, path: &Path) -> bool {
+        self.at(path) != Some(PathChange::Created)
+    }
+
+    /// Whether the folder of a path was made by these changes.
+    pub(super) fn made_folder_of(&self, path: &Path) -> bool {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        folder.is_some_and(|folder| self.at(folder) == Some(PathChange::Created))
+    }
+}

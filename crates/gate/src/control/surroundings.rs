@@ -1,0 +1,240 @@
+//! What stands in a workspace beside the files that change: links, makefiles, and the files that
+//! control files say they read.
+//!
+//! Looked at before a call starts and again when it has ended, each within bounds: entries nearest
+//! to the top come first.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use gyrus_text::fits;
+
+use super::{
+    changes::Changes,
+    named::{self, Reader},
+    table::{Table, embedded, parts},
+};
+
+/// Maximum number of entries that are looked at.
+const MAX_ENTRIES: usize = 5_000;
+/// Maximum number of links that are remembered.
+const MAX_LINKS: usize = 256;
+/// Maximum number of control files that are read, those that they include among them.
+const MAX_READ: usize = 128;
+/// Maximum number of names that a path has by links.
+const MAX_NAMES: usize = 32;
+
+/// Folders that are not entered: nobody keeps control files or links to them there.
+const NOT_ENTERED: [&str; 7] = [
+    ".git",
+    "node_modules",
+    "target",
+    ".venv",
+    "venv",
+    "__pycache__",
+    ".gradle",
+];
+
+/// Names under which `make` finds its rules. Even `make -n`, by which people look before they run
+/// anything, executes what they contain.
+pub(super) const MAKEFILES: [&str; 3] = ["gnumakefile", "makefile", "bsdmakefile"];
+
+pub(super) fn is_makefile(name: &str) -> bool {
+    MAKEFILES.contains(&name)
+}
+
+/// A file, or a folder with all below it, that a control file says it reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamedFile {
+    /// Below the workspace; parts may have stars.
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+    /// Whether make reads it, which makes what it reads from other files first.
+    pub(super) by_make: bool,
+}
+
+impl NamedFile {
+    fn is(&self, path: &Path) -> bool {
+        if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
+            return *path == *self.path || (self.is_folder && path.starts_with(&self.path));
+        }
+        let (wanted, mut parts) = (self.path.iter(), path.iter());
+        let mut each = wanted.map(|wanted| (wanted, parts.next()));
+        each.all(|(wanted, part)| {
+            part.is_some_and(|part| fits(&wanted.to_string_lossy(), &part.to_string_lossy()))
+        }) && (self.is_folder || parts.next().is_none())
+    }
+}
+
+/// The state of a workspace, as far as it decides what a changed file means.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    /// Links, with the places below the workspace that they lead to.
+    links: BTreeMap<PathBuf, PathBuf>,
+    /// Files that others read, with the one that says so.
+    named: BTreeMap<NamedFile, PathBuf>,
+    makefiles: BTreeSet<PathBuf>,
+}
+
+impl Surroundings {
+    /// Looks at a workspace, which is real. `home` is that of the person, whose git configuration
+    /// may name files of the workspace.
+    pub(crate) fn look(workspace: &Path, home: Option<&Path>, added: &Table) -> Self {
+        let mut found = Self::default();
+        let mut to_read = VecDeque::from(named::git_settings(workspace, home));
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        let mut left = MAX_ENTRIES;
+        while let Some(folder) = folders.pop_front() {
+            let Ok(entries) = fs::read_dir(workspace.join(&folder)) else {
+                continue;
+            };
+            for entry in entries.flatten().take(left) {
+                left -= 1;
+                let path = folder.join(entry.file_name());
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if kind.is_symlink() && found.links.len() < MAX_LINKS {
+                    let target = led_to(workspace, &path);
+                    found
+                        .links
+                        .extend(target.map(|target| (path.clone(), target)));
+                } else if kind.is_dir()
+                    && !NOT_ENTERED.iter().any(|name| entry.file_name() == *name)
+                {
+                    folders.push_back(path.clone());
+                }
+                if !kind.is_dir() {
+                    found.sort_in(path, &mut to_read, added);
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        // Whoever begins many makefiles deep in the tree keeps nothing else from being read.
+        to_read
+            .make_contiguous()
+            .sort_by_key(named::ToRead::is_deep_makefile);
+        let mut reader = Reader::new(workspace, home);
+        for _ in 0..MAX_READ {
+            let Some(file) = to_read.pop_front() else {
+                break;
+            };
+            reader.read(file, &mut found.named, &mut to_read);
+        }
+        found
+    }
+
+    /// Notes a file that tells more if it is one that a program obeys.
+    fn sort_in(&mut self, path: PathBuf, to_read: &mut VecDeque<named::ToRead>, added: &Table) {
+        let parts = parts(&path);
+        let Some(name) = parts.last() else {
+            return;
+        };
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        if is_makefile(name) {
+            self.makefiles.insert(path.clone());
+            to_read.push_back(named::ToRead::makefile(path, folder));
+        } else if let Some(tool) = embedded().find(&parts).chain(added.find(&parts)).next() {
+            to_read.push_back(named::ToRead::obeyed(path, tool.acts));
+        }
+    }
+
+    /// Adds what another look found.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.links.extend(other.links.clone());
+        self.named.extend(other.named.clone());
+        self.makefiles.extend(other.makefiles.iter().cloned());
+    }
+
+    /// Whether there was a makefile in this folder before the changes.
+    pub(super) fn has_makefile(&self, folder: &Path, changes: &Changes<'_>) -> bool {
+        let mut makefiles = self.makefiles.iter();
+        makefiles.any(|one| one.parent() == Some(folder) && changes.was_there(one))
+    }
+
+    /// Returns the file that says it reads this one, and was there before the changes.
+    pub(super) fn reader_of(&self, path: &Path, changes: &Changes<'_>) -> Option<&Path> {
+        let made: Vec<PathBuf> = sources(path).collect();
+        let remade = |named: &NamedFile| named.by_make && made.iter().any(|made| named.is(made));
+        let mut named = self.named.iter();
+        let found = named
+            .find(|(named, reader)| (named.is(path) || remade(named)) && changes.was_there(reader));
+        let remade = || {
+            let mut made = made.iter();
+            made.find(|made| self.makefiles.contains(*made) && changes.was_there(made))
+        };
+        found.map(|(_, reader)| reader.as_path()).or_else(|| {
+            remade()
+                .and_then(|made| self.makefiles.get(made))
+                .map(PathBuf::as_path)
+        })
+    }
+
+    /// Returns the other names that a path has by links that lead to it or to a folder around it.
+    pub(super) fn other_names(&self, path: &Path) -> Vec<PathBuf> {
+        let mut names = vec![path.to_owned()];
+        let mut next = 0;
+        while let Some(name) = names.get(next).cloned() {
+            next += 1;
+            for (link, target) in &self.links {
+                let Ok(rest) = name.strip_prefix(target) else {
+                    continue;
+                };
+                let other = if rest.as_os_str().is_empty() {
+                    link.clone()
+                } else {
+                    link.join(rest)
+                };
+                if names.len() < MAX_NAMES && !names.contains(&other) {
+                    names.push(other);
+                }
+            }
+        }
+        names.remove(0);
+        names
+    }
+}
+
+/// The place below a workspace that a link leads to, whether anything is there or not.
+fn led_to(workspace: &Path, link: &Path) -> Option<PathBuf> {
+    let path = workspace.join(link);
+    if let Ok(real) = fs::canonicalize(&path) {
+        return real.strip_prefix(workspace).ok().map(Path::to_owned);
+    }
+    let target = fs::read_link(&path).ok()?;
+    match target.strip_prefix(workspace) {
+        Ok(below) => Some(below.to_owned()),
+        Err(_) => named::below(link.parent()?, target.to_str()?),
+    }
+}
+
+/// The files that make makes from this one by itself, by its rules for endings, RCS and SCCS. It
+/// remakes what it reads before anything else, even with `-n`.
+pub(super) fn sources(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut folder = path.parent().unwrap_or(Path::new(""));
+    if folder.ends_with("RCS") || folder.ends_with("SCCS") {
+        folder = folder.parent().unwrap_or(Path::new(""));
+    }
+    let name = name.strip_suffix(",v").unwrap_or(&name);
+    let name = name.strip_prefix("s.").unwrap_or(name);
+    let mut made = vec![folder.join(name)];
+    made.extend(name.rsplit_once('.').map(|(stem, _)| folder.join(stem)));
+    made.retain(|made| made != path);
+    made.into_iter()
+}
+
+impl NamedFile {
+    pub(super) fn file(path: PathBuf) -> Self {
+        Self {
+            path,
+            is_folder: false,
+            by_make: false,
+        }
+    }
+}

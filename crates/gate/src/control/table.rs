@@ -1,0 +1,293 @@
+//! The table of control files: which names are obeyed, by which program, and when.
+
+use std::{collections::HashMap, path::Path, sync::OnceLock};
+
+use gyrus_text::fits;
+use serde::Deserialize;
+
+const EMBEDDED: &str = include_str!("control_files.toml");
+
+/// Moment at which a program obeys a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Acts {
+    /// A shell enters the folder.
+    Enter,
+    /// The next git command.
+    Git,
+    /// An editor or an agent opens the folder.
+    Open,
+    /// A coding agent reads it as instructions.
+    Agent,
+    /// An editor opens or saves a file.
+    Save,
+    /// A program is started for something else.
+    Start,
+    /// A service acts on what was pushed.
+    Push,
+}
+
+impl Acts {
+    /// Whether it acts from a folder of build output, too: nobody edits, pushes or starts anything
+    /// from there, and packages bring such files along.
+    pub(super) fn in_build_output(self) -> bool {
+        match self {
+            Acts::Enter | Acts::Git | Acts::Open => true,
+            Acts::Agent | Acts::Save | Acts::Start | Acts::Push => false,
+        }
+    }
+}
+
+/// Whether a file counts that was not there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum New {
+    /// It does.
+    #[default]
+    Anywhere,
+    /// Unless its folder is new, too.
+    KnownFolder,
+    /// Only what takes the place of a known one counts.
+    Never,
+}
+
+/// A program with the files that it obeys, as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    by: String,
+    does: String,
+    acts: Acts,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    stems: Vec<String>,
+    #[serde(default)]
+    folders: Vec<String>,
+    #[serde(default)]
+    new: New,
+    /// For readers of the table.
+    #[serde(default, rename = "docs")]
+    _docs: Option<String>,
+    #[serde(default, rename = "test")]
+    _test: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTable {
+    #[serde(default)]
+    tool: Vec<Written>,
+}
+
+/// A program that obeys files.
+#[derive(Debug, Clone)]
+pub(crate) struct Tool {
+    /// The program and what it does, as a phrase: "direnv, which runs it when …".
+    pub(crate) obeyed_by: String,
+    pub(crate) acts: Acts,
+    pub(crate) new: New,
+}
+
+/// Part of a path that a pattern has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Covers {
+    /// Its end.
+    File,
+    /// Its end, with any ending.
+    Stem,
+    /// Any part of it, with all below.
+    Folder,
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    /// Neighbouring parts of a path, in lower case.
+    parts: Vec<String>,
+    covers: Covers,
+    tool: usize,
+}
+
+impl Pattern {
+    /// Whether it fits the parts of a path from here on.
+    fn fits(&self, path: &[String]) -> bool {
+        let Some((last, leading)) = self.parts.split_last() else {
+            return false;
+        };
+        let at_end = path.len() == self.parts.len();
+        if path.len() < self.parts.len() || (self.covers != Covers::Folder && !at_end) {
+            return false;
+        }
+        let end = &path[leading.len()];
+        leading.iter().zip(path).all(|(one, part)| fits(one, part))
+            && (fits(last, end)
+                || (self.covers == Covers::Stem && stems(end).any(|stem| stem == last)))
+    }
+}
+
+/// Endings of sources, documents and pictures, which are not settings, whatever they are called.
+const NOT_SETTINGS: [&str; 18] = [
+    "rs", "go", "c", "h", "cc", "cpp", "java", "kt", "swift", "md", "rst", "txt", "html", "css",
+    "svg", "png", "snap", "log",
+];
+
+/// The name without one or more endings, if it may be one of settings.
+fn stems(name: &str) -> impl Iterator<Item = &str> {
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    let is_one = !NOT_SETTINGS.contains(&ending);
+    let dots = name.match_indices('.').filter(move |_| is_one);
+    dots.map(|(at, _)| &name[..at])
+}
+
+/// Names that programs obey.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    tools: Vec<Tool>,
+    /// Patterns by their first part; those with a star in it stand under the empty text.
+    patterns: HashMap<String, Vec<Pattern>>,
+    /// Beginnings of patterns with several parts.
+    leading: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// Returns what is wrong with it, in words.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let written: WrittenTable = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut table = Self::default();
+        for tool in written.tool {
+            let index = table.tools.len();
+            let lists = [
+                (&tool.files, Covers::File),
+                (&tool.stems, Covers::Stem),
+                (&tool.folders, Covers::Folder),
+            ];
+            if lists.iter().all(|(names, _)| names.is_empty()) {
+                return Err(format!("`{}` has no names", tool.by));
+            }
+            for (names, covers) in lists {
+                for name in names {
+                    table.add(name, covers, index)?;
+                }
+            }
+            table.tools.push(Tool {
+                obeyed_by: format!("{}, which {}", tool.by, tool.does),
+                acts: tool.acts,
+                new: tool.new,
+            });
+        }
+        Ok(table)
+    }
+
+    /// Returns a table of one name that a policy lists, with all that lies below.
+    ///
+    /// # Errors
+    /// Returns what is wrong with it, in words.
+    pub(crate) fn listed(name: &str) -> Result<Self, String> {
+        let mut table = Self::default();
+        table.add(name.trim_end_matches('/'), Covers::Folder, 0)?;
+        table.tools.push(Tool {
+            obeyed_by: "something that your policy knows of".to_owned(),
+            acts: Acts::Enter,
+            new: New::Anywhere,
+        });
+        Ok(table)
+    }
+
+    fn add(&mut self, name: &str, covers: Covers, tool: usize) -> Result<(), String> {
+        let parts: Vec<String> = name.to_lowercase().split('/').map(str::to_owned).collect();
+        let wrong = |part: &String| part.is_empty() || part == "." || part == "..";
+        if parts.iter().any(wrong) || parts.iter().all(|part| part == "*") {
+            return Err(format!("`{name}` names no file below a workspace"));
+        }
+        let has_star = parts[0].contains('*');
+        let first = if has_star {
+            String::new()
+        } else {
+            parts[0].clone()
+        };
+        if parts.len() > 1 {
+            self.leading
+                .extend((1..parts.len()).map(|end| parts[..end].to_vec()));
+        }
+        self.patterns.entry(first).or_default().push(Pattern {
+            parts,
+            covers,
+            tool,
+        });
+        Ok(())
+    }
+
+    /// Returns a table with the names of both.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.tools.extend(other.tools.iter().cloned());
+        both.leading.extend(other.leading.iter().cloned());
+        for (first, patterns) in &other.patterns {
+            let moved = patterns.iter().cloned().map(|pattern| Pattern {
+                tool: pattern.tool + self.tools.len(),
+                ..pattern
+            });
+            both.patterns
+                .entry(first.clone())
+                .or_default()
+                .extend(moved);
+        }
+        both
+    }
+
+    /// Returns the programs that obey a file at this path, by its name.
+    pub(crate) fn find<'a>(&'a self, path: &[String]) -> impl Iterator<Item = &'a Tool> {
+        let mut found = Vec::new();
+        for start in 0..path.len() {
+            let rest = &path[start..];
+            let firsts = [path[start].as_str(), ""].into_iter();
+            for first in firsts.chain(stems(&path[start]).filter(|stem| !stem.is_empty())) {
+                let patterns = self.patterns.get(first).into_iter().flatten();
+                found.extend(patterns.filter(|one| one.fits(rest)).map(|one| one.tool));
+            }
+        }
+        found.into_iter().map(|tool| &self.tools[tool])
+    }
+
+    /// Whether programs look for files below a folder of this name, so that a link in its place
+    /// moves them elsewhere.
+    pub(crate) fn leads_to(&self, path: &[String]) -> bool {
+        self.leading.iter().any(|leading| {
+            let end = path.len().checked_sub(leading.len());
+            end.is_some_and(|end| {
+                leading
+                    .iter()
+                    .zip(&path[end..])
+                    .all(|(one, part)| fits(one, part))
+            })
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn names(&self) -> usize {
+        self.patterns.values().map(Vec::len).sum()
+    }
+}
+
+/// The table that gyrus brings along.
+pub(crate) fn embedded() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| Table::parse(EMBEDDED).expect("the tests read the table, too"))
+}
+
+/// The parts of a path in lower case, in which names are compared.
+pub(crate) fn parts(path: &Path) -> Vec<String> {
+    path.iter()
+        .map(|part| part.to_string_lossy().to_lowercase())
+        .collect()
+}
+
+/// The program that obeys a file at this path, absolute or below a workspace or a repository's
+/// root, by its name alone; `None` for ordinary files.
+pub(crate) fn obeyed_by(path: &Path) -> Option<&'static str> {
+    let tool = embedded().find(&parts(path)).next()?;
+    Some(&tool.obeyed_by)
+}
