@@ -14,6 +14,7 @@
 mod name;
 mod error;
 mod home;
+mod birth;
 mod store;
 mod disk;
 mod entry;
@@ -45,6 +46,7 @@ pub mod sim;
 #[cfg(any(test, feature = "sim"))]
 pub mod measure;
 
+pub use birth::Birth;
 pub use create::NewLog;
 pub use disk::{Disk, DiskFile, Holder, LockMode, Metadata, Now};
 pub use entry::{Entry, Payload};

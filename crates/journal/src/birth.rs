@@ -1,0 +1,358 @@
+//! Where a log was born: in this store, or elsewhere.
+//!
+//! A store has an identity, a secret key in the file `identity`, which counts only where it was made:
+//! it names its own inode, the time at which the file was created, and the machine. A copy of the
+//! file has another inode, so a copied store has no identity until a person adopts it. Every log that
+//! the store creates gets a file `born` with a hash under that key, bound to its inode in the same
+//! way. Neither file is in an export. So a log that was imported, or whose folder was copied by hand,
+//! has no mark that counts, whatever stands in it; it can be read, and nobody appends to it.
+//!
+//! Logs from before stores had identities have no mark. They were born here if their first segment
+//! was created in the moment that its first entry names, which no copy can pretend.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Disk, Error, LogName, Metadata, Store, blobs, replica,
+    scan::Scan,
+    segment::{Files, write_all},
+    store::OURS,
+};
+
+/// The file of a store's identity.
+const IDENTITY: &str = "identity";
+
+/// The file in a log's folder that says where it was born.
+const MARK: &str = "born";
+
+/// The file that names this machine.
+const MACHINE: &str = "/etc/machine-id";
+
+/// Longest time between the creation of a log's first segment and its first entry, in nanoseconds. A
+/// file system's clock may be a little behind the one that entries are stamped with.
+const MOMENT_NS: std::ops::RangeInclusive<i64> = -50_000_000..=500_000_000;
+
+/// Number of logs of each kind that are looked at to find out whether a store without an identity was
+/// written here.
+const LOOKED_AT: usize = 64;
+
+/// The place where a log was born.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Birth {
+    /// In this store.
+    Here,
+    /// Nobody can tell: the log is older than the store's identity, and bears no sign of where it
+    /// began.
+    Unproven,
+    /// Elsewhere, or the store was copied and no person has adopted it.
+    Elsewhere,
+}
+
+/// The identity of a store, as it was found when the store was opened.
+#[derive(Debug)]
+pub(crate) enum Identity {
+    /// The disk is a simulation, on which every log is the store's own.
+    Simulated,
+    /// The store was made on this machine and place, or was adopted there.
+    Own(OwnIdentity),
+    /// The store was copied here.
+    Copied,
+}
+
+/// The contents of an identity that counts.
+#[derive(Debug)]
+pub(crate) struct OwnIdentity {
+    key: [u8; 32],
+    /// The time of its making, in nanoseconds since 1970.
+    since_ns: i64,
+}
+
+/// The file of an identity.
+#[derive(Serialize, Deserialize)]
+struct IdentityFile {
+    identity: u32,
+    key: [u8; 32],
+    since_ns: i64,
+    place: FilePlace,
+    /// Hash of the machine's id, if it has one.
+    machine: Option<String>,
+}
+
+/// The file that marks a log as born in a store.
+#[derive(Serialize, Deserialize)]
+struct MarkFile {
+    born: u32,
+    place: FilePlace,
+    /// Keyed hash of the log's name and the place; empty if it was born elsewhere.
+    hash: String,
+}
+
+/// The properties of a file that a copy does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct FilePlace {
+    inode: u64,
+    /// The time at which the file was created, in nanoseconds since 1970, where the file system
+    /// tells.
+    created_ns: Option<i64>,
+}
+
+impl From<Metadata> for FilePlace {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            inode: metadata.inode,
+            created_ns: metadata.created_ns,
+        }
+    }
+}
+
+impl Identity {
+    /// Reads the identity of a store, and makes one if it has none and was not copied here.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, root: &Path) -> Result<Self, Error> {
+        let path = root.join(IDENTITY);
+        let look = || read::<IdentityFile>(disk.as_ref(), &path).map_err(Error::io("read", &path));
+        if matches!(look()?, Found::Nothing) && !was_copied(disk, root) {
+            // In a store that can only be read, nothing is begun that the identity would protect.
+            let _ = make(disk.as_ref(), root, random_key()?);
+        }
+        Ok(match look()? {
+            Found::File(file, place) if file.place == place && file.machine == machine() => {
+                Self::Own(file.into())
+            }
+            Found::File(..) | Found::Damaged | Found::Nothing => Self::Copied,
+        })
+    }
+
+    /// Marks a staged log as born here.
+    pub(crate) fn mark(&self, files: &Files) -> Result<(), Error> {
+        match self {
+            Self::Simulated | Self::Copied => Ok(()),
+            Self::Own(own) => write_mark(files, |place| own.hash(&files.name, place)),
+        }
+    }
+
+    fn birth(&self, files: &Arc<Files>) -> Birth {
+        let own = match self {
+            Self::Simulated => return Birth::Here,
+            Self::Own(own) => own,
+            Self::Copied => return Birth::Elsewhere,
+        };
+        let mark = read::<MarkFile>(files.disk.as_ref(), &files.folder.join(MARK));
+        let came_later = own.precedes(files);
+        match mark {
+            Ok(Found::File(mark, place)) if mark.hash == own.hash(&files.name, mark.place) => {
+                // What was in a store that a person adopted moved with it.
+                let moved = place.created_ns.is_some_and(|ns| ns <= own.since_ns);
+                if mark.place == place || moved {
+                    return Birth::Here;
+                }
+            }
+            Ok(Found::Nothing) if !came_later && began_in_place(files) => return Birth::Here,
+            Ok(_) | Err(_) => {}
+        }
+        if came_later {
+            Birth::Elsewhere
+        } else {
+            Birth::Unproven
+        }
+    }
+}
+
+impl OwnIdentity {
+    fn hash(&self, name: &LogName, place: FilePlace) -> String {
+        let text = format!("{name}\n{} {:?}", place.inode, place.created_ns);
+        blake3::keyed_hash(&self.key, text.as_bytes()).to_string()
+    }
+
+    /// Whether a log came into the store after the identity did; `false` where nobody can tell.
+    fn precedes(&self, files: &Files) -> bool {
+        let first = files.disk.metadata(&files.segment_path(1));
+        let created = first.ok().and_then(|first| first.created_ns);
+        created.is_some_and(|created| created > self.since_ns)
+    }
+}
+
+impl From<IdentityFile> for OwnIdentity {
+    fn from(file: IdentityFile) -> Self {
+        Self {
+            key: file.key,
+            since_ns: file.since_ns,
+        }
+    }
+}
+
+impl Store {
+    /// Returns where a log was born. A log that cannot be read was born elsewhere.
+    pub fn birth(&self, name: &LogName) -> Birth {
+        self.home.identity.birth(&Arc::new(self.files(name)))
+    }
+
+    /// Whether the whole store was copied here, and no person has adopted it.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.home.identity, Identity::Copied)
+    }
+
+    /// Makes this the place of a store that was copied or moved here. What it created before counts as
+    /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
+    ///
+    /// # Errors
+    /// The identity cannot be written.
+    pub fn adopt(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        let (disk, root) = (self.home.disk.as_ref(), &self.home.root);
+        let path = root.join(IDENTITY);
+        let key = match read::<IdentityFile>(disk, &path).map_err(Error::io("read", &path))? {
+            Found::File(file, _) => file.key,
+            Found::Nothing | Found::Damaged => random_key()?,
+        };
+        match disk.remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", path)(error));
+            }
+            _ => make(disk, root, key).map_err(Error::io("write", path)),
+        }
+    }
+
+    /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
+    pub(crate) fn check_born_here(&self, name: &LogName) -> Result<(), Error> {
+        self.check_not_copied()?;
+        match self.birth(name) {
+            Birth::Here | Birth::Unproven => Ok(()),
+            Birth::Elsewhere => Err(Error::BornElsewhere { name: name.clone() }),
+        }
+    }
+
+    /// Checks that logs may be created here.
+    pub(crate) fn check_not_copied(&self) -> Result<(), Error> {
+        if self.is_copied() {
+            let root = self.home.root.clone();
+            return Err(Error::CopiedStore { root });
+        }
+        Ok(())
+    }
+}
+
+/// Marks a staged log as born elsewhere, whenever its files are created here.
+pub(crate) fn mark_as_foreign(files: &Files) -> Result<(), Error> {
+    write_mark(files, |_| String::new())
+}
+
+fn write_mark(files: &Files, hash: impl FnOnce(FilePlace) -> String) -> Result<(), Error> {
+    let path = files.folder.join(MARK);
+    let write = || -> io::Result<()> {
+        let file = files.disk.create_new(&path)?;
+        let place = file.metadata()?.into();
+        let mark = MarkFile {
+            born: 1,
+            place,
+            hash: hash(place),
+        };
+        write_all(file.as_ref(), &serde_json::to_vec(&mark)?)?;
+        file.sync()
+    };
+    write().map_err(Error::io("write", &path))
+}
+
+/// Writes a new identity; an existing one stays.
+fn make(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<()> {
+    let path = root.join(IDENTITY);
+    let temporary = root.join(format!(".tmp-{}", gyrus_contract::time_ordered_uuid()));
+    let file = disk.create_new(&temporary)?;
+    let place = FilePlace::from(file.metadata()?);
+    let now_ns = disk.now().unix_ms.saturating_mul(1_000_000);
+    let contents = IdentityFile {
+        identity: 1,
+        key,
+        // What is compared with it are times of the file system's clock.
+        since_ns: place.created_ns.unwrap_or(now_ns),
+        place,
+        machine: machine(),
+    };
+    let written = write_all(file.as_ref(), &serde_json::to_vec(&contents)?)
+        .and_then(|()| file.sync())
+        .and_then(|()| match disk.hard_link(&temporary, &path) {
+            // Another process was first.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+    disk.remove_file(&temporary)?;
+    written.and_then(|()| disk.sync_folder(root))
+}
+
+fn random_key() -> Result<[u8; 32], Error> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)
+        .map_err(io::Error::other)
+        .map_err(Error::io("make a key for", IDENTITY))?;
+    Ok(key)
+}
+
+/// Returns a hash of this machine's id, if it has one.
+fn machine() -> Option<String> {
+    let id = fs::read_to_string(MACHINE).ok()?;
+    let id = id.trim();
+    let hash = blake3::derive_key("gyrus 2026-11 identity of a machine", id.as_bytes());
+    (!id.is_empty()).then(|| blake3::Hash::from(hash).to_string())
+}
+
+enum Found<T> {
+    Nothing,
+    Damaged,
+    File(T, FilePlace),
+}
+
+fn read<T: serde::de::DeserializeOwned>(disk: &dyn Disk, path: &Path) -> io::Result<Found<T>> {
+    let file = match disk.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        file => file?,
+    };
+    let text = blobs::read_whole(file.as_ref())?.unwrap_or_default();
+    let place = file.metadata()?.into();
+    Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |found| Found::File(found, place)))
+}
+
+/// Whether a store without an identity has logs, and none of the newest began where it lies.
+fn was_copied(disk: &Arc<dyn Disk>, root: &Path) -> bool {
+    let mut some = false;
+    for kind in disk.list(root).unwrap_or_default() {
+        if OURS.contains(&kind.as_str()) {
+            continue;
+        }
+        let mut ids = disk.list(&root.join(&kind)).unwrap_or_default();
+        ids.sort_unstable();
+        for id in ids.iter().rev().take(LOOKED_AT) {
+            let Ok(name) = LogName::new(&kind, id) else {
+                continue;
+            };
+            let folder = root.join(&kind).join(id);
+            let files = Arc::new(Files::new(Arc::clone(disk), name, folder));
+            let Ok(first) = disk.metadata(&files.segment_path(1)) else {
+                continue;
+            };
+            // A file system that does not tell when files were created tells nothing of copies.
+            if first.created_ns.is_none() || began_in_place(&files) {
+                return false;
+            }
+            some = true;
+        }
+    }
+    some
+}
+
+/// Whether the first segment of a log was created when its first entry was written, or the log counts
+/// only with a replica, which decides what is in it.
+fn began_in_place(files: &Arc<Files>) -> bool {
+    let Ok(Some(created_ns)) = files
+        .disk
+        .metadata(&files.segment_path(1))
+        .map(|first| first.created_ns)
+    else {
+        return replica::is_needed(files);
+    };
+    let first = Scan::open(files, 1).and_then(|mut scan| scan.next(&mut |line| line.header.at_ms));
+    let in_time = |at_ms: i64| {
+        MOMENT_NS.contains(&created_ns.saturating_sub(at_ms.saturating_mul(1_000_000)))
+    };
+    matches!(first, Ok(Some(at_ms)) if in_time(at_ms)) || replica::is_needed(files)
+}
