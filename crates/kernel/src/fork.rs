@@ -13,7 +13,7 @@ use crate::{
     contents,
     log::{Log, parse},
     position::{Position, memory_at},
-    runs::log_name,
+    runs::{check_not_record, log_name},
 };
 
 /// The workspace of a fork.
@@ -56,7 +56,7 @@ impl Kernel {
     /// answers, messages and keys of the old one are not inherited.
     ///
     /// # Errors
-    /// Returns an error when there is no such cycle, or no snapshot of the workspace to fill a folder
+    /// Returns an error when the run is a record, when there is no such cycle, or no snapshot of the workspace to fill a folder
     /// with.
     pub fn fork(
         &self,
@@ -66,6 +66,7 @@ impl Kernel {
         changes: crate::ResumeChanges,
     ) -> Result<Forked, KernelError> {
         self.check_latch()?;
+        check_not_record(self.store(), run)?;
         let reader = self.store().reader(&log_name(run))?;
         let source = Source::read(run, &reader, cycle)?;
         let (workspace, files) = source.workspace(&reader, into)?;

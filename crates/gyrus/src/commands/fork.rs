@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use gyrus::runtime::{self, Home};
 use gyrus_contract::RunId;
-use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
+use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun, check_not_record};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
@@ -33,7 +33,8 @@ const SHOWN_DIFFERENCES: usize = 20;
 /// Go on from an earlier step of a run, as a new run
 ///
 /// The new run knows what the old one knew at the end of that step and goes its own way. Answers,
-/// messages and grants are not inherited.
+/// messages and grants are not inherited. A record from elsewhere has no steps to go on from: see
+/// `gyrus resume`.
 #[derive(Args)]
 pub(crate) struct Fork {
     /// The run: `last`, its id, or the start or end of it
@@ -61,6 +62,7 @@ impl Fork {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
+        check_not_record(&store, run)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let model = ModelChoice::again(&self.changes.model, &before)?;

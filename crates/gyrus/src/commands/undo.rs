@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    StandingRun, log_name,
+    StandingRun, check_not_record, log_name,
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::{counted, one_line};
@@ -53,6 +53,7 @@ impl Undo {
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
+        check_not_record(&store, run)?;
         must_be_free(&store, run)?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {
