@@ -32,7 +32,7 @@ const MACHINE: &str = "/etc/machine-id";
 
 /// Longest time between the creation of a log's first segment and its first entry, in nanoseconds. A
 /// file system's clock may be a little behind the one that entries are stamped with.
-const MOMENT_NS: std::ops::RangeInclusive<i64> = -50_000_000..=500_000_000;
+const MOMENT_NS: std::ops::RangeInclusive<i64> = -50_000_000..=250_000_000;
 
 /// Number of logs of each kind that are looked at to find out whether a store without an identity was
 /// written here.
