@@ -10,7 +10,11 @@
 //! Logs from before stores had identities have no mark. They were born here if their first segment
 //! was created in the moment that its first entry names, which no copy can pretend.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -111,16 +115,32 @@ impl Identity {
     /// Reads the identity of a store, and makes one if it has none and was not copied here.
     pub(crate) fn open(disk: &Arc<dyn Disk>, root: &Path) -> Result<Self, Error> {
         let path = root.join(IDENTITY);
-        let look = || read::<IdentityFile>(disk.as_ref(), &path).map_err(Error::io("read", &path));
-        if matches!(look()?, Found::Nothing) && !was_copied(disk, root) {
+        let look = || {
+            let found = read::<IdentityFile>(disk.as_ref(), &path);
+            Ok::<_, Error>(match found.map_err(Error::io("read", &path))? {
+                Found::File(file, place) if file.place == place && file.machine == machine() => {
+                    Found::File(file, place)
+                }
+                Found::File(..) | Found::Damaged => Found::Damaged,
+                Found::Nothing => Found::Nothing,
+            })
+        };
+        let is_new = match look()? {
+            Found::File(file, _) => return Ok(Self::Own(file.into())),
+            // In a copy without logs there is nothing that could act.
+            Found::Damaged => newest_logs(disk, root).is_empty() && disk.remove_file(&path).is_ok(),
+            Found::Nothing => {
+                let logs = newest_logs(disk, root);
+                logs.is_empty() || logs.iter().any(may_have_begun_here)
+            }
+        };
+        if is_new {
             // In a store that can only be read, nothing is begun that the identity would protect.
             let _ = make(disk.as_ref(), root, random_key()?);
         }
         Ok(match look()? {
-            Found::File(file, place) if file.place == place && file.machine == machine() => {
-                Self::Own(file.into())
-            }
-            Found::File(..) | Found::Damaged | Found::Nothing => Self::Copied,
+            Found::File(file, _) => Self::Own(file.into()),
+            Found::Damaged | Found::Nothing => Self::Copied,
         })
     }
 
@@ -206,12 +226,13 @@ impl Store {
             Found::File(file, _) => file.key,
             Found::Nothing | Found::Damaged => random_key()?,
         };
-        match disk.remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", path)(error));
-            }
-            _ => make(disk, root, key).map_err(Error::io("write", path)),
-        }
+        // The key is never lost between two files.
+        let write = || {
+            let made = write_identity(disk, root, key)?;
+            disk.rename(&made, &path)?;
+            disk.sync_folder(root)
+        };
+        write().map_err(Error::io("write", &path))
     }
 
     /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
@@ -224,7 +245,10 @@ impl Store {
     }
 
     /// Checks that logs may be created here.
-    pub(crate) fn check_not_copied(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Returns [`Error::CopiedStore`] if the store was copied.
+    pub fn check_not_copied(&self) -> Result<(), Error> {
         if self.is_copied() {
             let root = self.home.root.clone();
             return Err(Error::CopiedStore { root });
@@ -254,14 +278,25 @@ fn write_mark(files: &Files, hash: impl FnOnce(FilePlace) -> String) -> Result<(
     write().map_err(Error::io("write", &path))
 }
 
-/// Writes a new identity; an existing one stays.
+/// Makes a new identity; an existing one stays.
 fn make(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<()> {
-    let path = root.join(IDENTITY);
-    let temporary = root.join(format!(".tmp-{}", gyrus_contract::time_ordered_uuid()));
-    let file = disk.create_new(&temporary)?;
+    let made = write_identity(disk, root, key)?;
+    let linked = match disk.hard_link(&made, &root.join(IDENTITY)) {
+        // Another process was first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    };
+    disk.remove_file(&made)?;
+    linked.and_then(|()| disk.sync_folder(root))
+}
+
+/// Writes an identity under a temporary name, which it returns. Its place is that of this file.
+fn write_identity(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<PathBuf> {
+    let path = root.join(format!(".tmp-{}", gyrus_contract::time_ordered_uuid()));
+    let file = disk.create_new(&path)?;
     let place = FilePlace::from(file.metadata()?);
     let now_ns = disk.now().unix_ms.saturating_mul(1_000_000);
-    let contents = IdentityFile {
+    let identity = IdentityFile {
         identity: 1,
         key,
         // What is compared with it are times of the file system's clock.
@@ -269,15 +304,9 @@ fn make(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<()> {
         place,
         machine: machine(),
     };
-    let written = write_all(file.as_ref(), &serde_json::to_vec(&contents)?)
-        .and_then(|()| file.sync())
-        .and_then(|()| match disk.hard_link(&temporary, &path) {
-            // Another process was first.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        });
-    disk.remove_file(&temporary)?;
-    written.and_then(|()| disk.sync_folder(root))
+    write_all(file.as_ref(), &serde_json::to_vec(&identity)?)?;
+    file.sync()?;
+    Ok(path)
 }
 
 fn random_key() -> Result<[u8; 32], Error> {
@@ -312,32 +341,29 @@ fn read<T: serde::de::DeserializeOwned>(disk: &dyn Disk, path: &Path) -> io::Res
     Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |found| Found::File(found, place)))
 }
 
-/// Whether a store without an identity has logs, and none of the newest began where it lies.
-fn was_copied(disk: &Arc<dyn Disk>, root: &Path) -> bool {
-    let mut some = false;
+/// Returns the newest logs of each kind.
+fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<Files>> {
+    let mut logs = Vec::new();
     for kind in disk.list(root).unwrap_or_default() {
         if OURS.contains(&kind.as_str()) {
             continue;
         }
         let mut ids = disk.list(&root.join(&kind)).unwrap_or_default();
         ids.sort_unstable();
-        for id in ids.iter().rev().take(LOOKED_AT) {
-            let Ok(name) = LogName::new(&kind, id) else {
-                continue;
-            };
+        logs.extend(ids.iter().rev().take(LOOKED_AT).filter_map(|id| {
+            let name = LogName::new(&kind, id).ok()?;
             let folder = root.join(&kind).join(id);
-            let files = Arc::new(Files::new(Arc::clone(disk), name, folder));
-            let Ok(first) = disk.metadata(&files.segment_path(1)) else {
-                continue;
-            };
-            // A file system that does not tell when files were created tells nothing of copies.
-            if first.created_ns.is_none() || began_in_place(&files) {
-                return false;
-            }
-            some = true;
-        }
+            let files = Files::new(Arc::clone(disk), name, folder);
+            files.has_segment(1).ok()?.then(|| Arc::new(files))
+        }));
     }
-    some
+    logs
+}
+
+/// Whether a log without a mark began in the store where it lies, for all that the file system tells.
+fn may_have_begun_here(files: &Arc<Files>) -> bool {
+    let first = files.disk.metadata(&files.segment_path(1));
+    first.is_ok_and(|first| first.created_ns.is_none()) || began_in_place(files)
 }
 
 /// Whether the first segment of a log was created when its first entry was written, or the log counts

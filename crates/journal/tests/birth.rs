@@ -1,5 +1,7 @@
 //! Logs that a store began, and logs that came to it from elsewhere.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -147,6 +149,13 @@ fn a_copied_store_begins_nothing_until_it_is_adopted() {
     ] {
         assert_eq!(birth(&b, id), born, "{id}");
     }
+    // In a copy without logs there is nothing that could act.
+    let (_empty, empty) = self::store();
+    drop(Store::open(&empty).unwrap());
+    let c = a.with_file_name("c");
+    copy(&empty, &c);
+    begin(&c, "own");
+    assert_eq!(birth(&c, "own"), Birth::Here);
     // Moving it on the same disk changes nothing.
     let moved = a.with_file_name("moved");
     fs::rename(&a, &moved).unwrap();

@@ -32,10 +32,7 @@ pub fn check_not_record(store: &Store, run: RunId) -> Result<(), Error> {
     if !store.exists(&name) {
         return Err(Error::NotFound { name });
     }
-    if store.is_copied() {
-        let root = store.root().to_owned();
-        return Err(Error::CopiedStore { root });
-    }
+    store.check_not_copied()?;
     match store.birth(&name) {
         Birth::Here => Ok(()),
         // What a journal of an unknown place says could be anybody's word.

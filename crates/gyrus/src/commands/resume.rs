@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gyrus_contract::{Origin, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{StandingRun, Stop, check_not_record, is_record, log_name};
+use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
 use super::run::Run;
 use crate::{
@@ -68,10 +68,7 @@ impl Resume {
         record: &StandingRun,
     ) -> Result<Code, Failure> {
         let run = record.started.run;
-        // A copied state begins nothing.
-        if store.is_copied() {
-            check_not_record(store, run)?;
-        }
+        store.check_not_copied()?;
         let name = run.short();
         let Some(workdir) = self.workdir else {
             return Err(Failure::usage(format!(

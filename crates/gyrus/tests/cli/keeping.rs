@@ -92,6 +92,8 @@ fn an_export_has_the_files_of_the_folder_only_where_asked() {
         .exits(0);
     let made = fs::read_to_string(new.join("out.txt"));
     assert_eq!(made.unwrap_or_default(), "hello\n");
+    let patch = third.gyrus(&["diff", "last"]).exits(0).out;
+    assert!(patch.contains("+hello"), "{patch}");
 }
 
 /// Its text says nothing of the files.

@@ -257,7 +257,6 @@ fn a_run_file_that_carries_its_own_yes_starts_nothing() {
             &["runs", "show", &id],
             &["replay", &id],
             &["runs", "verify", &id],
-            &["diff", &id],
         ] {
             world.gyrus(command).exits(0);
         }

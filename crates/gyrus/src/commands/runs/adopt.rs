@@ -1,6 +1,7 @@
 //! `gyrus runs adopt`
 
 use clap::Args;
+use gyrus_journal::Store;
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question::confirm};
 use gyrus_surfaces::console::put;
@@ -21,17 +22,24 @@ pub(crate) struct Adopt {
 impl Adopt {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("adopt a state folder")?;
-        let store = gyrus.store()?;
-        if !store.is_copied() {
+        let home = gyrus.home()?;
+        let mut stores = vec![home.store()?];
+        // The copies of what a fleet has lie apart.
+        let copies = home.state.join("fleet/copies");
+        stores.extend(copies.is_dir().then(|| Store::open(&copies)).transpose()?);
+        stores.retain(Store::is_copied);
+        if stores.is_empty() {
             put("this state is of this place already\n")?;
             return Ok(Code::Reached);
         }
-        let root = store.root().display();
+        let state = home.state.display();
         confirm(
-            &format!("let all runs, agents, grants and commands in {root} count as yours"),
+            &format!("let all runs, agents, grants and commands in {state} count as yours"),
             self.yes,
         )?;
-        store.adopt()?;
+        for store in &stores {
+            store.adopt()?;
+        }
         put("it is yours: unfinished runs can be resumed, and `gyrus serve` goes on with them\n")?;
         Ok(Code::Reached)
     }
