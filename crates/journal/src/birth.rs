@@ -1,4 +1,4 @@
-//! Where a log was born: in this store, or elsewhere.
+//! The birth of a log: in this store, or elsewhere.
 //!
 //! A store has an identity, a secret key in the file `identity`, which counts only where it was made:
 //! it names its own inode, the time at which the file was created, and the machine. A copy of the
@@ -19,10 +19,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Disk, Error, LogName, Metadata, Store, blobs, replica,
+    Disk, Error, LogName, blobs,
+    identity::{FilePlace, Identity, OwnIdentity},
+    replica,
     scan::Scan,
     segment::{Files, write_all},
-    store::OURS,
 };
 
 /// The file of a store's identity.
@@ -54,25 +55,6 @@ pub enum Birth {
     Elsewhere,
 }
 
-/// The identity of a store, as it was found when the store was opened.
-#[derive(Debug)]
-pub(crate) enum Identity {
-    /// The disk is a simulation, on which every log is the store's own.
-    Simulated,
-    /// The store was made on this machine and place, or was adopted there.
-    Own(OwnIdentity),
-    /// The store was copied here.
-    Copied,
-}
-
-/// The contents of an identity that counts.
-#[derive(Debug)]
-pub(crate) struct OwnIdentity {
-    key: [u8; 32],
-    /// The time of its making, in nanoseconds since 1970.
-    since_ns: i64,
-}
-
 /// The file of an identity.
 #[derive(Serialize, Deserialize)]
 struct IdentityFile {
@@ -91,24 +73,6 @@ struct MarkFile {
     place: FilePlace,
     /// Keyed hash of the log's name and the place; empty if it was born elsewhere.
     hash: String,
-}
-
-/// The properties of a file that a copy does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct FilePlace {
-    inode: u64,
-    /// The time at which the file was created, in nanoseconds since 1970, where the file system
-    /// tells.
-    created_ns: Option<i64>,
-}
-
-impl From<Metadata> for FilePlace {
-    fn from(metadata: Metadata) -> Self {
-        Self {
-            inode: metadata.inode,
-            created_ns: metadata.created_ns,
-        }
-    }
 }
 
 impl Identity {
@@ -144,6 +108,22 @@ impl Identity {
         })
     }
 
+    /// Makes an identity of this place for a store that was copied here, with its key.
+    pub(crate) fn adopt(disk: &dyn Disk, root: &Path) -> Result<(), Error> {
+        let path = root.join(IDENTITY);
+        let key = match read::<IdentityFile>(disk, &path).map_err(Error::io("read", &path))? {
+            Found::File(file, _) => file.key,
+            Found::Nothing | Found::Damaged => random_key()?,
+        };
+        // The key is never lost between two files.
+        let write = || {
+            let made = write_identity(disk, root, key)?;
+            disk.rename(&made, &path)?;
+            disk.sync_folder(root)
+        };
+        write().map_err(Error::io("write", &path))
+    }
+
     /// Marks a staged log as born here.
     pub(crate) fn mark(&self, files: &Files) -> Result<(), Error> {
         match self {
@@ -152,14 +132,15 @@ impl Identity {
         }
     }
 
-    fn birth(&self, files: &Arc<Files>) -> Birth {
+    /// Returns where a log was born.
+    pub(crate) fn birth(&self, files: &Arc<Files>) -> Birth {
         let own = match self {
             Self::Simulated => return Birth::Here,
             Self::Own(own) => own,
             Self::Copied => return Birth::Elsewhere,
         };
         let mark = read::<MarkFile>(files.disk.as_ref(), &files.folder.join(MARK));
-        let came_later = own.precedes(files);
+        let came_later = came_after(own, files);
         match mark {
             Ok(Found::File(mark, place)) if mark.hash == own.hash(&files.name, mark.place) => {
                 // What was in a store that a person adopted moved with it.
@@ -179,20 +160,6 @@ impl Identity {
     }
 }
 
-impl OwnIdentity {
-    fn hash(&self, name: &LogName, place: FilePlace) -> String {
-        let text = format!("{name}\n{} {:?}", place.inode, place.created_ns);
-        blake3::keyed_hash(&self.key, text.as_bytes()).to_string()
-    }
-
-    /// Whether a log came into the store after the identity did; `false` where nobody can tell.
-    fn precedes(&self, files: &Files) -> bool {
-        let first = files.disk.metadata(&files.segment_path(1));
-        let created = first.ok().and_then(|first| first.created_ns);
-        created.is_some_and(|created| created > self.since_ns)
-    }
-}
-
 impl From<IdentityFile> for OwnIdentity {
     fn from(file: IdentityFile) -> Self {
         Self {
@@ -202,59 +169,11 @@ impl From<IdentityFile> for OwnIdentity {
     }
 }
 
-impl Store {
-    /// Returns where a log was born. A log that cannot be read was born elsewhere.
-    pub fn birth(&self, name: &LogName) -> Birth {
-        self.home.identity.birth(&Arc::new(self.files(name)))
-    }
-
-    /// Whether the whole store was copied here, and no person has adopted it.
-    pub fn is_copied(&self) -> bool {
-        matches!(self.home.identity, Identity::Copied)
-    }
-
-    /// Makes this the place of a store that was copied or moved here. What it created before counts as
-    /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
-    ///
-    /// # Errors
-    /// The identity cannot be written.
-    pub fn adopt(&self) -> Result<(), Error> {
-        self.check_writable()?;
-        let (disk, root) = (self.home.disk.as_ref(), &self.home.root);
-        let path = root.join(IDENTITY);
-        let key = match read::<IdentityFile>(disk, &path).map_err(Error::io("read", &path))? {
-            Found::File(file, _) => file.key,
-            Found::Nothing | Found::Damaged => random_key()?,
-        };
-        // The key is never lost between two files.
-        let write = || {
-            let made = write_identity(disk, root, key)?;
-            disk.rename(&made, &path)?;
-            disk.sync_folder(root)
-        };
-        write().map_err(Error::io("write", &path))
-    }
-
-    /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
-    pub(crate) fn check_born_here(&self, name: &LogName) -> Result<(), Error> {
-        self.check_not_copied()?;
-        match self.birth(name) {
-            Birth::Here | Birth::Unproven => Ok(()),
-            Birth::Elsewhere => Err(Error::BornElsewhere { name: name.clone() }),
-        }
-    }
-
-    /// Checks that logs may be created here.
-    ///
-    /// # Errors
-    /// Returns [`Error::CopiedStore`] if the store was copied.
-    pub fn check_not_copied(&self) -> Result<(), Error> {
-        if self.is_copied() {
-            let root = self.home.root.clone();
-            return Err(Error::CopiedStore { root });
-        }
-        Ok(())
-    }
+/// Whether a log came into the store after the identity did; `false` where nobody can tell.
+fn came_after(own: &OwnIdentity, files: &Files) -> bool {
+    let first = files.disk.metadata(&files.segment_path(1));
+    let created = first.ok().and_then(|first| first.created_ns);
+    created.is_some_and(|created| created > own.since_ns)
 }
 
 /// Marks a staged log as born elsewhere, whenever its files are created here.
@@ -345,7 +264,8 @@ fn read<T: serde::de::DeserializeOwned>(disk: &dyn Disk, path: &Path) -> io::Res
 fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<Files>> {
     let mut logs = Vec::new();
     for kind in disk.list(root).unwrap_or_default() {
-        if OURS.contains(&kind.as_str()) {
+        // The rest of the store's own folders.
+        if kind.starts_with('.') || kind == "blobs" {
             continue;
         }
         let mut ids = disk.list(&root.join(&kind)).unwrap_or_default();

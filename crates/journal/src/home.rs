@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{Disk, Error, LogName, birth::Identity};
+use crate::{Disk, Error, LogName, identity::Identity};
 
 /// A store's disk and root, and the logs that this process writes in it.
 #[derive(Debug)]

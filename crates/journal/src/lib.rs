@@ -13,6 +13,7 @@
 
 mod name;
 mod error;
+mod identity;
 mod home;
 mod birth;
 mod store;

@@ -19,10 +19,11 @@ use gyrus_contract::{BlobId, Digest};
 
 use crate::{
     Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Replica, Replicas, Tail, Take, Writer,
-    birth::Identity,
+    birth::Birth,
     blobs,
     flush::Shared,
     home::{Home, make_folder},
+    identity::Identity,
     lock,
     os::{disk::OsDisk, mounts},
     replica,
@@ -36,7 +37,7 @@ use crate::{
 const FORMAT_LIMIT: u64 = 64;
 
 /// Folders at the root that are not kinds of logs.
-pub(crate) const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
+const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
 
 /// The result of [`Store::verify`] for a log whose whole chain is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,6 +306,47 @@ impl Store {
             blobs::check(&files, &id)?;
         }
         Ok(verified)
+    }
+
+    /// Returns where a log was born. A log that cannot be read was born elsewhere.
+    pub fn birth(&self, name: &LogName) -> Birth {
+        self.home.identity.birth(&Arc::new(self.files(name)))
+    }
+
+    /// Whether the whole store was copied here, and no person has adopted it.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.home.identity, Identity::Copied)
+    }
+
+    /// Makes this the place of a store that was copied or moved here. What it created before counts as
+    /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
+    ///
+    /// # Errors
+    /// The identity cannot be written.
+    pub fn adopt(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        Identity::adopt(self.home.disk.as_ref(), &self.home.root)
+    }
+
+    /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
+    pub(crate) fn check_born_here(&self, name: &LogName) -> Result<(), Error> {
+        self.check_not_copied()?;
+        match self.birth(name) {
+            Birth::Here | Birth::Unproven => Ok(()),
+            Birth::Elsewhere => Err(Error::BornElsewhere { name: name.clone() }),
+        }
+    }
+
+    /// Checks that logs may be created here.
+    ///
+    /// # Errors
+    /// Returns [`Error::CopiedStore`] if the store was copied.
+    pub fn check_not_copied(&self) -> Result<(), Error> {
+        if self.is_copied() {
+            let root = self.home.root.clone();
+            return Err(Error::CopiedStore { root });
+        }
+        Ok(())
     }
 
     pub(crate) fn files(&self, name: &LogName) -> Files {

@@ -102,7 +102,7 @@ pub use runs::{
     RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
     summary, workspace, workspaces,
 };
-pub use select::{FindRunError, find_run};
+pub use select::{FindRunError, find_own_run, find_run};
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};
 pub use stop::{Divergence, EffectError, Stop};

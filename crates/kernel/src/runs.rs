@@ -40,6 +40,12 @@ pub fn check_not_record(store: &Store, run: RunId) -> Result<(), Error> {
     }
 }
 
+/// Returns a reader of a run that was begun here.
+pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<Reader, Error> {
+    check_not_record(store, run)?;
+    store.reader(&log_name(run))
+}
+
 /// Takes the journal of a run that was begun here, to go on with it. Nothing else takes one.
 pub(crate) fn take(store: &Store, run: RunId, how: Take) -> Result<(Writer, Recovery), Error> {
     check_not_record(store, run)?;

@@ -3,7 +3,7 @@
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 
-use crate::{is_record, runs};
+use crate::{check_not_record, is_record, runs};
 
 /// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
@@ -59,6 +59,16 @@ pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
         }
     }
     choose(&runs, given)
+}
+
+/// Returns the run that `given` means, for what acts on its word: it was begun here.
+///
+/// # Errors
+/// There is no such run, or it is a record.
+pub fn find_own_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
+    let run = find_run(store, given)?;
+    check_not_record(store, run)?;
+    Ok(run)
 }
 
 fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {

@@ -9,7 +9,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{
     ApprovalCard, QuestionId, StandingRun,
     approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, VoidAnswer},
-    check_not_record, log_name,
+    log_name,
 };
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, mcp, past_runs::ReadJournal, time};
@@ -76,8 +76,7 @@ pub(super) fn answer(
 ) -> Result<Code, Failure> {
     inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, given)?;
-    check_not_record(&store, run)?;
+    let run = gyrus_kernel::find_own_run(&store, given)?;
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
     check_edited(gyrus, &store, &open, &answer)?;

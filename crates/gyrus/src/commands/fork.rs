@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use gyrus::runtime::{self, Home};
 use gyrus_contract::RunId;
-use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun, check_not_record};
+use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
@@ -61,8 +61,7 @@ impl Fork {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
-        check_not_record(&store, run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let model = ModelChoice::again(&self.changes.model, &before)?;

@@ -4,7 +4,7 @@ use std::{fs, io::Write as _};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{check_not_record, log_name};
+use gyrus_kernel::log_name;
 use gyrus_procedures::{Procedure, SlotValues, learn};
 use gyrus_runtime::procedures::{KeptProcedure, ProcedureFact, ProcedureSource, ProcedureVersion};
 use gyrus_skills::{Library, SkillPlace};
@@ -403,8 +403,7 @@ fn skill(procedure: &Procedure) -> String {
 
 fn why(gyrus: &Gyrus, run: &str) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, run)?;
-    check_not_record(&store, run)?;
+    let run = gyrus_kernel::find_own_run(&store, run)?;
     let known = procedures::kept(&store)?;
     let source = ProcedureSource::Run { run };
     let mut out = output::standard();

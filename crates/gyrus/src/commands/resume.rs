@@ -98,6 +98,15 @@ impl Resume {
         Run::after(run, goal, flags, self.output).execute(gyrus)
     }
 
+    /// Checks that no folder is named for a run that has its own.
+    fn check_workdir(&self) -> Result<(), Failure> {
+        if self.workdir.is_none() {
+            return Ok(());
+        }
+        let failure = Failure::usage("a run goes on in its own folder");
+        Err(failure.hint("leave --workdir out; it is for records from elsewhere"))
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
@@ -109,10 +118,7 @@ impl Resume {
         if is_record(&store, run) {
             return self.from_record(gyrus, &store, &before);
         }
-        if self.workdir.is_some() {
-            let failure = Failure::usage("a run goes on in its own folder");
-            return Err(failure.hint("leave --workdir out; it is for records from elsewhere"));
-        }
+        self.check_workdir()?;
         let runtime = drive::runtime()?;
         let model = match ModelChoice::again(&self.changes.model, &before)? {
             // One may have been set up since.

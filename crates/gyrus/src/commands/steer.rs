@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_contract::{MessageBody, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, approvals, check_not_record, log_name, summary};
+use gyrus_kernel::{Entry, approvals, log_name, summary};
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, terminal};
@@ -26,8 +26,7 @@ impl Steer {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
-        check_not_record(&store, run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         must_not_be_over(&store, run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, MessageBody::steer(self.text))?;

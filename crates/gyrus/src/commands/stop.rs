@@ -5,7 +5,7 @@ use std::{fmt::Write, io, time::Duration};
 use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{
-    Entry, approvals, check_not_record,
+    Entry, approvals,
     latch::{Stopped, Told, Tripped, stop_all},
     log_name,
 };
@@ -143,8 +143,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
 /// Orders a run to stop or pause, and waits until it has.
 pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, given)?;
-    check_not_record(&store, run)?;
+    let run = gyrus_kernel::find_own_run(&store, given)?;
     let name = run.short();
     if gyrus.is_of_a_fleet() {
         // A copy of a run that is driven elsewhere.

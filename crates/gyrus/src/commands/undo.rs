@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    StandingRun, check_not_record, log_name,
+    StandingRun, log_name,
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::{counted, one_line};
@@ -52,8 +52,7 @@ impl Undo {
         inside_run::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
-        check_not_record(&store, run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         must_be_free(&store, run)?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {

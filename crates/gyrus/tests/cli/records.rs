@@ -6,9 +6,9 @@ use std::{
     process::Command,
 };
 
-use gyrus_contract::{BlobId, OnAsk, Principal, RunId};
+use gyrus_contract::{BlobId, Digest, EffectId, Limits, OnAsk, Principal, RunId};
 use gyrus_journal::{Birth, LogName, NewEntry, Payload};
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::{ChildStarted, Entry, log_name};
 use gyrus_runtime::queue::{Gateway, NewCommand, Work};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn victim() -> World {
     world
 }
 
-/// Where a stranger's run stops.
+/// The entry at which a stranger's run stops.
 #[derive(Clone, Copy, PartialEq)]
 enum Upto {
     /// The question is answered, and nothing has started.
@@ -63,13 +63,14 @@ fn stranger(victim: &World, upto: Upto) -> (World, RunId) {
         fs::remove_file(victim.path("owned")).unwrap();
     }
     if upto == Upto::Answered {
-        cut(&theirs, run);
+        cut(&theirs, run, None);
     }
     (theirs, run)
 }
 
-/// Writes a run again, by hand, as it was before its call was started: any prefix of a chain is one.
-fn cut(theirs: &World, run: RunId) {
+/// Writes a run again, by hand, as it was before its call was started, and perhaps goes on in another
+/// way: any prefix of a chain is one.
+fn cut(theirs: &World, run: RunId, more: Option<ChildStarted>) {
     let (name, store) = (log_name(run), theirs.store());
     let reader = store.reader(&name).unwrap();
     let entries: Vec<_> = reader.entries(1).unwrap().map(Result::unwrap).collect();
@@ -86,7 +87,7 @@ fn cut(theirs: &World, run: RunId) {
     for blob in &blobs {
         assert_ne!(new.put_blob(blob).unwrap(), BlobId::of(b""));
     }
-    let first: Vec<NewEntry<'_>> = entries[..until]
+    let mut first: Vec<NewEntry<'_>> = entries[..until]
         .iter()
         .map(|entry| {
             let Payload::Json(payload) = &entry.payload else {
@@ -99,6 +100,11 @@ fn cut(theirs: &World, run: RunId) {
             }
         })
         .collect();
+    first.extend(more.map(|child| NewEntry {
+        kind: "child.started",
+        version: 1,
+        payload: serde_json::value::to_raw_value(&child).unwrap(),
+    }));
     drop(new.publish(&first).unwrap());
     let last = gyrus_kernel::parse(&entries[until - 1]).unwrap();
     assert!(matches!(last, Entry::ApprovalAnswered(_)), "{last:?}");
@@ -353,6 +359,27 @@ fn a_new_run_can_begin_with_what_a_record_remembers() {
         world.gyrus(&["runs", "rm", &id, "--yes"]).exits(0);
         world.gyrus(&["runs", "verify"]).exits(0);
     }
+}
+
+#[test]
+fn a_record_has_no_runs_of_this_home_for_children() {
+    let world = victim();
+    begin(&world);
+    let own = world.runs()[0];
+    let (theirs, run) = stranger(&world, Upto::End);
+    let child = ChildStarted {
+        effect: EffectId::cycle(1).then(7),
+        child: own,
+        goal: "yours".to_owned(),
+        limits: Limits::default(),
+        digest: Digest::of(b"x"),
+    };
+    cut(&theirs, run, Some(child));
+    import(&world, &theirs, run);
+    let id = run.to_string();
+    world.gyrus(&["abandon", &id]).exits(2);
+    world.gyrus(&["runs", "rm", &id, "--yes"]).exits(0);
+    assert_eq!(world.runs(), [own]);
 }
 
 #[test]
