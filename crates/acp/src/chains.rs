@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, RunStarted, log_name};
+use gyrus_kernel::{Entry, RunStarted, is_record, log_name};
 use gyrus_surfaces::projection;
 use gyrus_text::{clip, one_line, utc};
 use serde_json::{Value, json};
@@ -59,8 +59,12 @@ pub(crate) fn of(store: &Store, first: RunId) -> Result<Option<Chain>, gyrus_jou
     Ok(Some(chain))
 }
 
-/// Reads the first entry of a run; `None` if it cannot be read.
+/// Reads the first entry of a run; `None` if it cannot be read, or if the run is a record, which is no
+/// part of a session here.
 fn started(store: &Store, run: RunId) -> Option<RunStarted> {
+    if is_record(store, run) {
+        return None;
+    }
     let first = store.reader(&log_name(run)).ok()?.entry(1).ok()??;
     match gyrus_kernel::parse(&first) {
         Ok(Entry::RunStarted(started)) => Some(started),

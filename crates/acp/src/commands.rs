@@ -118,6 +118,7 @@ fn status(host: &dyn AcpHost, session: RunId, run: RunId) -> String {
         Ok(RunState::Parked(ending) | RunState::Over(ending)) => gyrus_kernel::summary(&ending),
         Ok(RunState::CutOff) => "its process ended before it did".to_owned(),
         Ok(RunState::NeverBegan) => "it never began".to_owned(),
+        Ok(RunState::Record(ending)) => gyrus_kernel::record_summary(ending.as_ref()),
         Err(error) => error.to_string(),
     };
     let spent = gyrus_kernel::spent(store, run).unwrap_or_default();

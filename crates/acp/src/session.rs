@@ -341,7 +341,9 @@ pub(crate) fn left(
     let state = RunState::of(store, run).map_err(|error| RpcError::internal(error.to_string()))?;
     let goes_on = "`/resume` goes on with it; any other message begins a run that knows of it.";
     let words = match state {
-        RunState::Over(_) | RunState::NeverBegan => return Ok((None, None)),
+        RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => {
+            return Ok((None, None));
+        }
         RunState::Running(_) => {
             let name = run.short();
             return Ok((

@@ -258,7 +258,13 @@ async fn end(
             task.files = followed.files;
             let ending = blocking(move || match RunState::of(&store, run) {
                 Ok(RunState::Over(ending) | RunState::Parked(ending)) => Some(ending),
-                Ok(RunState::Running(_) | RunState::CutOff | RunState::NeverBegan) | Err(_) => None,
+                Ok(
+                    RunState::Running(_)
+                    | RunState::CutOff
+                    | RunState::NeverBegan
+                    | RunState::Record(_),
+                )
+                | Err(_) => None,
             });
             match (ending.await, followed.summary) {
                 (Some(Ending::Reached { claim, strength }), _) => {

@@ -140,6 +140,24 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
             "let it finish, or end it and take its run over: gyrus resume {} --take",
             short(name)
         )),
+        E::BornElsewhere { name } => Failure::usage(format!(
+            "{} was imported or copied from elsewhere: it is a record, and nothing of it acts",
+            kind_and_name(name)
+        ))
+        .hint(match name.id().parse::<RunId>() {
+            Ok(run) => format!(
+                "look at it: gyrus show {0}; to begin a new run of yours with what it remembers: \
+                 gyrus resume {0} --workdir FOLDER",
+                run.short()
+            ),
+            Err(_) => format!("if all of this state is yours: {ADOPT}"),
+        }),
+        E::CopiedStore { root } => Failure::usage(format!(
+            "the state in {} was copied or moved here from another place: it can be read, and nothing \
+             is begun there or gone on with",
+            root.display()
+        ))
+        .hint(format!("if it is yours: {ADOPT}")),
         E::NeedsReplica { name } => Failure::usage(format!(
             "run {} belongs to a fleet",
             short(name)
@@ -154,6 +172,16 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
             Failure::failed(error).hint("make room on the disk, then try again")
         }
         _ => Failure::failed(error),
+    }
+}
+
+/// The command with which a person makes a copied state their own.
+const ADOPT: &str = "gyrus runs adopt";
+
+fn kind_and_name(name: &LogName) -> String {
+    match name.id().parse::<RunId>() {
+        Ok(run) => format!("run {}", run.short()),
+        Err(_) => format!("the log {name}"),
     }
 }
 

@@ -767,7 +767,7 @@ pub(crate) struct ChangeFlags {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
     #[command(flatten)]
-    limits: LimitFlags,
+    pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) approvals: ApprovalFlags,
 }

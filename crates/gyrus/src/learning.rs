@@ -1,6 +1,6 @@
 //! Learning from a run that is over: its lesson, the note of its end, and its procedure.
 //!
-//! All of it is read from the run's journal, and names the run, so doing it twice changes nothing.
+//! Nothing is learned from a record. All of it is read from the run's journal, and names the run, so doing it twice changes nothing.
 //! While a run may still teach something a mark names it, which its process keeps locked. A mark
 //! that nobody locks was left by a process that was killed, and whoever starts next learns from that
 //! run. So nothing has to look through old journals.
@@ -15,7 +15,7 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_contract::RunId;
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Ending, Entry, log_name};
+use gyrus_kernel::{Ending, Entry, is_record, log_name};
 use gyrus_surfaces::console::put;
 use gyrus_text::readable;
 
@@ -108,7 +108,7 @@ impl Learning {
 
     fn learn(&self, home: &Home, store: &Store, config: &Config) -> Result<Option<Added>, Failure> {
         let name = log_name(self.run);
-        if !store.exists(&name) {
+        if !store.exists(&name) || is_record(store, self.run) {
             return Ok(None);
         }
         let Some((ending, at_ms)) = end(&store.reader(&name)?)? else {

@@ -6,7 +6,7 @@ use gyrus::runtime::{self, Home};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, log_name};
+use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, is_record, log_name};
 use gyrus_loops::{CognitiveConfig, Strategy};
 use gyrus_surfaces::console::put;
 use serde_json::json;
@@ -275,20 +275,26 @@ impl RunOptions<'_> {
         }
     }
 
-    /// Returns the start of the run before it in its session.
+    /// Returns the start of the run before it in its session. What a record was started with counts
+    /// for nothing.
     fn before(&self) -> Result<Option<RunStarted>, Failure> {
-        let Some(run) = self.continues else {
-            return Ok(None);
-        };
-        let before = StandingRun::read(&self.home.store()?, run)?;
-        Ok(Some(before.started))
+        let store = self.home.store()?;
+        match self.continues {
+            Some(run) if !is_record(&store, run) => {
+                Ok(Some(StandingRun::read(&store, run)?.started))
+            }
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Returns the page at which the run before it left the screen, if it has one.
     fn left_at(&self, screen: Option<&ScreenOptions>) -> Result<Option<String>, Failure> {
+        let store = self.home.store()?;
         match (self.continues, screen) {
-            (Some(run), Some(_)) => Ok(gyrus_kernel::last_page(&self.home.store()?, run)?),
-            (None, _) | (_, None) => Ok(None),
+            (Some(run), Some(_)) if !is_record(&store, run) => {
+                Ok(gyrus_kernel::last_page(&store, run)?)
+            }
+            (Some(_) | None, Some(_) | None) => Ok(None),
         }
     }
 }
@@ -345,7 +351,8 @@ pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Fa
 pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let mut elsewhere = None;
     let runs = gyrus_kernel::runs(store)?;
-    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
+    let own = |run: &RunId| run.is_root() && !is_record(store, *run);
+    for run in runs.into_iter().rev().filter(own) {
         let Ok(Some(first)) = store.reader(&log_name(run))?.entry(1) else {
             continue;
         };

@@ -15,7 +15,7 @@ use gyrus_contract::{
     BuiltIn, ReadJournalCall, Repeat, ResolvedCall, RunId, Site, Tool, ToolOutput, Touch, TypedTool,
 };
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Ending, Entry, RUNS, Stop, log_name, summary};
+use gyrus_kernel::{Ending, Entry, RUNS, Stop, is_record, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
 use gyrus_search::{Document, Index, IndexError, IndexField, Stamp, query_words};
 use gyrus_text::{counted, shorten};
@@ -190,6 +190,10 @@ impl PastRun {
 
 /// Summarises the goal and outcome of a run, if it is over.
 fn of(store: &Store, run: RunId) -> Result<Option<PastRun>, Failure> {
+    if is_record(store, run) {
+        // The folder that it names is none of this machine.
+        return Ok(None);
+    }
     let reader = store.reader(&log_name(run))?;
     let mut back = reader.entries_back()?;
     let last = back.next().transpose()?;

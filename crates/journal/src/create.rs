@@ -35,6 +35,7 @@ impl Store {
 
     /// Prepares a log that appears in the store when it has its first entries.
     pub fn prepare(&self, name: &LogName) -> Result<NewLog, Error> {
+        self.check_not_copied()?;
         Ok(NewLog {
             store: self.clone(),
             staged: Some(self.stage(name)?),
@@ -105,6 +106,7 @@ impl NewLog {
         if replica.is_some() {
             replica::mark(files)?;
         }
+        home.identity.mark(files)?;
         let output = take::first(files, &self.staged().lock.holder, &lines, (seq, hash))?;
         let mut blobs = Vec::new();
         if let Some(replica) = &replica {

@@ -87,6 +87,9 @@ pub struct Metadata {
     pub links: u64,
     /// Whether it is a folder.
     pub is_folder: bool,
+    /// The time at which it was created, in nanoseconds since 1970, where the file system tells. No
+    /// copy has it, and nobody can set it.
+    pub created_ns: Option<i64>,
 }
 
 /// The time by the wall clock and by the monotonic clock.

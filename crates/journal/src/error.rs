@@ -51,6 +51,24 @@ pub enum Error {
         /// The log.
         name: LogName,
     },
+    /// The log was imported, or its folder was copied from another store.
+    #[error(
+        "{name} was not begun here: it was imported or copied, so it can be read, and nothing goes \
+         on with it"
+    )]
+    BornElsewhere {
+        /// The log.
+        name: LogName,
+    },
+    /// The store was copied here, and no person has adopted it.
+    #[error(
+        "{} was copied or moved here from another place, so what is in it can be read, and nothing \
+         is begun there or gone on with", root.display()
+    )]
+    CopiedStore {
+        /// The root of the store.
+        root: PathBuf,
+    },
     /// The log does not exist.
     #[error("there is no log {name}")]
     NotFound {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DiskFile, Error, LogName, Store,
+    birth::mark_as_foreign,
     blobs::{self, BLOB_LIMIT},
     scan::Scan,
     seal::{self, Seal},
@@ -150,9 +151,10 @@ impl Store {
         })
     }
 
-    /// Imports a log, and returns its name. The log must not exist yet. After an error, nothing of
-    /// the import is left behind.
-    pub fn import(&self, from: &mut dyn Read) -> Result<LogName, Error> {
+    /// Imports a log of this kind, and returns its name. The log must not exist yet. It can be read,
+    /// and never be taken: see [`Birth`](crate::Birth). After an error, nothing of the import is left
+    /// behind.
+    pub fn import(&self, kind: &str, from: &mut dyn Read) -> Result<LogName, Error> {
         let mut from = In {
             from: BufReader::new(from),
             hasher: blake3::Hasher::new(),
@@ -169,8 +171,15 @@ impl Store {
             }
             _ => return Err(bad("it does not begin with the name of a log")),
         };
+        if name.kind() != kind {
+            return Err(bad(format!(
+                "it holds {name}, and only {kind} are taken in"
+            )));
+        }
         let staged = self.stage(&name)?;
-        let imported = import_into(&mut from, &staged).and_then(|()| self.publish(&staged.files));
+        let imported = mark_as_foreign(&staged.files)
+            .and_then(|()| import_into(&mut from, &staged))
+            .and_then(|()| self.publish(&staged.files));
         if let Err(error) = imported {
             self.discard(&staged.files.folder);
             return Err(error);

@@ -13,7 +13,9 @@
 
 mod name;
 mod error;
+mod identity;
 mod home;
+mod birth;
 mod store;
 mod disk;
 mod entry;
@@ -45,6 +47,7 @@ pub mod sim;
 #[cfg(any(test, feature = "sim"))]
 pub mod measure;
 
+pub use birth::Birth;
 pub use create::NewLog;
 pub use disk::{Disk, DiskFile, Holder, LockMode, Metadata, Now};
 pub use entry::{Entry, Payload};

@@ -67,9 +67,11 @@ impl Store {
     /// here, it appears with the first lines.
     ///
     /// # Errors
-    /// Returns [`Error::Held`] if somebody writes the log here.
+    /// Returns [`Error::Held`] if somebody writes the log here, and [`Error::BornElsewhere`] if there
+    /// is one that was imported or copied.
     pub fn mirror(&self, name: &LogName) -> Result<Mirror, Error> {
         self.check_writable()?;
+        self.check_born_here(name)?;
         if !self.exists(name) {
             let Staged { files, lock } = self.stage(name)?;
             return Ok(Mirror::new(self, files, lock, None));
@@ -308,6 +310,8 @@ impl Mirror {
 
     /// Writes the first lines of a log and puts it into the store.
     fn write_first(&mut self, lines: &[u8], portion: &Portion) -> Result<(), Error> {
+        // What the source has may be gone on with here, whoever wrote it.
+        self.store.home.identity.mark(&self.files)?;
         let output = take::first(&self.files, &self.lock.holder, lines, portion.last)?;
         self.store.publish(&self.files)?;
         self.files = Arc::new(self.store.files(&self.files.name));

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <root>/format              the version of this layout
+//! <root>/identity            the secret by which the store knows logs that it began; see `birth`
 //! <root>/<kind>/<id>/        a log: segments, lock, blobs/, inbox/, private/ if it has any
 //! <root>/blobs/ab/<hash>     second names of the logs' blobs, so that equal ones are stored once
 //! <root>/.incoming/          staged logs; they appear under their name when complete
@@ -18,9 +19,11 @@ use gyrus_contract::{BlobId, Digest};
 
 use crate::{
     Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Replica, Replicas, Tail, Take, Writer,
+    birth::Birth,
     blobs,
     flush::Shared,
     home::{Home, make_folder},
+    identity::Identity,
     lock,
     os::{disk::OsDisk, mounts},
     replica,
@@ -78,10 +81,15 @@ impl Store {
                 file_system,
             });
         }
-        Self::open_on(disk, &real)
+        let mut home = Self::home_on(disk, &real, SEGMENT_BYTES)?;
+        if home.newer.is_none() {
+            home.identity = Identity::open(&home.disk, &real)?;
+        }
+        Ok(Self::of(home))
     }
 
-    /// Opens a store on any disk, creating it if it does not exist.
+    /// Opens a store on any disk, creating it if it does not exist. It has no identity: each log in it
+    /// counts as its own.
     pub fn open_on(disk: Arc<dyn Disk>, root: &Path) -> Result<Store, Error> {
         Self::open_with(disk, root, SEGMENT_BYTES)
     }
@@ -91,19 +99,27 @@ impl Store {
         root: &Path,
         segment_bytes: u64,
     ) -> Result<Store, Error> {
+        Self::home_on(disk, root, segment_bytes).map(Self::of)
+    }
+
+    fn home_on(disk: Arc<dyn Disk>, root: &Path, segment_bytes: u64) -> Result<Home, Error> {
         make_folder(disk.as_ref(), root)?;
         let newer = format(disk.as_ref(), root)?;
-        let home = Home {
+        Ok(Home {
             disk,
             root: root.to_owned(),
+            identity: Identity::Simulated,
             newer,
             segment_bytes,
             writing: Mutex::default(),
-        };
-        Ok(Self {
+        })
+    }
+
+    fn of(home: Home) -> Store {
+        Store {
             home: Arc::new(home),
             replicas: None,
-        })
+        }
     }
 
     /// Returns the same store, through which logs are created and taken with their replicas. Other
@@ -196,7 +212,8 @@ impl Store {
     /// Returns [`Error::ReplicaAhead`] when the replica has entries that are not here: bring the
     /// local log up to it with a [`Mirror`](crate::Mirror) first. Returns [`Error::ReplicaFailed`]
     /// when it refuses an entry that it does not have, and [`Error::NeedsReplica`] when the log
-    /// counts only with a replica and this store has none for it.
+    /// counts only with a replica and this store has none for it. Returns [`Error::BornElsewhere`] for
+    /// a log that was imported or copied, and [`Error::CopiedStore`] for each log of a copied store.
     pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
         self.take_for(name, how, Purpose::Appending)
     }
@@ -208,6 +225,9 @@ impl Store {
         purpose: Purpose,
     ) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;
+        if purpose == Purpose::Appending {
+            self.check_born_here(name)?;
+        }
         let files = self.files(name);
         let lock = lock::take(&files, how)?;
         // The creator of the log may have ended between naming it and this sync.
@@ -286,6 +306,47 @@ impl Store {
             blobs::check(&files, &id)?;
         }
         Ok(verified)
+    }
+
+    /// Returns where a log was born. A log that cannot be read was born elsewhere.
+    pub fn birth(&self, name: &LogName) -> Birth {
+        self.home.identity.birth(&Arc::new(self.files(name)))
+    }
+
+    /// Whether the whole store was copied here, and no person has adopted it.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.home.identity, Identity::Copied)
+    }
+
+    /// Makes this the place of a store that was copied or moved here. What it created before counts as
+    /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
+    ///
+    /// # Errors
+    /// The identity cannot be written.
+    pub fn adopt(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        Identity::adopt(self.home.disk.as_ref(), &self.home.root)
+    }
+
+    /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
+    pub(crate) fn check_born_here(&self, name: &LogName) -> Result<(), Error> {
+        self.check_not_copied()?;
+        match self.birth(name) {
+            Birth::Here | Birth::Unproven => Ok(()),
+            Birth::Elsewhere => Err(Error::BornElsewhere { name: name.clone() }),
+        }
+    }
+
+    /// Checks that logs may be created here.
+    ///
+    /// # Errors
+    /// Returns [`Error::CopiedStore`] if the store was copied.
+    pub fn check_not_copied(&self) -> Result<(), Error> {
+        if self.is_copied() {
+            let root = self.home.root.clone();
+            return Err(Error::CopiedStore { root });
+        }
+        Ok(())
     }
 
     pub(crate) fn files(&self, name: &LogName) -> Files {

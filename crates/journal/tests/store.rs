@@ -330,7 +330,7 @@ fn an_export_is_the_log_and_a_hostile_one_leaves_nothing() {
     );
     assert_eq!(exported.bytes, export.len() as u64);
     assert!(matches!(
-        store.import(&mut export.as_slice()),
+        store.import("runs", &mut export.as_slice()),
         Err(Error::Exists { .. })
     ));
 
@@ -366,7 +366,7 @@ fn an_export_is_the_log_and_a_hostile_one_leaves_nothing() {
         ("an endless line", vec![b'{'; 100_000]),
     ];
     for (what, bytes) in hostile {
-        let error = other.import(&mut bytes.as_slice()).unwrap_err();
+        let error = other.import("runs", &mut bytes.as_slice()).unwrap_err();
         assert!(
             matches!(error, Error::BadExport { .. } | Error::BadName { .. }),
             "{what}: {error}"
@@ -376,7 +376,7 @@ fn an_export_is_the_log_and_a_hostile_one_leaves_nothing() {
         let left = fs::read_dir(incoming).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{what} left something behind");
     }
-    assert_eq!(other.import(&mut export.as_slice()).unwrap(), name);
+    assert_eq!(other.import("runs", &mut export.as_slice()).unwrap(), name);
     assert_eq!(
         other.verify(&name).unwrap().head,
         store.verify(&name).unwrap().head
@@ -667,7 +667,7 @@ fn a_finished_log_knows_what_it_had() {
     store.drop_blobs(&name, &|id| *id == dropped).unwrap();
     assert_eq!(store.verify(&name).unwrap().blobs, 1, "dropped, not lost");
     let (_elsewhere, other, _) = self::store();
-    other.import(&mut export.as_slice()).unwrap();
+    other.import("runs", &mut export.as_slice()).unwrap();
     assert_eq!(
         other.verify(&name).unwrap(),
         store.verify(&name).unwrap(),

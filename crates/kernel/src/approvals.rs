@@ -20,6 +20,7 @@ use crate::{
     log::parse,
     log_name,
     names::QuestionId,
+    runs::{check_not_record, is_record},
 };
 
 /// Time for which an answer waits while another one is being given.
@@ -139,8 +140,11 @@ impl OpenQuestion {
     }
 }
 
-/// Returns the open questions of a run and its children, oldest first.
+/// Returns the open questions of a run and its children, oldest first. A record asks nobody.
 pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
+    if is_record(store, run) {
+        return Ok(Vec::new());
+    }
     let reader = store.reader(&log_name(run))?;
     let mut settled: BTreeSet<EffectId> = BTreeSet::new();
     let mut ended: Vec<ToolResulted> = Vec::new();
@@ -246,6 +250,7 @@ pub fn answer(
     from: Principal,
     answer: ApprovalAnswer,
 ) -> Result<Delivery, ApprovalError> {
+    check_not_record(store, open.run)?;
     let turn = my_turn(store, open.run)?;
     if let Some(void) = void(store, open)? {
         return Ok(Delivery::Void(void));
@@ -415,6 +420,9 @@ pub enum ApprovalAnswer {
 }
 
 /// Puts a message into a run's inbox. When this returns, it is on disk.
+///
+/// # Errors
+/// The run is a record, or its inbox takes no more.
 pub fn send(
     store: &Store,
     run: RunId,
@@ -437,6 +445,7 @@ pub fn send_as(
     from: Principal,
     body: MessageBody,
 ) -> Result<(), ApprovalError> {
+    check_not_record(store, run)?;
     let message = SurfaceMessage {
         id: id.to_owned(),
         from,

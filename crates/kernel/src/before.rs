@@ -1,13 +1,13 @@
 //! The previous run of a session, and what the next one remembers of it.
 
-use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text};
+use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text, ToolResult};
 use gyrus_journal::Reader;
 
 use crate::{
     Appended, Inline, Kernel, KernelError, KernelState, Stop,
     log::Log,
     position::{Position, memory_at},
-    runs::log_name,
+    runs::{is_record, log_name},
 };
 
 /// The data carried from a run to the next: its goal, its memory, and its outcome.
@@ -50,12 +50,34 @@ impl Before {
         let KernelState {
             exposed, grants, ..
         } = position.kernel_state();
-        Ok(Self {
+        let before = Self {
             reader,
             items,
             exposed,
             grants,
+        };
+        Ok(if is_record(kernel.store(), run) {
+            before.of_record()
+        } else {
+            before
         })
+    }
+
+    /// The memory of a record: untrusted text and pictures, whoever it says wrote them, and no grant.
+    fn of_record(self) -> Self {
+        let items = self.items.into_iter().map(|item| {
+            let Message { role, parts } = Message::clone(&item.message);
+            let parts = parts.into_iter().filter_map(untrusted).collect();
+            Item::new(Message { role, parts })
+        });
+        Self {
+            items: items
+                .filter(|item| !item.message.parts.is_empty())
+                .collect(),
+            exposed: true,
+            grants: Vec::new(),
+            ..self
+        }
     }
 
     /// Stores the memory as the initial memory of another run, with its pictures.
@@ -80,6 +102,19 @@ pub(crate) fn carry_parts(parts: &[Part], from: &Reader, to: &Log) -> Result<(),
         to.put_blob(&from.blob(&image.blob)?)?;
     }
     Ok(())
+}
+
+/// Returns a part of a conversation as nobody's word; `None` for what is only a provider's.
+fn untrusted(part: Part) -> Option<Part> {
+    match part {
+        Part::Text(text) => Some(Part::Text(Text::new(text.text, Origin::Run))),
+        Part::ToolResult(result) => Some(Part::ToolResult(ToolResult {
+            text: Text::new(result.text.text, Origin::Run),
+            ..result
+        })),
+        Part::Image(_) | Part::ToolCall(_) => Some(part),
+        Part::Thinking(_) => None,
+    }
 }
 
 /// Returns the final goal as a message of the conversation.

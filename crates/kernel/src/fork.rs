@@ -13,7 +13,7 @@ use crate::{
     contents,
     log::{Log, parse},
     position::{Position, memory_at},
-    runs::log_name,
+    runs::{log_name, own_reader},
 };
 
 /// The workspace of a fork.
@@ -56,8 +56,8 @@ impl Kernel {
     /// answers, messages and keys of the old one are not inherited.
     ///
     /// # Errors
-    /// Returns an error when there is no such cycle, or no snapshot of the workspace to fill a folder
-    /// with.
+    /// Returns an error when the run is a record, when there is no such cycle, or no snapshot of the
+    /// workspace to fill a folder with.
     pub fn fork(
         &self,
         run: RunId,
@@ -66,7 +66,7 @@ impl Kernel {
         changes: crate::ResumeChanges,
     ) -> Result<Forked, KernelError> {
         self.check_latch()?;
-        let reader = self.store().reader(&log_name(run))?;
+        let reader = own_reader(self.store(), run)?;
         let source = Source::read(run, &reader, cycle)?;
         let (workspace, files) = source.workspace(&reader, into)?;
         let cognitive_loop =

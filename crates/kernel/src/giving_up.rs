@@ -3,20 +3,19 @@
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::{Store, Take};
 
-use crate::{
-    Ending, KernelError, RunEnded, family, log::Log, log_name, position::Position, standing,
-};
+use crate::{Ending, KernelError, RunEnded, family, log::Log, position::Position, runs, standing};
 
 /// Ends a run that no process drives, and those that it started, so that none of them can be
 /// resumed. Nothing that it did is undone. Returns the runs that were ended.
 ///
 /// # Errors
-/// Returns an error when the run is over, when a process drives it, when it was started by another
+/// Returns an error when the run is over or a record, when a process drives it, when it was started by another
 /// run, which has to be given up instead, or when its journal cannot be read or written.
 pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<RunId>, KernelError> {
     let mut ended = Vec::new();
+    runs::check_not_record(store, run)?;
     for member in family(store, run)? {
-        let (writer, _) = store.take(&log_name(member), Take::IfFree)?;
+        let (writer, _) = runs::take(store, member, Take::IfFree)?;
         let position = Position::read(member, &writer.reader()?)?;
         if member == run
             && let Some(parent) = &position.started.parent

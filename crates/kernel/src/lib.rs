@@ -100,8 +100,11 @@ pub use names::QuestionId;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::Run;
-pub use runs::{RUNS, entries, family, last_page, log_name, runs, summary, workspace, workspaces};
-pub use select::{FindRunError, find_run};
+pub use runs::{
+    RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
+    summary, workspace, workspaces,
+};
+pub use select::{FindRunError, find_own_run, find_run};
 pub use settling::has_unfinished_calls;
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};

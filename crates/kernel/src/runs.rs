@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use gyrus_contract::{RunId, View};
-use gyrus_journal::{LogName, Store};
+use gyrus_journal::{Birth, Error, LogName, Reader, Recovery, Store, Take, Writer};
 
 use crate::{Ending, Entry, Inline, Stop, log::parse};
 
@@ -15,6 +15,43 @@ pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
 }
 
+/// Whether a run is a record: it was imported or copied from elsewhere, or the whole store was. It can
+/// be read, and nothing that stands in it counts.
+pub fn is_record(store: &Store, run: RunId) -> bool {
+    let name = log_name(run);
+    store.exists(&name) && store.birth(&name) != Birth::Here
+}
+
+/// Checks that a run exists and was begun here. Whatever acts on the word of a journal asks this.
+///
+/// # Errors
+/// Returns [`Error::BornElsewhere`] if the run is a record, and [`Error::CopiedStore`] if all runs of
+/// the store are.
+pub fn check_not_record(store: &Store, run: RunId) -> Result<(), Error> {
+    let name = log_name(run);
+    if !store.exists(&name) {
+        return Err(Error::NotFound { name });
+    }
+    store.check_not_copied()?;
+    match store.birth(&name) {
+        Birth::Here => Ok(()),
+        // What a journal of an unknown place says could be anybody's word.
+        Birth::Unproven | Birth::Elsewhere => Err(Error::BornElsewhere { name }),
+    }
+}
+
+/// Returns a reader of a run that was begun here.
+pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<Reader, Error> {
+    check_not_record(store, run)?;
+    store.reader(&log_name(run))
+}
+
+/// Takes the journal of a run that was begun here, to go on with it. Nothing else takes one.
+pub(crate) fn take(store: &Store, run: RunId, how: Take) -> Result<(Writer, Recovery), Error> {
+    check_not_record(store, run)?;
+    store.take(&log_name(run), how)
+}
+
 /// Returns all runs of a store, in order of id: those that people started by time, with children in
 /// between.
 pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
@@ -24,7 +61,7 @@ pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
 }
 
 /// Returns the folders in which the newest runs that people started have worked, for at most
-/// `of_runs` runs. A journal that cannot be read is skipped.
+/// `of_runs` runs. A journal that cannot be read is skipped, and so are records.
 pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
@@ -36,8 +73,11 @@ pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_j
     Ok(folders)
 }
 
-/// Returns the folder in which a run works; `None` if its journal cannot be read.
+/// Returns the folder in which a run works; `None` if its journal cannot be read or is a record.
 pub fn workspace(store: &Store, run: RunId) -> Option<PathBuf> {
+    if is_record(store, run) {
+        return None;
+    }
     let reader = store.reader(&log_name(run)).ok()?;
     match parse(&reader.entry(1).ok()??) {
         Ok(Entry::RunStarted(started)) => Some(started.workspace),
@@ -55,12 +95,28 @@ pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Er
         }
     }
     let mut found = Vec::new();
-    let kept = |child: &RunId| store.exists(&log_name(*child));
+    // A record may name any run as its child: it is one if it came in the same way, and names no
+    // other run as its parent.
+    let birth = store.birth(&log_name(run));
+    let kept = |child: &RunId| {
+        let name = log_name(*child);
+        let parent = store.reader(&name).ok().and_then(|child| parent(&child));
+        let is_child = !child.is_root() && parent.is_none_or(|parent| parent == run);
+        is_child && store.exists(&name) && store.birth(&name) == birth
+    };
     for child in children.into_iter().filter(kept) {
         found.extend(family(store, child)?);
     }
     found.push(run);
     Ok(found)
+}
+
+/// Returns the run that started a run; `None` if a person did, or if it cannot be read.
+fn parent(reader: &Reader) -> Option<RunId> {
+    match parse(&reader.entry(1).ok()??) {
+        Ok(Entry::RunStarted(started)) => Some(started.parent?.run),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// Returns the address of the last page that a run, or a run below it, looked at; `None` if there was
@@ -129,6 +185,12 @@ pub fn summary(ending: &Ending) -> String {
         }
         Ending::Interrupted => "interrupted".to_owned(),
     }
+}
+
+/// Describes a record, with the ending that stands in it, in one line.
+pub fn record_summary(ending: Option<&Ending>) -> String {
+    let end = ending.map(|ending| format!(": {}", summary(ending)));
+    format!("a record from elsewhere{}", end.unwrap_or_default())
 }
 
 fn first_line(text: &str) -> &str {

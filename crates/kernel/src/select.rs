@@ -3,7 +3,7 @@
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 
-use crate::runs;
+use crate::{check_not_record, is_record, runs};
 
 /// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
@@ -47,9 +47,28 @@ pub enum FindRunError {
     },
 }
 
-/// Returns the run that `given` means: `last`, an id, or the start or end of one.
+/// Returns the run that `given` means: `last`, which is no record unless there is nothing else, an id,
+/// or the start or end of one.
 pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
-    choose(&runs(store)?, given)
+    let runs = runs(store)?;
+    if given == "last" {
+        // A record is none of this person's runs, unless there is nothing else.
+        let own = |run: &&RunId| run.is_root() && !is_record(store, **run);
+        if let Some(last) = runs.iter().rev().find(own) {
+            return Ok(*last);
+        }
+    }
+    choose(&runs, given)
+}
+
+/// Returns the run that `given` means, for what acts on its word: it was begun here.
+///
+/// # Errors
+/// There is no such run, or it is a record.
+pub fn find_own_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
+    let run = find_run(store, given)?;
+    check_not_record(store, run)?;
+    Ok(run)
 }
 
 fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {

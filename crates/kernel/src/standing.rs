@@ -3,7 +3,9 @@
 use gyrus_contract::{OnAsk, RunId, Spent};
 use gyrus_journal::{Holder, Store};
 
-use crate::{Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
+use crate::{
+    Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name, runs::is_record,
+};
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,8 @@ pub enum RunState {
     CutOff,
     /// It came to its end.
     Over(Ending),
+    /// It is a record, which nobody goes on with: what it says of its end, if it says anything.
+    Record(Option<Ending>),
     /// Its journal has no entry: earlier versions left such a journal when they were killed at the
     /// start.
     NeverBegan,
@@ -31,7 +35,15 @@ impl RunState {
         // Before the look at its end, which may come in between.
         let holder = store.holder(&name)?;
         let last = store.reader(&name)?.entries_back()?.next().transpose()?;
-        Ok(match (last.map(|entry| parse(&entry)), holder) {
+        let last = last.map(|entry| parse(&entry));
+        if is_record(store, run) {
+            return Ok(RunState::Record(match last {
+                Some(Ok(Entry::RunEnded(ended))) => Some(ended.ending),
+                Some(Ok(Entry::RunParked(parked))) => Some(parked.ending),
+                _ => None,
+            }));
+        }
+        Ok(match (last, holder) {
             // The process that drove it lives a moment longer than the run.
             (Some(Ok(Entry::RunEnded(ended))), _) => RunState::Over(ended.ending),
             (_, Some(holder)) => RunState::Running(holder),

@@ -11,7 +11,7 @@ use crate::{
     log::Log,
     position::Position,
     redact::Redactor,
-    runs::{log_name, summary},
+    runs::{self, log_name, summary},
 };
 
 impl Kernel {
@@ -111,8 +111,8 @@ impl Kernel {
     /// Takes a run up after a crash, a pause, a limit or an open question.
     ///
     /// # Errors
-    /// Returns an error when another process holds it, when it has ended, or when its journal is
-    /// damaged.
+    /// Returns an error when another process holds it, when it has ended, when it is a record, or when
+    /// its journal is damaged.
     pub fn take(
         &self,
         run: RunId,
@@ -120,8 +120,7 @@ impl Kernel {
         changes: ResumeChanges,
     ) -> Result<Ready, KernelError> {
         self.check_latch()?;
-        let name = log_name(run);
-        let (writer, recovery) = self.store().take(&name, how)?;
+        let (writer, recovery) = runs::take(self.store(), run, how)?;
         let reader = writer.reader()?;
         let mut position = Position::read(run, &reader)?;
         if let Some((ending, _)) = position.over() {

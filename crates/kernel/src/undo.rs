@@ -18,6 +18,7 @@ use gyrus_workspace::undo::{Done, UndoPlan};
 use crate::{
     effects::{layers, repositories as repositories_of_run, withheld},
     log_name,
+    runs::check_not_record,
 };
 
 pub use gyrus_workspace::undo::{Kind, UndoAction, UndoChange};
@@ -33,9 +34,10 @@ pub use self::{
 /// earlier undo of fewer steps restored is as the run left it.
 ///
 /// # Errors
-/// Returns an error when the run, its snapshots or its workspace cannot be read, or when the step
-/// does not exist.
+/// Returns an error when the run is a record, when it, its snapshots or its workspace cannot be read,
+/// or when the step does not exist.
 pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError> {
+    check_not_record(store, run)?;
     let undone = undone(store, run)?;
     let fewer = undone.iter().map(|undone| undone.to);
     let fewer: Vec<u32> = fewer.filter(|step| *step > to).collect();

@@ -244,6 +244,10 @@ impl Told {
             RunState::Parked(ending) => (ReportedState::Parked, why(&ending)),
             RunState::Running(_) => (ReportedState::Running, None),
             RunState::CutOff => (ReportedState::Parked, Some("its process died".to_owned())),
+            RunState::Record(ending) => {
+                let why = gyrus_kernel::record_summary(ending.as_ref());
+                (ReportedState::Failed, Some(readable(&why).into_owned()))
+            }
             RunState::NeverBegan => (ReportedState::Queued, None),
         };
         Followed { report, open }

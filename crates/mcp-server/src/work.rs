@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
-use gyrus_kernel::{RunState, StandingRun, approvals, log_name};
+use gyrus_kernel::{RunState, StandingRun, approvals, check_not_record, log_name};
 use gyrus_runtime::queue::{OptionValue, RunRequest, Work};
 use gyrus_server::{Identity, RunOverview};
 use gyrus_surfaces::projection;
@@ -214,6 +214,9 @@ pub(crate) async fn resume(
                 return Err(format!("run {name} is over: {ending}"));
             }
             RunState::Running(_) => return Err(format!("run {name} is at work: use `follow`")),
+            RunState::Record(_) => {
+                check_not_record(reading.store(), run).map_err(|error| error.to_string())?;
+            }
             RunState::Parked(_) | RunState::CutOff | RunState::NeverBegan => {}
         }
         let standing = StandingRun::read(reading.store(), run);

@@ -104,6 +104,13 @@ impl From<gyrus_journal::Error> for ApiError {
             gyrus_journal::Error::InboxFull { .. } => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, text)
             }
+            gyrus_journal::Error::BornElsewhere { name } => Self::conflict(text).hint(format!(
+                "to begin a new run with what it remembers: gyrus resume {} --workdir FOLDER",
+                name.id()
+            )),
+            gyrus_journal::Error::CopiedStore { .. } => {
+                Self::conflict(text).hint("if it is yours: gyrus runs adopt")
+            }
             _ => Self::internal(text),
         }
     }

@@ -353,7 +353,7 @@ fn head(
 ) -> Result<(Head, RunState), gyrus_journal::Error> {
     let state = RunState::of(store, run)?;
     let open = match state {
-        RunState::Over(_) | RunState::NeverBegan => Vec::new(),
+        RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => Vec::new(),
         _ => approvals::open(store, run).unwrap_or_default(),
     };
     let unanswered = open.iter().filter(|open| {
@@ -414,7 +414,7 @@ impl FoundRuns {
 /// Returns the state of a run in a word.
 pub(crate) fn word(state: &RunState, questions: usize) -> RunWord {
     match state {
-        RunState::Over(_) | RunState::NeverBegan => RunWord::Over,
+        RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => RunWord::Over,
         RunState::Running(_) | RunState::Parked(_) if questions > 0 => RunWord::Waiting,
         RunState::Running(_) => RunWord::Running,
         RunState::Parked(_) => RunWord::Parked,

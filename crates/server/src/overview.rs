@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::{Limits, RunId, Spent};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Ending, Entry, RunState, log_name, spent, summary};
+use gyrus_kernel::{Ending, Entry, RunState, log_name, record_summary, spent, summary};
 use gyrus_surfaces::projection::{Projection, Weight, goal};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -131,6 +131,10 @@ impl RunOverview {
             RunState::Over(ending) | RunState::Parked(ending) => {
                 (outcome(ending), Some(gist(&summary(ending))))
             }
+            RunState::Record(ending) => (
+                ending.as_ref().and_then(outcome),
+                Some(gist(&record_summary(ending.as_ref()))),
+            ),
             RunState::CutOff => (None, Some("its process died".to_owned())),
             RunState::Running(_) | RunState::NeverBegan => (None, None),
         };

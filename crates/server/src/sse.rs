@@ -182,7 +182,7 @@ fn following(
         Some(head) => head.state == RunWord::Over,
         None => matches!(
             RunState::of(&app.store, run)?,
-            RunState::Over(_) | RunState::NeverBegan
+            RunState::Over(_) | RunState::NeverBegan | RunState::Record(_)
         ),
     };
     let end = if is_over { Some(reader.end()?) } else { None };

@@ -60,7 +60,9 @@ pub(super) fn status(shared: &Shared) -> String {
             Ok(RunState::Running(_)) => "runs".to_owned(),
             Ok(RunState::Parked(ending)) => format!("parked, {}", gyrus_kernel::summary(&ending)),
             Ok(RunState::CutOff) => "cut off".to_owned(),
-            Ok(RunState::Over(_) | RunState::NeverBegan) | Err(_) => continue,
+            Ok(RunState::Over(_) | RunState::NeverBegan | RunState::Record(_)) | Err(_) => {
+                continue;
+            }
         };
         if lines.len() == SHOWN_RUNS {
             lines.push("…".to_owned());

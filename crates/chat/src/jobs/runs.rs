@@ -166,7 +166,7 @@ fn tell(
         return Ok(Told::Added);
     }
     let told = match RunState::of(store, run).map_err(|error| in_words(&error))? {
-        RunState::Over(_) => return Ok(Told::Over),
+        RunState::Over(_) | RunState::Record(_) => return Ok(Told::Over),
         RunState::NeverBegan => return Ok(Told::NotBegun),
         RunState::Running(_) => Told::Added,
         RunState::Parked(_) | RunState::CutOff => Told::Parked,

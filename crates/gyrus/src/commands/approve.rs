@@ -76,7 +76,7 @@ pub(super) fn answer(
 ) -> Result<Code, Failure> {
     inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, given)?;
+    let run = gyrus_kernel::find_own_run(&store, given)?;
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
     check_edited(gyrus, &store, &open, &answer)?;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{undo, workspace};
+use gyrus_kernel::{is_record, undo, workspace};
 use gyrus_text::{counted, one_line};
 
 use crate::{Gyrus, exit::Code, failure::Failure};
@@ -39,8 +39,9 @@ impl Diff {
 /// Prints what a run changed after a step.
 pub(crate) fn show(gyrus: &Gyrus, store: &Store, run: RunId, since: u32) -> Result<Code, Failure> {
     let failed = |error| super::undo::failure(error, run);
-    // A run of a fleet may have worked in a folder that is not on this machine.
-    let is_here = workspace(store, run).is_none_or(|folder| folder.is_dir());
+    // A run of a fleet may have worked in a folder that is not on this machine, and a record did.
+    let folder = workspace(store, run);
+    let is_here = !is_record(store, run) && folder.is_none_or(|folder| folder.is_dir());
     let (patch, left_out) = if is_here {
         let found = undo::plan(store, run, since).map_err(failed)?;
         found.patch(store).map_err(failed)?

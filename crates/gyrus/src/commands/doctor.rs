@@ -69,6 +69,7 @@ fn state(gyrus: &Gyrus) -> Finding {
         let home = gyrus.home()?;
         let store = home.store()?;
         home.redactor(Vec::new())?;
+        store.check_not_copied()?;
         let runs = counted(gyrus_kernel::runs(&store)?.len(), "run");
         let file_system = file_system(&home.state);
         Ok(format!(

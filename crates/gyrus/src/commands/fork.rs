@@ -33,7 +33,8 @@ const SHOWN_DIFFERENCES: usize = 20;
 /// Go on from an earlier step of a run, as a new run
 ///
 /// The new run knows what the old one knew at the end of that step and goes its own way. Answers,
-/// messages and grants are not inherited.
+/// messages and grants are not inherited. A record from elsewhere has no steps to go on from: see
+/// `gyrus resume`.
 #[derive(Args)]
 pub(crate) struct Fork {
     /// The run: `last`, its id, or the start or end of it
@@ -60,7 +61,7 @@ impl Fork {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let model = ModelChoice::again(&self.changes.model, &before)?;

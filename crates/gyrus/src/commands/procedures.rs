@@ -403,7 +403,7 @@ fn skill(procedure: &Procedure) -> String {
 
 fn why(gyrus: &Gyrus, run: &str) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, run)?;
+    let run = gyrus_kernel::find_own_run(&store, run)?;
     let known = procedures::kept(&store)?;
     let source = ProcedureSource::Run { run };
     let mut out = output::standard();

@@ -1,16 +1,19 @@
 //! `gyrus resume`
 
+use std::path::PathBuf;
+
 use clap::Args;
-use gyrus_journal::Take;
+use gyrus_contract::{Origin, Text};
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
-use gyrus_kernel::StandingRun;
-
+use super::run::Run;
 use crate::{
     Gyrus,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ChangeFlags, OutputFlags},
+    flags::{ChangeFlags, OutputFlags, RunFlags},
     inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
@@ -18,12 +21,16 @@ use crate::{
     screen::ScreenOptions,
     setup, stopped,
 };
-use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
+use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
 
 /// Go on with a run where it was left
 ///
 /// After a crash, a limit, a pause, a stop or an answered question. What was done is not done
 /// again.
+///
+/// From a record, a run that was imported or copied from elsewhere, a new run of yours begins in the
+/// folder that you name, under your settings. It knows the old one's goal and conversation as text that
+/// nobody vouches for; answers and grants do not count.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// The run: `last`, its id, or the start or end of it
@@ -31,6 +38,9 @@ pub(crate) struct Resume {
     /// If another process holds the run, end that process first
     #[arg(long)]
     take: bool,
+    /// The folder for the new run that begins from a record
+    #[arg(long, value_name = "FOLDER")]
+    workdir: Option<PathBuf>,
     #[command(flatten)]
     changes: ChangeFlags,
     #[command(flatten)]
@@ -50,6 +60,53 @@ impl Resume {
         }
     }
 
+    /// Begins a new run with what a record remembers.
+    fn from_record(
+        self,
+        gyrus: &Gyrus,
+        store: &Store,
+        record: &StandingRun,
+    ) -> Result<Code, Failure> {
+        let run = record.started.run;
+        store.check_not_copied()?;
+        let name = run.short();
+        let Some(workdir) = self.workdir else {
+            return Err(Failure::usage(format!(
+                "run {name} was imported or copied from elsewhere: it is a record, which does not go \
+                 on; a new run can begin with what it remembers, in a folder that you name"
+            ))
+            .hint(format!("gyrus resume {name} --workdir FOLDER")));
+        };
+        let reader = store.reader(&log_name(run))?;
+        let goal = record
+            .started
+            .goal
+            .read(|id| reader.blob(id).map_err(Stop::from))?;
+        put(&format!(
+            "run {name} is a record: a new run begins in {} with what it remembers\n",
+            workdir.display()
+        ))?;
+        let flags = RunFlags {
+            model: self.changes.model,
+            workdir: Some(workdir),
+            approvals: self.changes.approvals,
+            limits: self.changes.limits,
+            ..RunFlags::default()
+        };
+        // It is not a person's word here, and vouches for nothing.
+        let goal = Text::new(goal.text, Origin::Run);
+        Run::after(run, goal, flags, self.output).execute(gyrus)
+    }
+
+    /// Checks that no folder is named for a run that has its own.
+    fn check_workdir(&self) -> Result<(), Failure> {
+        if self.workdir.is_none() {
+            return Ok(());
+        }
+        let failure = Failure::usage("a run goes on in its own folder");
+        Err(failure.hint("leave --workdir out; it is for records from elsewhere"))
+    }
+
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
@@ -58,6 +115,10 @@ impl Resume {
         let store = home.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
+        if is_record(&store, run) {
+            return self.from_record(gyrus, &store, &before);
+        }
+        self.check_workdir()?;
         let runtime = drive::runtime()?;
         let model = match ModelChoice::again(&self.changes.model, &before)? {
             // One may have been set up since.

@@ -126,7 +126,28 @@ impl Run {
         output: OutputFlags,
     ) -> Self {
         Self {
-            goal: command.text,
+            procedure: Some(procedure),
+            ..Self::for_goal(command.text, flags, output)
+        }
+    }
+
+    /// Returns the run for a goal that remembers another one.
+    pub(crate) fn after(before: RunId, goal: Text, flags: RunFlags, output: OutputFlags) -> Self {
+        Self {
+            order: Some(Order {
+                run: RunId::new(),
+                goal,
+                context: Vec::new(),
+                continues: Some(before),
+                correlation: None,
+            }),
+            ..Self::for_goal(String::new(), flags, output)
+        }
+    }
+
+    fn for_goal(goal: String, flags: RunFlags, output: OutputFlags) -> Self {
+        Self {
+            goal,
             continues: false,
             ephemeral: false,
             fleet: None,
@@ -137,7 +158,7 @@ impl Run {
             context: ContextFlags::default(),
             output,
             order: None,
-            procedure: Some(procedure),
+            procedure: None,
         }
     }
 

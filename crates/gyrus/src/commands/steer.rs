@@ -26,7 +26,7 @@ impl Steer {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         must_not_be_over(&store, run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, MessageBody::steer(self.text))?;

@@ -143,7 +143,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
 /// Orders a run to stop or pause, and waits until it has.
 pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_run(&store, given)?;
+    let run = gyrus_kernel::find_own_run(&store, given)?;
     let name = run.short();
     if gyrus.is_of_a_fleet() {
         // A copy of a run that is driven elsewhere.

@@ -13,7 +13,7 @@ use clap::Args;
 use gyrus::runtime::Home;
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{StandingRun, log_name};
+use gyrus_kernel::{StandingRun, check_not_record, log_name};
 use gyrus_process::Programs;
 use gyrus_screen::has_display;
 use tokio::{
@@ -81,6 +81,7 @@ impl Take {
 
 /// The run that a person started.
 fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
+    check_not_record(store, run)?;
     while let Some(parent) = StandingRun::read(store, run)?.started.parent {
         run = parent.run;
     }

@@ -52,7 +52,7 @@ impl Undo {
         inside_run::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
         must_be_free(&store, run)?;
         drive::runtime()?.block_on(kernels::settle(&home, &store, run))?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;

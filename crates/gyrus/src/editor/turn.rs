@@ -9,7 +9,7 @@ use gyrus_acp::{
 };
 use gyrus_contract::{OnAsk, RunId};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun};
+use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun, check_not_record};
 use gyrus_mcp::ServerSection;
 use gyrus_surfaces::watching::live_replies;
 use tokio::{runtime::Runtime, sync::oneshot};
@@ -172,6 +172,7 @@ impl Beginning {
         controls: &TurnControls,
         live: Live,
     ) -> Result<Ending, Failure> {
+        check_not_record(&self.store, self.run)?;
         let before = StandingRun::read(&self.store, self.run)?;
         let started = &before.started;
         let model = match ModelChoice::again(&self.flags.model, &before)? {

@@ -2,7 +2,7 @@
 
 use gyrus_contract::{Principal, RunId, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Ending, Entry, log_name, now_ms, summary};
+use gyrus_kernel::{Ending, Entry, check_not_record, log_name, now_ms, summary};
 use gyrus_procedures::{NotLearned, Procedure, ProcedureStep, Template, learn};
 use gyrus_runtime::procedures::{
     KeptProcedure, KeptProcedures, ProcedureFact, ProcedureSource, ProcedureVersion, Promotion,
@@ -42,6 +42,7 @@ pub(crate) struct Added {
 /// A journal cannot be read, or the ledger cannot be written. The inner error says why nothing was
 /// learned.
 pub(crate) fn after_run(store: &Store, run: RunId) -> Result<Result<Added, NotLearned>, Failure> {
+    check_not_record(store, run)?;
     let reader = store.reader(&log_name(run))?;
     let nothing = |reason: &str| {
         Ok(Err(NotLearned::Unrepeatable {

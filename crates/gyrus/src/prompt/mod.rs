@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{OnAsk, Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun};
+use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record};
 use gyrus_text::counted;
 use tokio::runtime::Runtime;
 
@@ -287,6 +287,7 @@ impl Prompt<'_> {
             Some(named) => gyrus_kernel::find_run(&self.store, named)?,
             None => self.last()?,
         };
+        check_not_record(&self.store, run)?;
         let before = StandingRun::read(&self.store, run)?;
         let started = &before.started;
         let choice = self.model_choice()?.for_goal(&started.loop_config);

@@ -25,11 +25,12 @@ use std::{
 use clap::{Args, Subcommand};
 use gyrus::runtime::Home;
 use gyrus_contract::{DEFAULT_AGENT, RunId};
-use gyrus_journal::Store;
+use gyrus_journal::{Error as JournalError, Store};
 use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};
 use gyrus_runtime::{
     BusError,
     agents::AgentError,
+    ledger::LedgerError,
     queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Work},
     triggers::TriggerError,
 };
@@ -392,6 +393,12 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
 
 impl From<QueueError> for Failure {
     fn from(error: QueueError) -> Self {
+        if let QueueError::Ledger(LedgerError::Journal(
+            elsewhere @ (JournalError::CopiedStore { .. } | JournalError::BornElsewhere { .. }),
+        )) = error
+        {
+            return elsewhere.into();
+        }
         Self::failed("the queue of commands cannot be used").because(&error)
     }
 }

@@ -90,5 +90,9 @@ impl Place {
 /// The queue is written by one process.
 fn taken(error: QueueError) -> Failure {
     let hint = "one server serves one state folder; end the other, or name another with GYRUS_HOME";
-    Failure::from(error).hint(hint)
+    let failure = Failure::from(error);
+    match &failure.hint {
+        Some(_) => failure,
+        None => failure.hint(hint),
+    }
 }

@@ -100,6 +100,7 @@ mod stopping;
 mod guidelines;
 mod holding;
 mod keeping;
+mod records;
 mod undoing;
 mod mandates;
 mod mandates_beyond;

@@ -154,7 +154,12 @@ fn open(options: &OpenOptions, path: &Path) -> io::Result<Box<dyn DiskFile>> {
 }
 
 fn from_os(metadata: &fs::Metadata) -> Metadata {
+    let created = metadata.created().ok();
+    let created = created.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     Metadata {
+        created_ns: created
+            .and_then(|since| i64::try_from(since.as_nanos()).ok())
+            .filter(|ns| *ns > 0),
         inode: metadata.ino(),
         len: metadata.len(),
         links: metadata.nlink(),

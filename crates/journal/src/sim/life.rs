@@ -343,7 +343,7 @@ impl Life {
         } else {
             damaged[at] ^= 1 << random.u64(..8);
         }
-        match other.import(&mut damaged.as_slice()) {
+        match other.import("runs", &mut damaged.as_slice()) {
             Err(Error::BadExport { .. } | Error::BadName { .. }) => {}
             result => {
                 let story = format!("a damaged export (at {at}) gave {result:?}");
@@ -358,7 +358,7 @@ impl Life {
                 "a damaged export left something behind".to_owned(),
             ));
         }
-        other.import(&mut export.as_slice())?;
+        other.import("runs", &mut export.as_slice())?;
         let here = self.store()?.verify(&self.oracle.name)?;
         let there = other.verify(&self.oracle.name)?;
         if here.head != there.head {
@@ -377,7 +377,7 @@ impl Life {
         store.remove(&self.oracle.name)?;
         self.oracle.removed();
         self.oracle.exists = Presence::Either;
-        store.import(&mut export.as_slice())?;
+        store.import("runs", &mut export.as_slice())?;
         self.oracle.exists = Presence::Yes;
         Ok(())
     }

@@ -117,6 +117,7 @@ impl Machine {
                     len,
                     links,
                     is_folder: false,
+                    created_ns: None,
                 }
             }
             Node::Folder(inode) => Metadata {
@@ -124,6 +125,7 @@ impl Machine {
                 len: 0,
                 links: 1,
                 is_folder: true,
+                created_ns: None,
             },
         }
     }

@@ -63,7 +63,7 @@ fn cut_and_continue(store: &Store, mirror: Mirror, lines: &[u8], seq: usize, wha
     let mut export = Vec::new();
     store.export(&name(), &|_| true, &mut export).unwrap();
     let (_folder, other) = self::store();
-    other.import(&mut export.as_slice()).unwrap();
+    other.import("runs", &mut export.as_slice()).unwrap();
     verified(&other, &name());
 }
 

@@ -87,7 +87,7 @@ fn a_copy_of_a_copy_continues_as_the_log_does() {
         let mut export = Vec::new();
         there.export(&name(), &|_| true, &mut export).unwrap();
         let (_elsewhere, elsewhere) = store();
-        elsewhere.import(&mut export.as_slice()).unwrap();
+        elsewhere.import("runs", &mut export.as_slice()).unwrap();
         let erased = there.erase(&name(), &[1, 2]).unwrap();
         assert_eq!((erased, verified(&there, &name()).erased), (2, 2));
     }
@@ -249,7 +249,7 @@ fn a_long_log_is_copied_into_several_segments() {
     let mut export = Vec::new();
     store.export(&name(), &|_| true, &mut export).unwrap();
     let (_elsewhere, elsewhere) = self::store();
-    elsewhere.import(&mut export.as_slice()).unwrap();
+    elsewhere.import("runs", &mut export.as_slice()).unwrap();
 }
 
 #[test]

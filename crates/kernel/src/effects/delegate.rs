@@ -15,7 +15,7 @@ use crate::{
     position::Position,
     recorded::diverges,
     run::Begun,
-    runs::log_name,
+    runs::{check_not_record, log_name},
 };
 
 /// Maximum depth of runs below the one that a person started.
@@ -269,6 +269,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
             kernel.create(new).map_err(failed)?
         }
         Some(position) => {
+            check_not_record(kernel.store(), child)?;
             // A crash came between the child's end and this run's entry about it.
             if let Some((ending, spent)) = position.over() {
                 // It is in no entry of this run yet.

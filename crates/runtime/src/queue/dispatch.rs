@@ -233,6 +233,10 @@ impl Watching {
                     return self.gateway.end(&command.id, code, summary(&ending)).await;
                 }
                 Ok(RunState::Parked(ending)) => return self.parked(command, &end, ending).await,
+                // Nothing goes on with it, whoever asked for that.
+                Ok(RunState::Record(_)) => {
+                    return self.gateway.end(&command.id, end.code, failure(&end)).await;
+                }
                 Ok(RunState::CutOff | RunState::Running(_)) => {}
                 Ok(RunState::NeverBegan) | Err(_) if end.code.is_some_and(|code| code != 0) => {
                     return self.gateway.end(&command.id, end.code, failure(&end)).await;

@@ -25,7 +25,7 @@ use std::{
 
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::now_ms;
+use gyrus_kernel::{check_not_record, is_record, now_ms};
 use tokio::sync::watch;
 
 use self::facts::Facts;
@@ -158,8 +158,11 @@ impl Gateway {
     /// command is that command: it is returned, and nothing is accepted.
     ///
     /// # Errors
-    /// It is too large, the queue is full, or it cannot be written.
+    /// It is too large, the queue is full, it cannot be written, or its run is a record.
     pub async fn submit(&self, new: NewCommand) -> Result<QueuedCommand, QueueError> {
+        if let Some(run) = new.run.filter(|run| is_record(self.store(), *run)) {
+            check_not_record(self.store(), run)?;
+        }
         let command = Command {
             id: gyrus_contract::time_ordered_uuid().to_string(),
             run: new.run.unwrap_or_default(),

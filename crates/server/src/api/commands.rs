@@ -13,7 +13,7 @@ use axum::{
     routing::{delete, get, post},
 };
 use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
-use gyrus_kernel::{RunState, StandingRun};
+use gyrus_kernel::{RunState, StandingRun, check_not_record};
 use gyrus_runtime::queue::{
     ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work, in_time, is_label,
 };
@@ -248,6 +248,7 @@ pub(crate) async fn resume(
         RunState::Over(_) | RunState::NeverBegan => {
             return Err(ApiError::conflict(format!("run {name} is over")));
         }
+        RunState::Record(_) => check_not_record(&app.store, run)?,
         RunState::Parked(_) | RunState::CutOff => {}
     }
     let waits = app.gateway.with(|queue| {

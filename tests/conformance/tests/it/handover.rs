@@ -14,7 +14,7 @@ use gyrus_conformance::{
     world::{APPEND, Deed, FINISH, LOOK, PUT, claim, line, value},
 };
 use gyrus_contract::{MessageBody, Prompt, RunId};
-use gyrus_journal::Store;
+use gyrus_journal::{Store, os::disk::OsDisk};
 use gyrus_kernel::{Ending, Entry, Settled, log_name};
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn old() -> Old {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("state");
     copy(Path::new(FIXTURE), &root);
-    let store = Store::open(&root).unwrap();
+    let store = Store::open_on(Arc::new(OsDisk), &root).unwrap();
     let name = store.names("runs").unwrap().remove(0);
     let run: RunId = name.id().parse().unwrap();
     store.verify(&name).unwrap();
@@ -337,7 +337,7 @@ async fn write_the_old_journal() {
     let workspace = bench.scenario.new.workspace.to_str().unwrap().to_owned();
     let fixture = Path::new(FIXTURE);
     let _ = fs::remove_dir_all(fixture);
-    let store = Store::open(fixture).unwrap();
+    let store = Store::open_on(Arc::new(OsDisk), fixture).unwrap();
     left.rewritten(&workspace, OLD_WORKSPACE)
         .plant(&bench.store, &store);
     // What any process makes again.

@@ -20,9 +20,9 @@ use gyrus_surfaces::{console::put, output};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
 ///
-/// The files of its folder are left out: without them the copy can be shown, verified, replayed and
-/// resumed, but a fork of it works in place only, and nothing can be undone. Secrets that gyrus
-/// recognised are in no export.
+/// Elsewhere the copy is a record, which can be shown, verified and replayed, and from which a new run
+/// can begin. The files of its folder are left out: without them, what it changed there cannot be
+/// applied elsewhere. Secrets that gyrus recognised are in no export.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The run: `last`, its id, or the start or end of it

@@ -23,7 +23,8 @@ const STANDING: usize = 40;
 pub(crate) struct List {
     #[command(flatten)]
     flags: ListFlags,
-    /// List only runs that stand like this: running, parked or over
+    /// List only runs that stand like this: running, parked or over, or are records
+    /// from elsewhere
     #[arg(long, value_name = "HOW")]
     state: Option<State>,
     /// List only runs that worked in this folder
@@ -40,6 +41,7 @@ enum State {
     Running,
     Parked,
     Over,
+    Record,
 }
 
 impl State {
@@ -49,6 +51,7 @@ impl State {
             Standing::Running { .. } => self == State::Running,
             Standing::Parked(_) => self == State::Parked,
             Standing::Over(_) => self == State::Over,
+            Standing::Record(_) => self == State::Record,
             Standing::Unreadable(_) => true,
         }
     }

@@ -1,6 +1,7 @@
 //! `gyrus runs`: what is kept, and getting it in and out.
 
 mod standing;
+mod adopt;
 mod blobs;
 mod list;
 mod show;
@@ -31,6 +32,7 @@ enum RunsCommand {
     Rm(rm::Rm),
     Export(export::Export),
     Import(import::Import),
+    Adopt(adopt::Adopt),
     Prune(prune::Prune),
     Verify(verify::Verify),
 }
@@ -43,6 +45,7 @@ impl Runs {
             RunsCommand::Rm(rm) => rm.execute(gyrus),
             RunsCommand::Export(export) => export.execute(gyrus),
             RunsCommand::Import(import) => import.execute(gyrus),
+            RunsCommand::Adopt(adopt) => adopt.execute(gyrus),
             RunsCommand::Prune(prune) => prune.execute(gyrus),
             RunsCommand::Verify(verify) => verify.execute(gyrus),
         }

@@ -59,7 +59,10 @@ impl Prune {
 
 /// Drops what a run that was over before `before_ms` does not need; `None` if it is not.
 fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failure> {
-    if !matches!(Standing::of(store, run), Standing::Over(_)) {
+    if !matches!(
+        Standing::of(store, run),
+        Standing::Over(_) | Standing::Record(_)
+    ) {
         return Ok(None);
     }
     let name = log_name(run);

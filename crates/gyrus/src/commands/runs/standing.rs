@@ -1,8 +1,8 @@
-//! The standing of a run: running, parked or over.
+//! The standing of a run: running, parked or over, or a record from elsewhere.
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, RunState, approvals, summary};
+use gyrus_kernel::{Ending, RunState, approvals, record_summary, summary};
 
 use crate::failure::Failure;
 
@@ -19,6 +19,8 @@ pub(super) enum Standing {
     Parked(String),
     /// It came to its end.
     Over(String),
+    /// It came from elsewhere, and nobody goes on with it.
+    Record(String),
     /// Its journal cannot be read.
     Unreadable(String),
 }
@@ -40,6 +42,7 @@ impl Standing {
             RunState::Parked(ending) => Standing::Parked(summary(&ending)),
             RunState::CutOff => Standing::Parked("its process died".to_owned()),
             RunState::Over(ending) => Standing::Over(summary(&ending)),
+            RunState::Record(ending) => Standing::Record(record_summary(ending.as_ref())),
             RunState::NeverBegan => Standing::Over("never began".to_owned()),
         })
     }
@@ -50,6 +53,7 @@ impl Standing {
             Standing::Running { .. } => "running",
             Standing::Parked(_) => "parked",
             Standing::Over(_) => "over",
+            Standing::Record(_) => "record",
             Standing::Unreadable(_) => "unreadable",
         }
     }
@@ -60,7 +64,7 @@ impl Standing {
             Standing::Running { pid, asks: false } => format!("running in process {pid}"),
             Standing::Running { pid, asks: true } => format!("asks a person, in process {pid}"),
             Standing::Parked(why) => format!("parked: {why}"),
-            Standing::Over(how) => how.clone(),
+            Standing::Over(how) | Standing::Record(how) => how.clone(),
             Standing::Unreadable(why) => format!("cannot be read: {why}"),
         }
     }

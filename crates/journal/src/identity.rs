@@ -1,0 +1,50 @@
+//! The identity of a store, by which it knows the logs that began in it; see `birth`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{LogName, Metadata};
+
+/// The identity of a store, as it was found when the store was opened.
+#[derive(Debug)]
+pub(crate) enum Identity {
+    /// The disk is a simulation, on which every log is the store's own.
+    Simulated,
+    /// The store was made on this machine and place, or was adopted there.
+    Own(OwnIdentity),
+    /// The store was copied here.
+    Copied,
+}
+
+/// The contents of an identity that counts.
+#[derive(Debug)]
+pub(crate) struct OwnIdentity {
+    pub(crate) key: [u8; 32],
+    /// The time of its making, in nanoseconds since 1970.
+    pub(crate) since_ns: i64,
+}
+
+/// The properties of a file that a copy does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FilePlace {
+    pub(crate) inode: u64,
+    /// The time at which the file was created, in nanoseconds since 1970, where the file system
+    /// tells.
+    pub(crate) created_ns: Option<i64>,
+}
+
+impl From<Metadata> for FilePlace {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            inode: metadata.inode,
+            created_ns: metadata.created_ns,
+        }
+    }
+}
+
+impl OwnIdentity {
+    /// Returns the hash that marks a log as begun in the store.
+    pub(crate) fn hash(&self, name: &LogName, place: FilePlace) -> String {
+        let text = format!("{name}\n{} {:?}", place.inode, place.created_ns);
+        blake3::keyed_hash(&self.key, text.as_bytes()).to_string()
+    }
+}
