@@ -7,6 +7,8 @@
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
 //! - `named`: whether a value stands as a whole in what a person typed.
+//! - `links`: what a program may make a link of, wherever it stands in a text.
+//! - `markup`: what programs leave of a text with entities, escapes and tags.
 //! - `meant`: the known word that a misspelled one was meant to be.
 //! - `tokens`: the estimated size of a text for a model.
 //! - `time`: times and durations for people.
@@ -23,6 +25,8 @@ mod cut;
 mod columns;
 mod counted;
 mod named;
+mod links;
+mod markup;
 mod meant;
 mod tokens;
 mod time;
@@ -33,6 +37,7 @@ mod yaml;
 pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
+pub use links::{full_addresses, links, may_be_file};
 pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
 pub use named::{folded_name, is_named, is_number_named, number_in};

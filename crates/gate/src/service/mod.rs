@@ -5,7 +5,7 @@
 //! meaning is known is judged by where its values go. It is never contained by the sandbox that its
 //! server runs in: what a call means happens elsewhere.
 
-mod links;
+mod hosts;
 mod meanings;
 mod propose;
 
@@ -15,7 +15,7 @@ use gyrus_contract::{
     ArgumentRole, ArgumentValue, Grant, Judgement, MeantCall, Reach, ResolvedCall, Risk, Service,
     ToolAction, ToolMeaning, ToolSpec,
 };
-use gyrus_text::{folded_name, is_named, one_line, shorten};
+use gyrus_text::{folded_name, is_named, links, may_be_file, one_line, shorten};
 
 use crate::{
     destinations,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) use self::{
-    links::host_of,
+    hosts::host_of,
     meanings::files,
     propose::{table, words},
 };
@@ -63,14 +63,12 @@ pub(crate) fn add_links(values: &mut Vec<ArgumentValue>) {
         .filter(|value| value.role == Some(ArgumentRole::Text));
     let links: Vec<_> = texts
         .flat_map(|value| {
-            links::links(&value.text)
-                .into_iter()
-                .map(|link| ArgumentValue {
-                    path: value.path.clone(),
-                    role: Some(ArgumentRole::Page),
-                    text: link.to_owned(),
-                    is_text: true,
-                })
+            links(&value.text).into_iter().map(|link| ArgumentValue {
+                path: value.path.clone(),
+                role: Some(ArgumentRole::Page),
+                text: link,
+                is_text: true,
+            })
         })
         .collect();
     values.extend(links);
@@ -223,7 +221,11 @@ impl ServiceScales<'_> {
         {
             return Weight::safe(format!("`{text}`: {why}"));
         }
-        let whose = if is_named(&value.text, self.under.trusted) {
+        let is_named = is_named(&value.text, self.under.trusted);
+        if value.role == Some(ArgumentRole::Page) && is_named && may_be_file(&value.text) {
+            return Weight::safe(format!("`{text}` is a file's name that you typed"));
+        }
+        let whose = if is_named {
             "which you named"
         } else {
             "which you did not name"

@@ -18,8 +18,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
-    ToolMeaning,
+    ANY_PART, Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction,
+    ToolCall, ToolMeaning,
 };
 use gyrus_text::{folded_name, is_named, number_in};
 use serde_json::Value;
@@ -515,15 +515,13 @@ impl Provenance {
     }
 }
 
-/// The patterns for a place: those of the nearest argument at or above it.
+/// The patterns for a place: its own, or those for all parts of an argument around it. What is said
+/// of an argument was checked by the role of that alone, and says nothing of its parts.
 fn wanted<'a>(call: &'a MandatedCall, path: &str) -> Option<&'a [String]> {
-    let mut path = path;
-    loop {
-        if let Some(patterns) = call.arguments.get(path) {
-            return Some(patterns);
-        }
-        path = path.rsplit_once('.')?.0;
-    }
+    let around = path.match_indices('.').rev().map(|(at, _)| &path[..at]);
+    let all_parts = around.map(|path| format!("{path}.{ANY_PART}"));
+    let mut paths = std::iter::once(path.to_owned()).chain(all_parts);
+    paths.find_map(|path| call.arguments.get(&path).map(Vec::as_slice))
 }
 
 /// The destinations of a call, in one form.
