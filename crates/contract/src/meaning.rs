@@ -246,6 +246,14 @@ impl<'a> Parts<'a> {
         });
     }
 
+    /// Adds data that is not taken apart. It stands at a place below the argument, of which nothing
+    /// that is said of the argument itself holds.
+    fn push_unread(&mut self, text: String) {
+        self.path.push("{}".to_owned());
+        self.push(None, text, true);
+        self.path.pop();
+    }
+
     /// Takes a value apart of which these schemas speak.
     fn take(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
         let role = self.role();
@@ -257,7 +265,7 @@ impl<'a> Parts<'a> {
                 // Servers read data that is written as a text as if it were not.
                 match data_in(text) {
                     Some(Ok(data)) => self.take_data(&data, schemas, depth),
-                    Some(Err(unread)) => self.push(None, unread, true),
+                    Some(Err(unread)) => self.push_unread(unread),
                     None => {}
                 }
             }
@@ -268,7 +276,7 @@ impl<'a> Parts<'a> {
     /// Takes a list or an object apart.
     fn take_data(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
         if depth == MAX_DEPTH {
-            self.push(None, value.to_string(), true);
+            self.push_unread(value.to_string());
             return;
         }
         let schemas = self.alternatives(schemas);

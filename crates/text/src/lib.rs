@@ -7,6 +7,7 @@
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
 //! - `named`: whether a value stands as a whole in what a person typed.
+//! - `slips`: whether a name is one that somebody typed a little differently.
 //! - `links`: what a program may make a link of, wherever it stands in a text.
 //! - `markup`: what programs leave of a text with entities, escapes and tags.
 //! - `meant`: the known word that a misspelled one was meant to be.
@@ -25,6 +26,7 @@ mod cut;
 mod columns;
 mod counted;
 mod named;
+mod slips;
 mod links;
 mod markup;
 mod meant;
@@ -42,6 +44,7 @@ pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
 pub use named::{folded_name, is_named, is_number_named, number_in};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
+pub use slips::is_slip;
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};
 pub use tokens::tokens;

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::{
-    markup::{decoded, unescaped, with_whole_attributes, without_tags},
+    markup::{ANY_LETTER, decoded, unescaped, with_whole_attributes, without_tags},
     without_unseen,
 };
 
@@ -65,9 +65,6 @@ const AROUND: &[char] = &['{', '}', '.', ',', ';', ':', '!', '?', '*', '_'];
 
 /// Maximum length of an address of IPv6 in its brackets.
 const MAX_LITERAL: usize = 64;
-
-/// Stands for an entity that is not known here, and so for any letter.
-pub(crate) const ANY_LETTER: char = '\u{fffd}';
 
 static REGISTERED: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let lines = ENDINGS.lines().filter(|line| !line.starts_with('#'));
@@ -132,6 +129,11 @@ fn plain(text: &str) -> String {
         text = nfkc.normalize(&text).replace('。', ".");
     }
     without_unseen(&text).replace('\\', "/")
+}
+
+/// Whether names on the internet end with a word.
+pub(crate) fn is_registered(word: &str) -> bool {
+    REGISTERED.contains(&*word.to_lowercase())
 }
 
 fn is_of_name(c: char) -> bool {
@@ -281,7 +283,7 @@ impl<'t> Reading<'t> {
         let is_host = (is_word && (goes_on || is_port))
             || name.starts_with("www.")
             || ending.contains(ANY_LETTER)
-            || REGISTERED.contains(ending)
+            || is_registered(ending)
             || is_ipv4(&name);
         is_host.then_some(start)
     }
@@ -292,5 +294,4 @@ fn is_ipv4(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "links_tests.rs"]
 mod tests;

@@ -195,7 +195,15 @@ impl ServiceScales<'_> {
             Weight::critical(format!("hands `{server}` a password or code, in `{path}`"))
         }));
         let at = |risk, what: &str| Weight::new(risk, format!("{what} the server `{server}`"));
-        let own = |what| at(Risk::Moderate, what).unless(self.whole_tool());
+        let own = |what: &str| {
+            // What was read may have asked for it, and the mandate says what the person did.
+            if self.under.exposed && self.under.has_mandate && self.under.mandated.is_none() {
+                let what = format!("does what the mandate does not state: it {what}");
+                at(Risk::High, &what).unless(self.whole_tool())
+            } else {
+                at(Risk::Moderate, what).unless(self.whole_tool())
+            }
+        };
         weights.extend(match action {
             ToolAction::Reads => Some(at(Risk::Safe, "reads from").contained()),
             ToolAction::Creates if goes_nowhere => Some(own("creates something of your own at")),

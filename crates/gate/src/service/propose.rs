@@ -297,6 +297,13 @@ mod tests {
                 "search",
                 &json!({"properties": {"filter": {"type": "object"}}}),
             ),
+            proposed(
+                "send_mail",
+                &json!({"properties": {
+                    "body": {"type": "object"},
+                    "attachments": {"items": {"type": "object"}},
+                }}),
+            ),
             proposed("frobnicate", &of(&["x"])),
         ];
         insta::assert_snapshot!(all.join("\n"), @r"
@@ -314,6 +321,7 @@ mod tests {
         create_public_link sends: file_id=name
         reserve_hotel pays: guests=option user_id=to
         search reads: filter=option filter.*=option
+        send_mail sends: attachments=name body=text
         frobnicate sends:
         ");
     }

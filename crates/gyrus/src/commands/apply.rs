@@ -117,6 +117,7 @@ fn protect(plan: &mut UndoPlan, gate: &gyrus_gate::PolicyGate) {
         trusted: &[],
         link_was_seen: false,
         mandated: None,
+        has_mandate: false,
     };
     let withheld = gate.withhold(&changes, &under);
     for one in withheld {

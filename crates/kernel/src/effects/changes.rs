@@ -15,9 +15,11 @@ use gyrus_workspace::{
 };
 
 use super::{
-    layers, repositories,
+    layers,
+    named_files::MAX_NAMED,
+    repositories,
     to_undo::keep_for_undo,
-    withheld::{MAX_NAMED, Withheld, facts, trash},
+    withheld::{Withheld, facts, trash},
 };
 use crate::{EffectError, Stop, contents, core::Core};
 

@@ -25,6 +25,7 @@ pub(crate) mod value;
 pub(crate) mod wait;
 pub(crate) mod to_undo;
 pub(crate) mod together;
+mod named_files;
 pub(crate) mod withheld;
 
 use std::time::Duration;
