@@ -455,6 +455,8 @@ pub struct Judgement<'a> {
     pub link_was_seen: bool,
     /// The call of the run's mandate that this one is, if it is one.
     pub mandated: Option<&'a str>,
+    /// Whether the run has a mandate.
+    pub has_mandate: bool,
 }
 
 impl<'a> Judgement<'a> {

@@ -60,7 +60,9 @@ pub use gate::{
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use intent::Intent;
-pub use meaning::{ArgumentRole, ArgumentValue, MeaningError, MeantCall, ToolAction, ToolMeaning};
+pub use meaning::{
+    ANY_PART, ArgumentRole, ArgumentValue, MeaningError, MeantCall, ToolAction, ToolMeaning,
+};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{

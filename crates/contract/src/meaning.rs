@@ -131,7 +131,8 @@ pub struct ToolMeaning {
     /// The action of a call.
     pub action: ToolAction,
     /// The roles of its arguments. A name may lead into objects, `message.to`; lists are looked
-    /// through. A role covers everything below its argument that has none of its own.
+    /// through. A role says nothing of the parts of an argument, whose names the call chooses;
+    /// `filter.*` describes all of them that have no role of their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentRole>,
 }
@@ -171,7 +172,11 @@ impl ArgumentValue {
     }
 }
 
-/// Maximum depth to which arguments are taken apart; whatever is deeper is one value.
+/// Stands in the name of an argument for all of its parts.
+pub const ANY_PART: &str = "*";
+
+/// Maximum depth to which arguments are taken apart; whatever is deeper is one value, which nobody
+/// described.
 const MAX_DEPTH: usize = 16;
 
 /// Maximum number of references and alternatives of a schema that are followed at one place.
@@ -191,20 +196,24 @@ impl ToolMeaning {
         parts.found
     }
 
-    /// The role of a place: that of the nearest argument at or above it that has one.
-    fn role_at(&self, path: &[&str]) -> Option<ArgumentRole> {
-        let role_of = |path: &[&str]| {
+    /// The role of a place: its own, or that of all parts of an argument around it. What stands
+    /// anywhere in a password hands it over.
+    pub fn role_at(&self, path: &[&str]) -> Option<ArgumentRole> {
+        let own = |path: &[&str]| {
             let mut roles = self.arguments.iter();
             // The name is taken apart, not the path put together: a key may hold a dot.
-            let is_at = |name: &str| name.split('.').eq(path.iter().copied());
-            roles.find(|(name, _)| is_at(name)).map(|(_, role)| *role)
+            let found = roles.find(|(name, _)| name.split('.').eq(path.iter().copied()));
+            found.map(|(_, role)| *role)
         };
-        let mut lengths = (1..=path.len()).rev();
-        lengths.find_map(|length| role_of(&path[..length]))
+        let around = || (1..path.len()).rev().map(|length| &path[..length]);
+        let of_all_parts = || around().find_map(|path| own(&[path, &[ANY_PART]].concat()));
+        let is_password = |role: &ArgumentRole| *role == ArgumentRole::Password;
+        let of_password = || around().filter_map(own).find(is_password);
+        own(path).or_else(of_all_parts).or_else(of_password)
     }
 
     /// Whether a place, or something below it, was described.
-    fn describes(&self, path: &[&str]) -> bool {
+    fn describes(&self, path: &[String]) -> bool {
         let begins = |name: &str| {
             let mut parts = name.split('.');
             path.iter().all(|part| parts.next() == Some(part))
@@ -218,50 +227,80 @@ struct Parts<'a> {
     meaning: &'a ToolMeaning,
     /// The whole schema, into which references lead.
     schema: &'a Value,
-    path: Vec<&'a str>,
+    path: Vec<String>,
     found: Vec<ArgumentValue>,
 }
 
 impl<'a> Parts<'a> {
-    fn push(&mut self, text: String, is_text: bool) {
+    fn role(&self) -> Option<ArgumentRole> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        self.meaning.role_at(&path)
+    }
+
+    fn push(&mut self, role: Option<ArgumentRole>, text: String, is_text: bool) {
         self.found.push(ArgumentValue {
             path: self.path.join("."),
-            role: self.meaning.role_at(&self.path),
+            role,
             text,
             is_text,
         });
     }
 
+    /// Adds data that is not taken apart. It stands at a place below the argument, of which nothing
+    /// that is said of the argument itself holds.
+    fn push_unread(&mut self, text: String) {
+        self.path.push("{}".to_owned());
+        self.push(None, text, true);
+        self.path.pop();
+    }
+
     /// Takes a value apart of which these schemas speak.
-    fn take(&mut self, value: &'a Value, schemas: &[&'a Value], depth: usize) {
+    fn take(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
+        let role = self.role();
         match value {
             Value::Null => {}
-            Value::Bool(_) | Value::Number(_) => self.push(value.to_string(), false),
-            Value::String(text) => self.push(text.clone(), true),
-            Value::Array(_) | Value::Object(_) if depth == MAX_DEPTH => {
-                self.push(value.to_string(), true);
+            Value::Bool(_) | Value::Number(_) => self.push(role, value.to_string(), false),
+            Value::String(text) => {
+                self.push(role, text.clone(), true);
+                // Servers read data that is written as a text as if it were not.
+                match data_in(text) {
+                    Some(Ok(data)) => self.take_data(&data, schemas, depth),
+                    Some(Err(unread)) => self.push_unread(unread),
+                    None => {}
+                }
             }
+            Value::Array(_) | Value::Object(_) => self.take_data(value, schemas, depth),
+        }
+    }
+
+    /// Takes a list or an object apart.
+    fn take_data(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
+        if depth == MAX_DEPTH {
+            self.push_unread(value.to_string());
+            return;
+        }
+        let schemas = self.alternatives(schemas);
+        match value {
             Value::Array(values) => {
-                let schemas = self.alternatives(schemas);
                 let items: Vec<&Value> = schemas.iter().map(|one| &one["items"]).collect();
                 for value in values {
                     self.take(value, &items, depth + 1);
                 }
             }
             Value::Object(object) => {
-                let schemas = self.alternatives(schemas);
                 for (key, value) in object {
                     let declared = schemas.iter().filter_map(|one| one["properties"].get(key));
                     let declared: Vec<&Value> = declared.collect();
-                    self.path.push(key);
+                    self.path.push(key.clone());
                     if declared.is_empty() && !self.meaning.describes(&self.path) {
                         // A key that only the call knows is as good a place for a text as a value.
-                        self.push(key.clone(), true);
+                        self.push(self.role(), key.clone(), true);
                     }
                     self.take(value, &declared, depth + 1);
                     self.path.pop();
                 }
             }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 
@@ -282,6 +321,25 @@ impl<'a> Parts<'a> {
         }
         all.truncate(MAX_ALTERNATIVES);
         all
+    }
+}
+
+/// Returns the list or object that a text is as a whole, also where that is in quotes; as an error
+/// the text of one that a more lenient parser may read.
+fn data_in(text: &str) -> Option<Result<Value, String>> {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if text.starts_with('"') {
+        return data_in(&serde_json::from_str::<String>(text).ok()?);
+    }
+    let is_object = text.starts_with('{') && text.ends_with('}');
+    let is_list = text.starts_with('[') && text.ends_with(']');
+    if !is_object && !is_list {
+        return None;
+    }
+    let has_parts = text.contains(':') && text.contains('{');
+    match serde_json::from_str(text) {
+        Ok(data) => Some(Ok(data)),
+        Err(_) => has_parts.then(|| Err(text.to_owned())),
     }
 }
 
@@ -334,12 +392,114 @@ mod tests {
         insta::assert_snapshot!(shown(&meaning, &arguments, &schema), @r"
         at option 7
         cc - b@x.com
-        people.mail to a@x.com
+        people.mail - a@x.com
         people.note text hi
-        people.y@z.com to y@z.com
-        people.y@z.com to 1
+        people.y@z.com - y@z.com
+        people.y@z.com - 1
         people.note - people.note
         people.note - a key with a dot is another key
+        ");
+    }
+
+    /// Arguments with a part that nobody described, where only the argument, or another part, was.
+    #[test]
+    fn parts_that_nobody_described_are_destinations_at_any_depth() {
+        let deep = |inner: Value| (0..40).fold(inner, |inner, _| json!([inner]));
+        let text = |value: Value| Value::String(value.to_string());
+        let evil = || json!({"bcc": "evil@x.com"});
+        let schema = json!({"properties": {
+            "body": {"anyOf": [{"type": "string"}, {"properties": {"bcc": {}, "text": {}}}]},
+            "items": {"items": {"properties": {"id": {}, "bcc": {}}}},
+        }});
+        let cases = [
+            json!({"body": evil()}),
+            json!({"body": [evil()]}),
+            json!({"body": ["hi", [evil()]]}),
+            json!({"body": {"text": "hi", "bcc": ["evil@x.com"]}}),
+            json!({"body": {"text": {"bcc": "evil@x.com"}}}),
+            json!({"body": {"text": "hi", "more": {"evil@x.com": true}}}),
+            json!({"body": {"evil@x.com": null}}),
+            json!({"body": {"to.evil@x.com": 1}}),
+            json!({"body": {"": "evil@x.com"}}),
+            json!({"body": {"*": "evil@x.com"}}),
+            json!({"body": text(evil())}),
+            json!({"body": format!(" \n\u{feff}{} ", evil())}),
+            json!({"body": text(json!([evil()]))}),
+            json!({"body": text(text(evil()))}),
+            json!({"body": text(text(text(evil())))}),
+            json!({"body": {"text": text(evil())}}),
+            json!({"body": [text(evil())]}),
+            json!({"body": "{\"bcc\": \"evil@x.com\", \"n\": NaN}"}),
+            json!({"body": "{'bcc': 'evil@x.com'}"}),
+            json!({"body": "{bcc: evil@x.com}"}),
+            json!({"body": "[{bcc: evil@x.com}]"}),
+            json!({"body": "{\"bcc\": \"evil@x.com\",}"}),
+            json!({"body": deep(evil())}),
+            json!({"body": text(deep(evil()))}),
+            json!({"body": format!("{{\"a\":{}1{},\"bcc\":\"evil@x.com\"}}", "[".repeat(200), "]".repeat(200))}),
+            json!({"items": [{"id": 1, "bcc": "evil@x.com"}]}),
+            json!({"items": [[{"id": 1, "bcc": "evil@x.com"}]]}),
+            json!({"items": {"0": {"id": 1, "to": "evil@x.com"}}}),
+            json!({"items": text(json!([{"id": 1, "bcc": "evil@x.com"}]))}),
+            json!({"items.id": "evil@x.com"}),
+            json!({"items": [{"id": {"evil@x.com": "x"}}]}),
+            json!({"n": {"evil@x.com": 1}}),
+            json!({"n": [1, {"bcc": "evil@x.com"}]}),
+        ];
+        let meaning = meaning(&[
+            ("body", ArgumentRole::Text),
+            ("body.text", ArgumentRole::Text),
+            ("items.id", ArgumentRole::Name),
+            ("n", ArgumentRole::Option),
+        ]);
+        assert!(cases.len() >= 20);
+        for case in cases {
+            let values = meaning.values(&case, &schema);
+            let mut places = values.iter().filter(|value| value.is_destination());
+            assert!(
+                places.any(|value| value.text.contains("evil@x.com")),
+                "{case}: {values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn texts_that_are_not_data_have_no_parts() {
+        let meaning = meaning(&[("body", ArgumentRole::Text)]);
+        for text in [
+            "hi {name}",
+            "[Draft] see [1]",
+            "{name}",
+            "[1, 2]",
+            "\"hi\"",
+            "{",
+            "[]",
+            "a: b",
+        ] {
+            let values = meaning.values(&json!({"body": text}), &json!({}));
+            assert!(!values.iter().any(ArgumentValue::is_destination), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_role_can_cover_all_parts() {
+        let meaning = meaning(&[
+            ("filter.*", ArgumentRole::Option),
+            ("filter.owner", ArgumentRole::To),
+            ("login", ArgumentRole::Password),
+        ]);
+        let schema = json!({"properties": {"filter": {}, "login": {}}});
+        let arguments = json!({
+            "filter": {"owner": "anna", "a": {"b": [1]}},
+            "login": {"pin": 7},
+        });
+        insta::assert_snapshot!(shown(&meaning, &arguments, &schema), @r"
+        filter.a option a
+        filter.a.b option b
+        filter.a.b option 1
+        filter.owner to anna
+        login.pin password pin
+        login.pin password 7
         ");
     }
 

@@ -48,6 +48,7 @@ fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
         trusted: &[],
         link_was_seen: false,
         mandated: None,
+        has_mandate: false,
     }
 }
 

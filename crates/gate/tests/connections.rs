@@ -95,6 +95,7 @@ impl Under<'_> {
             trusted: &[self.goal],
             link_was_seen: false,
             mandated: None,
+            has_mandate: false,
         };
         gate.judge_destination(&to(place), &call, &spec, &under)
     }

@@ -139,13 +139,14 @@ impl Office {
     }
 
     fn judge(&self, spec: &ToolSpec, arguments: &Value, mode: Mode, grants: &[Grant]) -> Verdict {
-        self.judge_as(None, spec, arguments, mode, grants)
+        self.judge_as((false, None), spec, arguments, mode, grants)
     }
 
-    /// Judges a call that is one of the mandate's, if it has the id of one.
+    /// Judges a call of a run that has a mandate or none, and that is one of the mandate's, if it has
+    /// the id of one.
     fn judge_as(
         &self,
-        mandated: Option<&str>,
+        (has_mandate, mandated): (bool, Option<&str>),
         spec: &ToolSpec,
         arguments: &Value,
         mode: Mode,
@@ -172,6 +173,7 @@ impl Office {
             trusted: &[GOAL],
             link_was_seen: false,
             mandated,
+            has_mandate,
         };
         self.gate.judge(&call, spec, &under)
     }
@@ -198,6 +200,27 @@ fn named(name: &str) -> ToolSpec {
     let mut all = tools().into_iter().map(|(spec, ..)| spec);
     all.find(|spec| spec.name == format!("office__{name}"))
         .expect("a tool")
+}
+
+#[test]
+fn things_of_ones_own_that_a_mandate_does_not_state_are_asked_about() {
+    let office = Office::under("");
+    let judge = |mandate, mode| {
+        let verdict = office.judge_as(mandate, &named("move_file"), &json!({"id": "7"}), mode, &[]);
+        verdict.decision
+    };
+    for (mandate, expected) in [
+        ((false, None), [Ask, Allow, Allow, Deny]),
+        ((true, None), [Ask, Ask, Ask, Deny]),
+        ((true, Some("a")), [Allow, Allow, Allow, Allow]),
+    ] {
+        let modes = [Mode::Ask, Mode::Edits, Mode::Auto, Mode::Never];
+        assert_eq!(
+            modes.map(|mode| judge(mandate, mode)),
+            expected,
+            "{mandate:?}"
+        );
+    }
 }
 
 #[test]
@@ -322,7 +345,7 @@ fn every_kind_of_call_in_every_mode() {
 fn a_mandate_lets_pass_what_is_high_and_nothing_above() {
     let office = Office::under("");
     let judged = |spec: &ToolSpec, arguments: &Value| {
-        let judge = |(mode, _)| office.judge_as(Some("a"), spec, arguments, mode, &[]);
+        let judge = |(mode, _)| office.judge_as((true, Some("a")), spec, arguments, mode, &[]);
         Mode::ALL.map(|mode| judge(mode).decision)
     };
     let passes = [Deny, Allow, Allow, Allow, Allow];

@@ -68,6 +68,7 @@ impl World {
             trusted: &[],
             link_was_seen: false,
             mandated: None,
+            has_mandate: false,
         };
         self.gate.judge(&call, spec, &under)
     }

@@ -101,6 +101,7 @@ impl World {
             trusted: &[],
             link_was_seen: false,
             mandated: None,
+            has_mandate: false,
         };
         let verdict = self.gate.judge(&call, &spec, &under);
         (call, verdict)

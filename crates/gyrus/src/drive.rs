@@ -1,6 +1,6 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{io::IsTerminal, path::Path, process};
+use std::{io::IsTerminal, process};
 
 use gyrus::runtime::{Home, RunScreen, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Gyrus,
+    Gyrus, answer_file,
     config::Config,
     env,
     exit::{Code, say},
@@ -50,8 +50,17 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::failed("no threads can be started").because(&error))
 }
 
-/// Opens the file of `--trace`, before anything else happens.
-pub(crate) fn open_trace(path: Option<&Path>, what_for: For) -> Result<Option<TraceFile>, Failure> {
+/// Opens the file of `--trace`, and checks that of `--answer-file`, before anything else happens.
+pub(crate) fn open_trace(
+    output: &OutputFlags,
+    what_for: For,
+) -> Result<Option<TraceFile>, Failure> {
+    output
+        .answer_file
+        .as_deref()
+        .map(answer_file::check)
+        .transpose()?;
+    let path = output.trace.as_deref();
     Ok(path
         .map(|path| TraceFile::open(path, what_for))
         .transpose()?)
@@ -89,6 +98,7 @@ impl Drive<'_> {
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
         let run = ready.id();
         let gyrus = self.gyrus;
+        let answer_file = self.output.answer_file.clone();
         let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
@@ -118,7 +128,9 @@ impl Drive<'_> {
         let watched = watching.finish(until).await;
         let done = done?;
         let (export, added) = beside.end(&done).await;
+        let written = answer_file.map(|file| answer_file::write(&file, &done));
         let code = ended(&store, done, json, ephemeral, &painter)?;
+        written.transpose()?;
         if let Some(added) = added {
             tell_of(gyrus, &store, &added, json);
         }

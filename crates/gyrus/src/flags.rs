@@ -735,6 +735,10 @@ pub(crate) struct OutputFlags {
     /// Append a line of JSON to this file after every step
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Write the answer to this new file, readable by you alone, as your own terminal shows it: with
+    /// the links and codes that the run found for you
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answer_file: Option<PathBuf>,
     /// Print the journal's entries to standard output, one line of JSON each, and nothing else
     #[arg(long)]
     json: bool,

@@ -11,6 +11,7 @@ use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
 use crate::{
     browser::BrowserOptions,
     config::Config,
+    configured_secrets,
     failure::Failure,
     mcp::{self, ServedTools},
     model_choice::Ready,
@@ -109,6 +110,7 @@ pub(crate) fn kernel(
     let config = Config::read(&home.config)?;
     let mut secrets = models.secrets;
     secrets.extend(telemetry::secrets(&config.telemetry));
+    secrets.extend(configured_secrets::read(&config, &secrets));
     let parts = Parts {
         router: models.router,
         assessor: models.assessor,

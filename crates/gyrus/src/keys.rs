@@ -1,8 +1,8 @@
 //! Sources of keys: the environment, or what the configuration says of a variable that is not set
 //! there.
 //!
-//! A key is read when a provider asks for it and not before, so a slow password manager only costs
-//! who uses it. Everything that was read is a secret of the run that follows.
+//! Everything that was read is a secret of the run that follows. What nobody asks for is read as one
+//! where that needs no person (`configured_secrets`).
 
 use std::{
     cell::RefCell,

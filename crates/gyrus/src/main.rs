@@ -12,6 +12,8 @@ mod drive;
 mod kernels;
 mod model_choice;
 mod setup;
+mod answer_file;
+mod configured_secrets;
 mod keys;
 mod serve;
 #[cfg(feature = "fleet")]

@@ -255,9 +255,18 @@ impl ModelChoice {
         Ok(Ready {
             router: Arc::new(ModelRouter::new(candidates, policy).with_steps(self.steps)),
             assessor: None,
-            secrets: keys.secrets(),
+            secrets: [keys.secrets(), variables_of(&catalogue)].concat(),
         })
     }
+}
+
+/// Returns the keys of all known providers that the environment sets.
+fn variables_of(catalogue: &Catalogue) -> Vec<Secret> {
+    let names = catalogue
+        .providers()
+        .flat_map(|provider| catalogue.key_variables(provider));
+    let set = names.filter_map(|name| Some((name.clone(), crate::env::variable(name)?)));
+    set.map(|(name, value)| Secret { name, value }).collect()
 }
 
 /// The router of a run without a model.

@@ -11,6 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, Tool, ToolCall, Touch, View};
+use gyrus_text::full_addresses;
 
 use crate::{Entry, Settled, Stop, log::Log, runs::entries};
 
@@ -108,7 +109,7 @@ impl Links {
     }
 
     fn take(&mut self, text: &str) {
-        for link in links(text) {
+        for link in full_addresses(text).filter(|link| link.len() <= MAX_LINK_BYTES) {
             if self.seen.len() < MAX_LINKS {
                 self.seen.insert(link.to_owned());
             }
@@ -123,47 +124,9 @@ pub(crate) fn connects<'c>(tools: &Tools, call: &'c ToolCall) -> Option<&'c str>
     call.arguments[argument].as_str()
 }
 
-/// Returns the links in a text: from their scheme to the first character that an address cannot
-/// hold, without the punctuation of the sentence around.
-fn links(text: &str) -> impl Iterator<Item = &str> {
-    let starts = ["http://", "https://"]
-        .into_iter()
-        .flat_map(|scheme| text.match_indices(scheme).map(|(start, _)| start));
-    starts.filter_map(|start| {
-        let rest = &text[start..];
-        let outside = |c: char| c.is_whitespace() || c.is_control() || "\"'<>`|\\^{}".contains(c);
-        let end = rest.find(outside).unwrap_or(rest.len());
-        let link = rest[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '*']);
-        (link.len() <= MAX_LINK_BYTES).then_some(link)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_end_where_an_address_does() {
-        let cases = [
-            (
-                "see https://a.example/b?c=d.",
-                vec!["https://a.example/b?c=d"],
-            ),
-            (
-                "[here](https://a.example/x), and",
-                vec!["https://a.example/x"],
-            ),
-            (
-                "\"http://a.example\" <https://b.example/>",
-                vec!["http://a.example", "https://b.example/"],
-            ),
-            ("https://a.example/ä\u{a0}b", vec!["https://a.example/ä"]),
-            ("ftp://a.example none", vec![]),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(links(text).collect::<Vec<_>>(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn links_of_a_view_count_where_its_own_address_was_written_by_others() {

@@ -99,7 +99,7 @@ impl Kernel {
         if !self.exists(run) {
             return Ok(());
         }
-        let (writer, recovery) = self.store().take(&log_name(run), Take::IfFree)?;
+        let (writer, recovery) = runs::take(self.store(), run, Take::IfFree)?;
         let position = Position::read(run, &writer.reader()?)?;
         if position.over().is_some() || !has_calls(&position) {
             return Ok(());

@@ -7,6 +7,9 @@
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
 //! - `named`: whether a value stands as a whole in what a person typed.
+//! - `slips`: whether a name is one that somebody typed a little differently.
+//! - `links`: what a program may make a link of, wherever it stands in a text.
+//! - `markup`: what programs leave of a text with entities, escapes and tags.
 //! - `meant`: the known word that a misspelled one was meant to be.
 //! - `tokens`: the estimated size of a text for a model.
 //! - `time`: times and durations for people.
@@ -23,6 +26,9 @@ mod cut;
 mod columns;
 mod counted;
 mod named;
+mod slips;
+mod links;
+mod markup;
 mod meant;
 mod tokens;
 mod time;
@@ -33,10 +39,12 @@ mod yaml;
 pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
+pub use links::{full_addresses, links, may_be_file};
 pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
 pub use named::{folded_name, is_named, is_number_named, number_in};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
+pub use slips::is_slip;
 pub use stars::fits;
 pub use time::{ago, check_http_date, parse_duration, span, utc};
 pub use tokens::tokens;

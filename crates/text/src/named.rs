@@ -4,7 +4,7 @@
 //! and the `#` or `@` before a channel or person are set aside. A number alone is never named:
 //! "two events at 12" names no account 12. Neither is a word that every text holds.
 
-use crate::is_unseen;
+use crate::{is_unseen, links::is_registered};
 
 /// Words that a sentence holds without meaning anybody by them.
 const COMMON: &[&str] = &[
@@ -104,7 +104,34 @@ pub fn is_named(value: &str, texts: &[&str]) -> bool {
     if is_number || COMMON.contains(&&*value) || value.chars().any(is_unseen) {
         return false;
     }
-    texts.iter().any(|text| stands_in(&value, text))
+    let stands_in = |text: &str| {
+        stands_in(&value, text)
+            || sentences_apart(text).is_some_and(|text| stands_in(&value, &text))
+    };
+    texts.iter().any(|text| stands_in(text))
+}
+
+/// Returns the text with a space before each sentence that begins without one: right after the dot
+/// of the last, with a capital, and not as a name's ending would.
+fn sentences_apart(text: &str) -> Option<String> {
+    let begins = |at: usize| {
+        let rest = &text[at + 1..];
+        let word = &rest[..rest
+            .find(|c: char| !c.is_alphabetic())
+            .unwrap_or(rest.len())];
+        let ends = rest[word.len()..].chars().next();
+        let is_word = ends.is_none_or(|c| c.is_whitespace() || c == ',');
+        let mut letters = word.chars();
+        let is_capital = letters.next().is_some_and(char::is_uppercase);
+        is_capital && is_word && letters.all(char::is_lowercase) && !is_registered(word)
+    };
+    let dots = text.match_indices('.').map(|(at, _)| at + 1);
+    let starts: Vec<usize> = dots.filter(|at| begins(at - 1)).collect();
+    let mut apart = text.to_owned();
+    for at in starts.iter().rev() {
+        apart.insert(*at, ' ');
+    }
+    (!starts.is_empty()).then_some(apart)
 }
 
 /// Whether the number stands in one of the texts, with a currency or not: `12.50`, `€12.50` and
@@ -189,6 +216,18 @@ mod tests {
             "http://wiki.x.com/notes/",
         ] {
             assert!(is_named(value, &[goal]), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_may_begin_without_a_space() {
+        let goal = "Post it to www.our-company.com.They wait. Tell Alice.Also Bob, see x.Com and \
+                    a.In the end, notes.Final.txt or evil.Org";
+        for value in ["www.our-company.com", "Alice", "x.com", "evil.org"] {
+            assert!(is_named(value, &[goal]), "{value}");
+        }
+        for value in ["www.our-company", "x", "notes", "evil", "our-company.com"] {
+            assert!(!is_named(value, &[goal]), "{value}");
         }
     }
 

@@ -362,6 +362,7 @@ mod tests {
             trusted: &[],
             link_was_seen: false,
             mandated: Some("a"),
+            has_mandate: true,
         };
         let meant = |action, roles: &[ArgumentRole]| MeantCall {
             name: "send on http://shop.com".to_owned(),

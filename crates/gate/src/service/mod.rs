@@ -5,7 +5,7 @@
 //! meaning is known is judged by where its values go. It is never contained by the sandbox that its
 //! server runs in: what a call means happens elsewhere.
 
-mod links;
+mod hosts;
 mod meanings;
 mod propose;
 
@@ -15,7 +15,7 @@ use gyrus_contract::{
     ArgumentRole, ArgumentValue, Grant, Judgement, MeantCall, Reach, ResolvedCall, Risk, Service,
     ToolAction, ToolMeaning, ToolSpec,
 };
-use gyrus_text::{folded_name, is_named, one_line, shorten};
+use gyrus_text::{folded_name, is_named, links, may_be_file, one_line, shorten};
 
 use crate::{
     destinations,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) use self::{
-    links::host_of,
+    hosts::host_of,
     meanings::files,
     propose::{table, words},
 };
@@ -63,14 +63,12 @@ pub(crate) fn add_links(values: &mut Vec<ArgumentValue>) {
         .filter(|value| value.role == Some(ArgumentRole::Text));
     let links: Vec<_> = texts
         .flat_map(|value| {
-            links::links(&value.text)
-                .into_iter()
-                .map(|link| ArgumentValue {
-                    path: value.path.clone(),
-                    role: Some(ArgumentRole::Page),
-                    text: link.to_owned(),
-                    is_text: true,
-                })
+            links(&value.text).into_iter().map(|link| ArgumentValue {
+                path: value.path.clone(),
+                role: Some(ArgumentRole::Page),
+                text: link,
+                is_text: true,
+            })
         })
         .collect();
     values.extend(links);
@@ -197,7 +195,15 @@ impl ServiceScales<'_> {
             Weight::critical(format!("hands `{server}` a password or code, in `{path}`"))
         }));
         let at = |risk, what: &str| Weight::new(risk, format!("{what} the server `{server}`"));
-        let own = |what| at(Risk::Moderate, what).unless(self.whole_tool());
+        let own = |what: &str| {
+            // What was read may have asked for it, and the mandate says what the person did.
+            if self.under.exposed && self.under.has_mandate && self.under.mandated.is_none() {
+                let what = format!("does what the mandate does not state: it {what}");
+                at(Risk::High, &what).unless(self.whole_tool())
+            } else {
+                at(Risk::Moderate, what).unless(self.whole_tool())
+            }
+        };
         weights.extend(match action {
             ToolAction::Reads => Some(at(Risk::Safe, "reads from").contained()),
             ToolAction::Creates if goes_nowhere => Some(own("creates something of your own at")),
@@ -223,7 +229,11 @@ impl ServiceScales<'_> {
         {
             return Weight::safe(format!("`{text}`: {why}"));
         }
-        let whose = if is_named(&value.text, self.under.trusted) {
+        let is_named = is_named(&value.text, self.under.trusted);
+        if value.role == Some(ArgumentRole::Page) && is_named && may_be_file(&value.text) {
+            return Weight::safe(format!("`{text}` is a file's name that you typed"));
+        }
+        let whose = if is_named {
             "which you named"
         } else {
             "which you did not name"

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use gyrus_contract::{ArgumentRole, ToolAction, ToolMeaning, ToolSpec, Touch};
+use gyrus_contract::{ANY_PART, ArgumentRole, ToolAction, ToolMeaning, ToolSpec, Touch};
 use serde_json::Value;
 
 /// Words of names with what they probably mean, the more serious first; the file's own head says in
@@ -102,6 +102,11 @@ impl<'a> Proposal<'a> {
             if holds && depth < MAX_DEPTH {
                 self.collect(inner, &path, depth + 1);
             } else if let Some(role) = role(name, inner, self.meaning.action) {
+                // What only reads goes nowhere, whatever the parts are called.
+                if self.meaning.action == ToolAction::Reads && inner["type"] == "object" {
+                    let parts = format!("{path}.{ANY_PART}");
+                    self.meaning.arguments.insert(parts, ArgumentRole::Option);
+                }
                 self.meaning.arguments.insert(path, role);
             }
         }
@@ -288,6 +293,17 @@ mod tests {
                 "reserve_hotel",
                 &json!({"properties": {"guests": {"type": "integer"}, "user_id": {"type": "integer"}}}),
             ),
+            proposed(
+                "search",
+                &json!({"properties": {"filter": {"type": "object"}}}),
+            ),
+            proposed(
+                "send_mail",
+                &json!({"properties": {
+                    "body": {"type": "object"},
+                    "attachments": {"items": {"type": "object"}},
+                }}),
+            ),
             proposed("frobnicate", &of(&["x"])),
         ];
         insta::assert_snapshot!(all.join("\n"), @r"
@@ -304,6 +320,8 @@ mod tests {
         share_doc sends: permission=to
         create_public_link sends: file_id=name
         reserve_hotel pays: guests=option user_id=to
+        search reads: filter=option filter.*=option
+        send_mail sends: attachments=name body=text
         frobnicate sends:
         ");
     }

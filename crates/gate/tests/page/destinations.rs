@@ -311,6 +311,7 @@ fn pages_send_where_the_person_named_and_where_a_yes_was_given() {
         trusted: &["book on https://good.com"],
         link_was_seen: false,
         mandated: None,
+        has_mandate: false,
     };
     let form = || form("post", "https://forms.com/send", &["+Name:text"]);
     let check = |starts, risk, expected: &[&str]| {

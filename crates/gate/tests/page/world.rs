@@ -162,6 +162,7 @@ impl Under<'_> {
                 trusted: &[self.goal],
                 link_was_seen: self.link_was_seen,
                 mandated: None,
+                has_mandate: false,
             },
         )
     }

@@ -189,6 +189,7 @@ pub(crate) fn check_edited(
         trusted: &[],
         link_was_seen: false,
         mandated: None,
+        has_mandate: false,
     };
     let mut wrong = Vec::new();
     for call in &calls {
@@ -205,10 +206,9 @@ pub(crate) fn check_edited(
             }
         }
     }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(refused(&wrong))
+    match wrong.as_slice() {
+        [] => Ok(()),
+        wrong => Err(refused(wrong)),
     }
 }
 

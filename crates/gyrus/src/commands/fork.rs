@@ -69,7 +69,7 @@ impl Fork {
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
-        let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
+        let trace = drive::open_trace(&self.output, For::NewRun)?;
         let options = ScreenOptions::of(started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let runtime = drive::runtime()?;

@@ -137,6 +137,7 @@ impl Explain {
             trusted,
             link_was_seen: false,
             mandated: None,
+            has_mandate: false,
         }
     }
 

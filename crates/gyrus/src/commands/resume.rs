@@ -129,7 +129,7 @@ impl Resume {
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
-        let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
+        let trace = drive::open_trace(&self.output, For::Resumed)?;
         let options = ScreenOptions::of(before.started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let code = runtime.block_on(async {

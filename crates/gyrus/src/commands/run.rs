@@ -227,7 +227,7 @@ impl Run {
         new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
-        let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
+        let trace = drive::open_trace(&self.output, For::NewRun)?;
         let (home, _guard) = if self.ephemeral {
             let (home, guard) = state_folder::ephemeral(home)?;
             (home, Some(guard))
@@ -286,6 +286,12 @@ impl Run {
     #[cfg(feature = "fleet")]
     pub(crate) fn asked(&self, gyrus: &Gyrus) -> Result<(Text, PathBuf, bool), Failure> {
         self.check(gyrus)?;
+        if self.output.answer_file.is_some() {
+            return Err(Failure::usage(
+                "--answer-file is for a run of this machine: a worker's answer comes without what \
+                 is shown to you alone",
+            ));
+        }
         let workspace = new_run::workspace(&gyrus.home()?, self.flags.workdir.as_deref())?;
         Ok((self.goal()?, workspace, self.output.json()))
     }

@@ -1,5 +1,7 @@
 //! A person at a terminal: cards, answers, colours.
 
+use std::os::unix::fs::PermissionsExt;
+
 use gyrus_kernel::Entry;
 
 use crate::{support::World, terminal::Terminal};
@@ -176,5 +178,42 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "The link: {{
     assert!(
         kept.contains("The link") && !kept.contains("9f8e7d6c"),
         "{kept}"
+    );
+    // In a pipe, a file of the person's own has it whole.
+    let file = world.path("answer.txt");
+    let arguments = [
+        "run",
+        "find the reset link",
+        "--answer-file",
+        file.to_str().unwrap(),
+    ];
+    let said = world.gyrus(&arguments).exits(0);
+    assert!(!format!("{said:?}").contains("9f8e7d6c"), "{said:?}");
+    let answer = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        answer,
+        format!("The link: {LINK} and \u{27e6}secret:MAIL_API_KEY\u{27e7}\n")
+    );
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // It is a new one, which is checked before anything else.
+    let again = world.gyrus(&arguments).exits(2);
+    assert!(
+        again.err.contains("the file exists already"),
+        "{}",
+        again.err
+    );
+    let nowhere = world.path("none/answer.txt");
+    let arguments = [
+        "run",
+        "find the reset link",
+        "--answer-file",
+        nowhere.to_str().unwrap(),
+    ];
+    let said = world.gyrus(&arguments).exits(2);
+    assert!(
+        said.err.contains("its folder does not exist"),
+        "{}",
+        said.err
     );
 }

@@ -127,3 +127,22 @@ fn a_command_that_was_cut_off_plants_nothing() {
     assert!(!world.work().join(".envrc").exists());
     assert_eq!(world.file("plain"), "fine\n");
 }
+
+#[test]
+fn many_files_make_one_card_that_can_be_read() {
+    let code = "i=0; while [ $i -lt 2000 ]; do mkdir -p a/b/$i; echo evil > a/b/$i/.envrc; \
+                i=$((i+1)); done; echo x > Makefile";
+    let world = world(code);
+    world.run(&["--on-ask", "park"]).exits(5);
+    let card = world.entries().into_iter().find_map(|entry| match entry {
+        Entry::ApprovalAsked(asked) => Some(asked.card),
+        _ => None,
+    });
+    let card = card.unwrap();
+    let files = "changed 2,000 files `.envrc` below `a/b/`, `Makefile`; the change";
+    assert!(card.sentence.contains(files), "{}", card.sentence);
+    assert!(format!("{card:?}").len() < 30_000);
+    world.gyrus(&["deny", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert!(!world.work().join("a/b/7/.envrc").exists());
+}

@@ -19,9 +19,10 @@ use gyrus_workspace::{
 };
 
 use super::{
+    file_groups::MAX_NAMED,
     layers, repositories,
     to_undo::keep_for_undo,
-    withheld::{MAX_NAMED, Withheld, facts, trash},
+    withheld::{Withheld, facts, trash},
 };
 use crate::{EffectError, Ending, Stop, contents, core::Core, log_name, settling};
 

@@ -49,11 +49,13 @@ impl Core {
         let gate = &self.kernel.organs().gate;
         let undoable = layers::is_undoable(self, resolved, spec);
         let mandated = self.mandated(resolved, spec, effect)?;
+        let has_mandate = self.provenance().has_mandate();
         let verdict = self.under(link_was_seen, |under| {
             let mandated = mandated.as_deref();
             let under = Judgement {
                 undoable,
                 mandated,
+                has_mandate,
                 ..*under
             };
             gate.judge(resolved, spec, &under)
@@ -172,6 +174,7 @@ impl Core {
             trusted: &trusted,
             link_was_seen,
             mandated: None,
+            has_mandate: false,
         })
     }
 

@@ -26,6 +26,7 @@ pub(crate) mod value;
 pub(crate) mod wait;
 pub(crate) mod to_undo;
 pub(crate) mod together;
+mod file_groups;
 pub(crate) mod withheld;
 
 use std::time::Duration;

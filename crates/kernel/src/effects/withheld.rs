@@ -12,7 +12,9 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    approval, folder, layers,
+    approval,
+    file_groups::{MAX_NAMED, named_files},
+    folder, layers,
     repositories::Facts,
     to_undo::{holds_secret, keep_for_undo},
 };
@@ -27,9 +29,6 @@ pub(crate) const CARRIED: &str = "changes.carried";
 
 /// The folder below the run's own for copies of files that its changes replaced.
 pub(crate) const FOLDER: &str = "withheld";
-
-/// Maximum number of files that a text names.
-pub(super) const MAX_NAMED: usize = 20;
 
 /// Maximum number of characters of a diff on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
@@ -93,13 +92,8 @@ impl Withheld {
 
     fn names(&self, core: &Core) -> String {
         let reasons = self.all_reasons(core);
-        let named = reasons.iter().take(MAX_NAMED);
-        let mut names: Vec<String> = named.map(|(path, _)| format!("`{path}`")).collect();
-        let more = reasons.len().saturating_sub(MAX_NAMED);
-        if more > 0 {
-            names.push(format!("{more} more"));
-        }
-        names.join(", ")
+        let paths: Vec<&str> = reasons.iter().map(|(path, _)| path.as_str()).collect();
+        named_files(&paths).join(", ")
     }
 
     /// Returns the changes that an approval can apply.

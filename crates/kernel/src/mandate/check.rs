@@ -216,7 +216,7 @@ impl Check<'_> {
         let mut named = false;
         let returns_data = spec.is_served();
         for (path, value) in stated.arguments {
-            let role = role_of(meaning, &path);
+            let role = meaning.role_at(&path.split('.').collect::<Vec<_>>());
             let first = path.split('.').next().unwrap_or_default();
             if spec.parameters["properties"].get(first).is_none() {
                 let path = shorten(&path, SHOWN);
@@ -360,17 +360,6 @@ impl Check<'_> {
                 "{at}: `{shown}` does not stand in what the person typed"
             ));
         }
-    }
-}
-
-/// The role of a place: that of the nearest argument at or above it.
-fn role_of(meaning: &ToolMeaning, path: &str) -> Option<ArgumentRole> {
-    let mut path = path;
-    loop {
-        if let Some(role) = meaning.arguments.get(path) {
-            return Some(*role);
-        }
-        path = path.rsplit_once('.')?.0;
     }
 }
 

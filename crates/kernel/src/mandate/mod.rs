@@ -18,10 +18,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::{
-    Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction, ToolCall,
-    ToolMeaning,
+    ANY_PART, Aim, ArgumentRole, ArgumentValue, Decision, Digest, EffectId, MeantCall, ToolAction,
+    ToolCall, ToolMeaning,
 };
-use gyrus_text::{folded_name, is_named, number_in};
+use gyrus_text::{folded_name, is_named, is_slip, number_in};
 use serde_json::Value;
 
 pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
@@ -148,6 +148,11 @@ impl Provenance {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a mandate was stated, as far as the entries were read.
+    pub(crate) fn has_mandate(&self) -> bool {
+        !self.mandate.calls.is_empty()
     }
 
     fn begin(&mut self, meanings: BTreeMap<String, ToolMeaning>) {
@@ -311,6 +316,11 @@ impl Provenance {
             return Ok(exact == Digest::of_json(planned.arguments));
         }
         for value in &planned.meant.values {
+            // The name of a part that the mandate states, which is a value as well.
+            let name = value.path.rsplit('.').next();
+            if name == Some(&value.text) && call.arguments.contains_key(&value.path) {
+                continue;
+            }
             if !self.may_have(call, value, planned, log)? {
                 return Ok(false);
             }
@@ -377,7 +387,8 @@ impl Provenance {
         };
         let is_amount = value.role == Some(ArgumentRole::Amount);
         let fits = patterns.iter().any(|pattern| {
-            pattern == ANY
+            (pattern == ANY && !value.is_destination())
+                || self.is_meant_by(pattern, &value.text)
                 || (is_amount && self.is_amount_of(pattern, &value.text))
                 || Pattern::read(pattern).is_ok_and(|pattern| pattern.fits(&value.text, &fills))
         });
@@ -434,6 +445,31 @@ impl Provenance {
         let named = names.filter(|name| is_field(name, field));
         let least = named.map(|name| depth(name)).min();
         least == Some(depth(&source.field))
+    }
+
+    /// Whether a text is the only one, of those that the mandate's calls returned, that the person can
+    /// have meant by a name which they typed a little differently.
+    fn is_meant_by(&self, pattern: &str, text: &str) -> bool {
+        let Ok(pattern) = Pattern::read(pattern) else {
+            return false;
+        };
+        let Some(typed) = pattern.constant().filter(|typed| is_slip(typed, text)) else {
+            return false;
+        };
+        let (typed, text) = (folded_name(typed), folded_name(text));
+        let mut known = self.fields.iter().filter(|(known, sources)| {
+            let is_near = **known == typed || is_slip(&typed, known);
+            is_near && sources.iter().any(|source| self.is_entry(source))
+        });
+        known.next().is_some_and(|(only, _)| *only == text) && known.next().is_none()
+    }
+
+    /// Whether a source is an entry of what a call of the mandate returned: none that whoever wrote a
+    /// single thing wrote.
+    fn is_entry(&self, source: &FieldSource) -> bool {
+        let made = self.made.get(&source.effect);
+        source.written > Written::InContent
+            && made.is_some_and(|made| self.stated(&made.id).is_some())
     }
 
     fn is_in_field_of_mandate(&self, text: &str) -> bool {
@@ -515,15 +551,13 @@ impl Provenance {
     }
 }
 
-/// The patterns for a place: those of the nearest argument at or above it.
+/// The patterns for a place: its own, or those for all parts of an argument around it. What is said
+/// of an argument was checked by the role of that alone, and says nothing of its parts.
 fn wanted<'a>(call: &'a MandatedCall, path: &str) -> Option<&'a [String]> {
-    let mut path = path;
-    loop {
-        if let Some(patterns) = call.arguments.get(path) {
-            return Some(patterns);
-        }
-        path = path.rsplit_once('.')?.0;
-    }
+    let around = path.match_indices('.').rev().map(|(at, _)| &path[..at]);
+    let all_parts = around.map(|path| format!("{path}.{ANY_PART}"));
+    let mut paths = std::iter::once(path.to_owned()).chain(all_parts);
+    paths.find_map(|path| call.arguments.get(&path).map(Vec::as_slice))
 }
 
 /// The destinations of a call, in one form.

@@ -607,3 +607,38 @@ fn words_come_from_the_text_of_their_call_and_links_from_whole_fields() {
         ],
     );
 }
+
+#[test]
+fn a_name_typed_a_little_differently_is_the_only_entry_that_it_fits() {
+    let sent = |known: &[&str], to: &str| {
+        let mut office = Office::new(
+            "Tell Anna Berg",
+            json!([
+                {"id": "people", "tool": "search", "arguments": {"words": ["*"]}},
+                {"id": "mail", "tool": "mail", "arguments": {"to": ["Anna Berg"]}},
+            ]),
+        );
+        office.call("search", json!({"words": "all"}), json!({"people": known}));
+        office
+            .call("mail", json!({"to": to, "body": "x"}), json!("sent"))
+            .is_some()
+    };
+    for (known, to) in [
+        (&["Anna M. Berg", "Bob"][..], "Anna M. Berg"),
+        (&["Anna Bérg", "Anna Borgward"], "Anna Bérg"),
+        (&["Anna Bergg"], "Anna Bergg"),
+        (&["Anna Berg", "Anna M. Berg"], "Anna Berg"),
+    ] {
+        assert!(sent(known, to), "{known:?} {to}");
+    }
+    for (known, to) in [
+        (&["Anna M. Berg", "Anna K. Berg"][..], "Anna M. Berg"),
+        (&["Anna Berg", "Anna M. Berg"], "Anna M. Berg"),
+        (&["Anna M. Berg", "Anna Bergg"], "Anna Bergg"),
+        (&["Bob"], "Anna M. Berg"),
+        (&["Anna Berg <evil@y.com>"], "Anna Berg <evil@y.com>"),
+        (&["anna.berg"], "anna.berg"),
+    ] {
+        assert!(!sent(known, to), "{known:?} {to}");
+    }
+}

@@ -153,6 +153,7 @@ impl Teaching {
             trusted: &[],
             link_was_seen: true,
             mandated: None,
+            has_mandate: false,
         };
         let verdict = self.parts.gate.judge(&resolved, tool.spec(), &under);
         Ok((verdict, aim))

@@ -1,0 +1,118 @@
+//! The secrets that the configuration names, which no run may see, whether it uses them or not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::process::CommandExt,
+    process::{Child, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use gyrus_kernel::redact::Secret;
+use gyrus_process::Programs;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::{config::Config, env, keys::Source};
+
+/// Time that all commands for keys have together. What takes longer asks somebody.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Variables by which a program finds a person to ask.
+const WAYS_TO_ASK: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY", "SSH_ASKPASS"];
+
+/// Returns the values of all variables that the configuration names, but for those that are `known`
+/// already. A command for a key is run where it can ask nobody; what it does not tell then is
+/// not known.
+pub(crate) fn read(config: &Config, known: &[Secret]) -> Vec<Secret> {
+    let is_known = |name: &str| known.iter().any(|secret| secret.name == name);
+    let mut names = variables(config);
+    names.retain(|name| !is_known(name));
+    let mut found = Vec::new();
+    let mut commands = Vec::new();
+    for name in names {
+        let value = match (env::variable(name), config.keys.get(name)) {
+            (Some(value), _) => Some(value),
+            (None, Some(source @ Source::File(_))) => source.read(name).ok(),
+            (None, Some(Source::Command(line))) => {
+                commands.push((name.to_owned(), line.clone()));
+                None
+            }
+            (None, None) => None,
+        };
+        found.extend(value.map(|value| Secret {
+            name: name.to_owned(),
+            value,
+        }));
+    }
+    found.extend(from_commands(commands));
+    found
+}
+
+/// Returns the names of the variables that hold keys and tokens.
+fn variables(config: &Config) -> BTreeSet<&str> {
+    let chats = [&config.chat.telegram, &config.chat.matrix]
+        .into_iter()
+        .flatten();
+    let of_chats = chats.flat_map(|chat| {
+        let transcribing = chat
+            .transcribe
+            .as_ref()
+            .and_then(|section| section.key.as_ref());
+        [Some(&chat.token), transcribing].into_iter().flatten()
+    });
+    let of_hooks = config
+        .hooks
+        .values()
+        .filter_map(|hook| hook.secret.as_ref());
+    let all = config.keys.keys().chain(of_chats).chain(of_hooks);
+    all.map(String::as_str).collect()
+}
+
+/// Runs all commands at once, and returns what those tell that end in time. The others are ended.
+fn from_commands(commands: Vec<(String, String)>) -> Vec<Secret> {
+    let (send, receive) = mpsc::channel();
+    let until = Instant::now() + TIMEOUT;
+    let mut running = BTreeMap::new();
+    for (name, line) in commands {
+        let Some(child) = started(&line) else {
+            continue;
+        };
+        running.insert(name.clone(), Pid::from_child(&child));
+        let send = send.clone();
+        // Its end is told to nobody if it comes too late.
+        thread::spawn(move || send.send((name, told(child))).ok());
+    }
+    drop(send);
+    let mut found = Vec::new();
+    let left = || until.saturating_duration_since(Instant::now());
+    while let Ok((name, value)) = receive.recv_timeout(left()) {
+        running.remove(&name);
+        found.extend(value.map(|value| Secret { name, value }));
+    }
+    for group in running.into_values() {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    found
+}
+
+/// Starts a command line where it can ask nobody, in a process group of its own.
+fn started(line: &str) -> Option<Child> {
+    let mut command = Programs::of_this_process().shell(line).ok()?;
+    for variable in WAYS_TO_ASK {
+        command.env_remove(variable);
+    }
+    let command = command.process_group(0).stdin(Stdio::null());
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()
+}
+
+/// Returns what a command writes, if it succeeds.
+fn told(child: Child) -> Option<String> {
+    let output = child.wait_with_output().ok()?;
+    let value = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !value.is_empty()).then_some(value)
+}
