@@ -474,6 +474,7 @@ impl<'a> Judgement<'a> {
             trusted: &[],
             link_was_seen: false,
             mandated: None,
+            has_mandate: false,
         }
     }
 }

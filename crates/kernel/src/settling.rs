@@ -13,7 +13,9 @@ use std::{
 use gyrus_contract::{Digest, RunId};
 use gyrus_journal::{Store, Take};
 
-use crate::{Entry, Kernel, KernelError, Ready, Stop, core::Core, log_name, position::Position};
+use crate::{
+    Entry, Kernel, KernelError, Ready, Stop, core::Core, log_name, position::Position, runs,
+};
 
 /// The folder below the store that holds the marks, in a folder for each workspace.
 const MARKS: &str = "unjudged";
