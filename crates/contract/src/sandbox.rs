@@ -28,7 +28,7 @@ pub struct Confined {
 }
 
 /// Replaces the layer of a sandbox between two commands that run in it.
-pub trait Relayer {
+pub trait Relayer: fmt::Debug {
     /// Puts a new layer over the folder in the place of the last one. Returns the rules of Landlock
     /// for the next command's process, if it is to enter any.
     ///

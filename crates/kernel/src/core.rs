@@ -105,8 +105,7 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) current: Option<(EffectId, CallLayer)>,
-    /// Layers of earlier calls that no undo needs. They are removed when the next call begins: its
-    /// predecessors' outcomes are on disk by then.
+    /// Layers of earlier calls that no undo needs, until the next call begins or the cycle ends.
     pub(crate) spent: Vec<CallLayer>,
     /// Whether the run is settled and not taken up: changes that were not moved yet never count, and
     /// those that were are kept for an undo.

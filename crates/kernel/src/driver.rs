@@ -334,6 +334,7 @@ impl Driver {
         };
         self.core.log.append(last)?;
         self.core.log.barrier().await?;
+        layers::remove_spent(&self.core);
         let mut unsealed = self.core.shared().unsealed.clone();
         if ending.is_final() {
             // The run is over with its last entry: without a seal its journal only proves less.
@@ -395,6 +396,7 @@ impl Driver {
         let ended = self.ended(&result)?;
         let ending = ending_of(&ended);
         core.log.append(ended)?;
+        layers::remove_spent(&core);
         core.warn_of_limits()?;
         if !core.shared().consumed.is_empty() {
             core.log.barrier().await?;

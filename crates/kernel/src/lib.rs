@@ -30,6 +30,7 @@ mod fork;
 mod entry;
 mod inline;
 mod stop;
+mod unjudged;
 mod unknown;
 mod controls;
 mod takeover;

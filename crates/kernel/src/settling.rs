@@ -1,55 +1,16 @@
 //! Judging what calls of a process that was killed changed, without going on with their run.
 //!
 //! A command that writes into a layer has changed nothing before it was judged. Where there is no
-//! layer, and for servers of tools, the changes stand in the folder: while such a call is in
-//! progress, a mark below the store names its run and folder. Whoever works there next, takes the
-//! run back or gives it up has it settled first, as resuming it would.
+//! layer, and for servers of tools, the changes stand in the folder, and a mark names the run (see
+//! `unjudged.rs`). Whoever works there next, takes the run back or gives it up has it settled first,
+//! as resuming it would.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
-use gyrus_contract::{Digest, RunId};
+use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 
-use crate::{
-    Entry, Kernel, KernelError, Ready, Stop, core::Core, log_name, position::Position, runs,
-};
-
-/// The folder below the store that holds the marks, in a folder for each workspace.
-const MARKS: &str = "unjudged";
-
-/// Number of digits of a path's hash that name the folder of its marks.
-const NAME_DIGITS: usize = 16;
-
-/// Marks that a call of the run is changing its folder, and returns once that is on disk.
-pub(crate) fn mark(core: &Core) -> Result<(), Stop> {
-    let folder = folder(&core.kernel, &core.started.workspace);
-    let marked = || {
-        fs::create_dir_all(&folder)?;
-        let path = folder.join(core.started.run.to_string());
-        if !path.exists() {
-            fs::File::create(path)?;
-            fs::File::open(&folder)?.sync_all()?;
-        }
-        io::Result::Ok(())
-    };
-    marked().map_err(|error| Stop::Failed(format!("`{}`: {error}", folder.display())))
-}
-
-/// Removes the mark: no call of the run is left unjudged.
-pub(crate) fn unmark(core: &Core) {
-    let folder = folder(&core.kernel, &core.started.workspace);
-    // A mark that stays makes others look once more.
-    let _ = fs::remove_file(folder.join(core.started.run.to_string()));
-}
-
-fn folder(kernel: &Kernel, workspace: &Path) -> PathBuf {
-    let digest = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
-    let name: String = digest.chars().take(NAME_DIGITS).collect();
-    kernel.store().root().join(MARKS).join(name)
-}
+use crate::{Entry, Kernel, KernelError, Ready, log_name, position::Position, runs, unjudged};
 
 /// Whether a process that was killed left calls of the run unfinished.
 ///
@@ -75,7 +36,7 @@ fn has_calls(position: &Position) -> bool {
 impl Kernel {
     /// Judges what calls of killed processes left in `workspace`, but for those of `own`.
     pub(crate) async fn settle_folder(&self, workspace: &Path, own: RunId) {
-        let folder = folder(self, workspace);
+        let folder = unjudged::folder(self.store(), workspace);
         for mark in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let run = mark.file_name().to_string_lossy().parse::<RunId>();
             let Ok(run) = run else { continue };

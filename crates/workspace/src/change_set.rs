@@ -392,10 +392,14 @@ fn is_whole(now: &look::Now) -> bool {
 /// Moves an entry whose content cannot be kept into the folder `trash`, as the file of this number;
 /// a pipe or socket that cannot be moved there is removed.
 fn set_apart(root: &Root<'_>, path: &Path, trash: &Path, number: usize) -> io::Result<()> {
-    let (folder, name) = root.parent(path)?;
-    let Ok(found) = root::stat(&folder, name) else {
+    let found = root.parent(path).and_then(|(folder, name)| {
+        let found = root::stat(&folder, name)?;
+        Ok((folder, name, found))
+    });
+    let (folder, name, found) = match found {
         // It went with the folder around it.
-        return Ok(());
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        found => found?,
     };
     std::fs::create_dir_all(trash)?;
     let place = trash.join(format!("apart-{number}"));

@@ -9,6 +9,7 @@
 mod bare;
 mod changes;
 mod named;
+mod named_file;
 mod surroundings;
 mod table;
 
@@ -176,7 +177,7 @@ fn in_program_folder(change: &ChangedPath, path: &Path, around: &Around<'_>) -> 
     })
 }
 
-/// What a control file reads acts when that does, if it is there.
+/// A file that a control file reads acts when that does, if it is there.
 fn read_by_another(
     change: &ChangedPath,
     path: &Path,

@@ -13,7 +13,7 @@ use std::{
 
 use gyrus_workspace::snapshot::is_left_out;
 
-use super::{surroundings::NamedFile, table::Acts};
+use super::{named_file::NamedFile, table::Acts};
 
 /// Maximum bytes that are read of a file.
 const MAX_BYTES: u64 = 64 << 10;
@@ -66,7 +66,7 @@ const OF_GIT: [&str; 3] = ["path", "attributesfile", "fsmonitor"];
 const OF_SERVICES: [&str; 3] = ["local", "include", "template"];
 /// Words after which a folder is named in which programs are found.
 const FOLDERS: [&str; 4] = ["PATH_add", "path_add", "hookspath", "load_prefix"];
-/// What direnv evaluates for `use nix` and `use flake`.
+/// Files that direnv evaluates for `use nix` and `use flake`.
 const OF_NIX: [&str; 4] = ["flake.nix", "flake.lock", "shell.nix", "default.nix"];
 /// Directives of a makefile that name files.
 const INCLUDES: [&str; 5] = ["include", "-include", "sinclude", ".include", ".-include"];
@@ -400,7 +400,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How surely a word names something, and what.
+/// The kind of file that a word names, and how surely it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sure {
     /// The words around it say that it is a file.

@@ -1,4 +1,4 @@
-//! What stands in a workspace beside the files that change: links, makefiles, and the files that
+//! The parts of a workspace that decide about the files that change: links, makefiles, and the files that
 //! control files say they read.
 //!
 //! Looked at before a call starts and again when it has ended, each within bounds: entries nearest
@@ -10,11 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_text::fits;
-
 use super::{
     changes::Changes,
     named::{self, Reader},
+    named_file::NamedFile,
     table::{Table, embedded, parts},
 };
 
@@ -44,29 +43,6 @@ pub(super) const MAKEFILES: [&str; 3] = ["gnumakefile", "makefile", "bsdmakefile
 
 pub(super) fn is_makefile(name: &str) -> bool {
     MAKEFILES.contains(&name)
-}
-
-/// A file, or a folder with all below it, that a control file says it reads.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NamedFile {
-    /// Below the workspace; parts may have stars.
-    pub(super) path: PathBuf,
-    pub(super) is_folder: bool,
-    /// Whether make reads it, which makes what it reads from other files first.
-    pub(super) by_make: bool,
-}
-
-impl NamedFile {
-    fn is(&self, path: &Path) -> bool {
-        if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
-            return *path == *self.path || (self.is_folder && path.starts_with(&self.path));
-        }
-        let (wanted, mut parts) = (self.path.iter(), path.iter());
-        let mut each = wanted.map(|wanted| (wanted, parts.next()));
-        each.all(|(wanted, part)| {
-            part.is_some_and(|part| fits(&wanted.to_string_lossy(), &part.to_string_lossy()))
-        }) && (self.is_folder || parts.next().is_none())
-    }
 }
 
 /// The state of a workspace, as far as it decides what a changed file means.

@@ -45,7 +45,7 @@ pub enum PolicyFileError {
     ControlFiles {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, in words.
+        /// The reason, in words.
         reason: String,
     },
     /// The file of confirmed meanings or forms cannot be read.

@@ -7,11 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::Listeners;
+use gyrus_contract::{Listeners, Relayer};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{calls::Beside, relayer::Relayer, supervisor::Supervisor};
+use super::{calls::Beside, supervisor::Supervisor};
 
 /// A promise of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub struct ConfinedProcess {
     /// write no more than the mounts allow, or, without namespaces, cannot signal this one.
     pub command_rules: Option<OwnedFd>,
     /// Replaces the layer that the containment requires.
-    pub(super) relayer: Option<Relayer>,
+    pub relayer: Option<Box<dyn Relayer>>,
     /// Whether another command may be run here when nothing of this one is left.
     pub may_stay: bool,
     /// Locks on the folders of the layers' changes.
@@ -81,12 +81,6 @@ pub struct ConfinedProcess {
 }
 
 impl ConfinedProcess {
-    /// Takes what replaces the layer that the containment requires, if it requires one.
-    pub fn take_relayer(&mut self) -> Option<Box<dyn gyrus_contract::Relayer>> {
-        let relayer = self.relayer.take()?;
-        Some(Box::new(relayer))
-    }
-
     pub(super) fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
         let reason = reason.into();
         self.gaps.push(Gap { promise, reason });

@@ -122,10 +122,7 @@ pub(super) fn arrange(
     };
     set_attributes(CWD, c"/", Reach::Below, everything)
         .map_err(refused("making the file system read-only"))?;
-    if let Some(base) = &base {
-        base.attach_at(Path::new(Empty::PLACE))?;
-    }
-    let empty = Empty::mount()?;
+    let empty = Empty::mount_over(base.as_deref())?;
     if let Some(proc) = proc {
         attach(&proc, Path::new("/proc"), Links::Followed)?;
     }
@@ -161,10 +158,8 @@ pub(super) fn arrange(
     for tree in own {
         read_only(&tree)?;
     }
-    if let Some(base) = base {
-        let stands = stands.iter().map(|(place, _)| place.as_path());
-        base.mounted(stands.chain(binds.iter().map(|(place, _)| *place)));
-    }
+    let places = stands.iter().map(|(place, _)| place.as_path());
+    Base::record(base, places.chain(binds.iter().map(|(place, _)| *place)));
     for (place, tree) in binds {
         let is_own = TEMPORARY.iter().any(|folder| place.starts_with(folder))
             && !containment
@@ -379,7 +374,11 @@ struct Empty;
 impl Empty {
     const PLACE: &str = "/dev";
 
-    fn mount() -> Result<Self, ConfineError> {
+    /// Mounts it over the folder in which layers are made, if there is one.
+    fn mount_over(base: Option<&Base>) -> Result<Self, ConfineError> {
+        if let Some(base) = base {
+            base.attach_at(Path::new(Self::PLACE))?;
+        }
         let system = (|| {
             let options = [("size", "4k"), ("nr_inodes", "8"), ("mode", "0555")];
             let system = new_file_system(c"tmpfs", &options)?;

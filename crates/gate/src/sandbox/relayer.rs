@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use gyrus_contract::{Containment, Layer};
+use gyrus_contract::{Containment, Layer, Relayer};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
     io::Errno,
@@ -71,17 +71,20 @@ impl Base {
     }
 
     /// Records the places at which something was mounted, outer ones first.
-    pub(super) fn mounted<'a>(&mut self, places: impl Iterator<Item = &'a Path>) {
+    pub(super) fn record<'a>(base: Option<&mut Self>, places: impl Iterator<Item = &'a Path>) {
+        let Some(Self { layer, inner, .. }) = base else {
+            return;
+        };
         for place in places {
-            let is_inner = place.starts_with(&self.layer.lower) && place != self.layer.lower;
-            if is_inner && !self.inner.iter().any(|outer| place.starts_with(outer)) {
-                self.inner.push(place.to_owned());
+            let is_inner = place.starts_with(&layer.lower) && place != layer.lower;
+            if is_inner && !inner.iter().any(|outer| place.starts_with(outer)) {
+                inner.push(place.to_owned());
             }
         }
     }
 
     /// Starts the thread that replaces layers.
-    pub(super) fn serve(self, containment: &Containment) -> io::Result<Relayer> {
+    pub(super) fn serve(self, containment: &Containment) -> io::Result<Box<dyn Relayer>> {
         let (orders, incoming) = mpsc::channel();
         let (outgoing, replies) = mpsc::channel();
         let containment = containment.clone();
@@ -103,7 +106,7 @@ impl Base {
             }
             drop(current);
         })?;
-        Ok(Relayer { orders, replies })
+        Ok(Box::new(LayerThread { orders, replies }))
     }
 
     /// Puts a new layer in the place of the present one. Returns the lock on it.
@@ -169,14 +172,14 @@ enum Order {
     Refresh,
 }
 
-/// Replaces the layer of a sandbox between two commands.
+/// The thread that replaces layers, as other threads see it.
 #[derive(Debug)]
-pub(super) struct Relayer {
+struct LayerThread {
     orders: Sender<Order>,
     replies: Receiver<io::Result<Option<OwnedFd>>>,
 }
 
-impl Relayer {
+impl LayerThread {
     fn order(&self, order: Order) -> io::Result<Option<OwnedFd>> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.orders.send(order).map_err(|_| gone())?;
@@ -184,7 +187,7 @@ impl Relayer {
     }
 }
 
-impl gyrus_contract::Relayer for Relayer {
+impl Relayer for LayerThread {
     fn replace(&self, layer: &Layer) -> Result<Option<OwnedFd>, String> {
         self.order(Order::Replace(layer.clone()))
             .map_err(|error| format!("the layer over `{}`: {error}", layer.lower.display()))

@@ -1,4 +1,5 @@
-//! What a server does to the workspace while it starts: compared before anything else happens.
+//! Judging the changes that a server makes in the workspace while it starts, before anything else
+//! happens.
 //!
 //! A server is started before any call is judged, one of a plugin or of an editor's settings even
 //! unasked. A server that changed control files by then is not used, and what it did to them is

@@ -127,17 +127,7 @@ pub(crate) fn setup(
     let folder = folder(around.home)?;
     let keeper = KeeperOfServer::default();
     let (run, reach, pipes) = kept(around, &folder, wanted, &keeper)?;
-    let names_it = match wanted.source {
-        ServerSource::Editor => Some("an editor names"),
-        ServerSource::Plugin => Some("a plugin brings"),
-        ServerSource::Person | ServerSource::Project => None,
-    };
-    if let (Some(names_it), Reach::Everything) = (names_it, reach) {
-        return Err(format!(
-            "a server that {names_it} runs in the sandbox alone, and there is none here; describe \
-             it in config.toml as your own"
-        ));
-    }
+    check_reach(wanted.source, reach)?;
     let way = Way::Process {
         program,
         arguments: section.args.clone(),
@@ -151,6 +141,22 @@ pub(crate) fn setup(
         ..whole(way, reach)
     };
     Ok((setup, Some(folder)))
+}
+
+/// Checks that a server is contained which the person did not describe.
+fn check_reach(source: ServerSource, reach: Reach) -> Result<(), String> {
+    let names_it = match source {
+        ServerSource::Editor => "an editor names",
+        ServerSource::Plugin => "a plugin brings",
+        ServerSource::Person | ServerSource::Project => return Ok(()),
+    };
+    if reach != Reach::Everything {
+        return Ok(());
+    }
+    Err(format!(
+        "a server that {names_it} runs in the sandbox alone, and there is none here; describe it \
+         in config.toml as your own"
+    ))
 }
 
 /// Returns the function that judges what a server does to the workspace while it starts.

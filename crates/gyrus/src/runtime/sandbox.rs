@@ -65,7 +65,7 @@ pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
         environment: std::mem::take(&mut confined.environment),
         signals_contained: confined.signals_contained,
         command_rules: confined.command_rules.take(),
-        relayer: confined.take_relayer(),
+        relayer: confined.relayer.take(),
         may_stay: confined.may_stay,
         held: Some(Box::new(confined)),
     })

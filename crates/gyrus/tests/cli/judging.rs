@@ -1,4 +1,4 @@
-//! What a command changes reaches the folder only after it was judged. A command that breaks its own
+//! Changes of a command reach the folder only after they were judged. A command that breaks its own
 //! judgement leaves nothing, and no byte that a person writes meanwhile is taken away.
 
 use std::fs;

@@ -327,7 +327,7 @@ fn what_a_killed_ephemeral_run_left_is_swept_at_the_next_start() {
     let left = fs::read_link(names().next().unwrap().unwrap().path()).unwrap();
     // One that lives is left alone.
     let other = world.start(&world.run_arguments(&[]));
-    world.wait_for_file("ledger.txt", "begun\nbegun");
+    world.wait_for_layers("ledger.txt", 2);
     assert!(left.exists());
     fs::write(world.work().join("go"), "").unwrap();
     other.end().exits(0);
@@ -460,7 +460,7 @@ fn what_a_killed_run_left_is_removed_when_the_next_starts() {
 
     // The next one is killed, too, and lives while others start.
     let living = world.start(&world.run_arguments(&["--max-steps", "5"]));
-    world.wait_for_file("ledger.txt", "begun\nbegun");
+    world.wait_for_layers("ledger.txt", 2);
     let held = world.runs()[1];
     fs::write(world.path("script.toml"), THREE_STEPS).unwrap();
     world.run(&[]).exits(0);

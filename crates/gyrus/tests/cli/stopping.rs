@@ -180,7 +180,7 @@ fn several_runs_end_at_once_and_ephemeral_ones_too() {
     let running = world.start(&world.run_arguments(&["--ephemeral"]));
     world.wait_for_file("ledger.txt", "begun");
     let others = [(); 2].map(|()| world.start(&world.run_arguments(&[])));
-    world.wait_for_file("ledger.txt", "begun\nbegun\nbegun\n");
+    world.wait_for_layers("ledger.txt", 3);
     let said = world.gyrus(&["stop", "--all"]).exits(0);
     // The ephemeral run may have stopped by itself, and be gone, before it was looked for.
     let ended = said.err.matches("  ended ").count();

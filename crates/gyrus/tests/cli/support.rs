@@ -203,38 +203,67 @@ impl World {
 
     /// Waits until a file of the working folder has these words, there or in a command's layer.
     pub(crate) fn wait_for_file(&self, name: &str, words: &str) {
-        self.wait_in_layers(name, |path| {
-            fs::read_to_string(path).is_ok_and(|text| text.contains(words))
+        let has_words = |path: &Path| {
+            fs::read_to_string(path.join(name)).is_ok_and(|text| text.contains(words))
+        };
+        self.wait(name, || {
+            has_words(&self.work()) || self.layers().iter().any(|layer| has_words(layer))
         });
     }
 
     /// Waits until a command has made a file of this name in its layer.
     pub(crate) fn wait_for_layer(&self, name: &str) {
-        self.wait_in_layers(name, |path| {
-            !path.starts_with(self.work()) && path.symlink_metadata().is_ok()
+        self.wait_for_layers(name, 1);
+    }
+
+    /// Waits until so many commands have made a file of this name, each in its layer.
+    pub(crate) fn wait_for_layers(&self, name: &str, wanted: usize) {
+        self.wait(name, || {
+            let layers = self.layers();
+            let made = layers
+                .iter()
+                .filter(|layer| layer.join(name).symlink_metadata().is_ok());
+            made.count() >= wanted
         });
     }
 
-    /// Waits until the file of this name in the working folder, or in a layer over it, is as wanted.
-    /// A layer cannot be watched before it is there.
-    fn wait_in_layers(&self, name: &str, is_wanted: impl Fn(&Path) -> bool) {
-        let listed = |folder: PathBuf| {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path())
-        };
-        let is_made = || {
-            let layers = listed(self.path("home/journal/runs"))
-                .flat_map(|run| listed(run.join("layers")))
-                .map(|layer| layer.join("upper"));
-            layers
-                .chain([self.work()])
-                .any(|folder| is_wanted(&folder.join(name)))
-        };
+    /// Waits for a condition of a layer, which cannot be watched before it is there.
+    fn wait(&self, name: &str, is_so: impl Fn() -> bool) {
         let until = Instant::now() + TIMEOUT;
-        while !is_made() {
+        while !is_so() {
             assert!(Instant::now() < until, "`{name}` is nowhere as wanted");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Folders with the changes of commands, in every home of this world, ephemeral ones included.
+    fn layers(&self) -> Vec<PathBuf> {
+        let listed = |folder: &Path| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let mut homes = vec![self.path("home")];
+        homes.extend(listed(self.folder.path()));
+        homes.dedup();
+        let ephemeral = homes
+            .iter()
+            .flat_map(|home| listed(&home.join("ephemeral")));
+        let ephemeral: Vec<_> = ephemeral
+            .filter_map(|link| fs::read_link(link).ok())
+            .collect();
+        let stores = homes.iter().chain(&ephemeral).flat_map(|home| {
+            [
+                home.join("journal/runs"),
+                home.join("runs"),
+                home.join("state/journal/runs"),
+            ]
+        });
+        let runs = stores.flat_map(|runs| listed(&runs));
+        let layers = runs.flat_map(|run| listed(&run.join("layers")));
+        let mut layers: Vec<_> = layers.map(|layer| layer.join("upper")).collect();
+        layers.sort();
+        layers.dedup();
+        layers
     }
 
     /// Replaces what differs from test to test: ids, folders, times, tokens.

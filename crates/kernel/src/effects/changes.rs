@@ -24,7 +24,7 @@ use super::{
     to_undo::keep_for_undo,
     withheld::{Withheld, facts, trash},
 };
-use crate::{EffectError, Ending, Stop, contents, core::Core, log_name, settling};
+use crate::{EffectError, Ending, Stop, contents, core::Core, log_name, unjudged};
 
 /// The judgement of a call's changes when it has ended.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ pub(super) fn begin(
         keep(core)?
     };
     if before.is_some() {
-        settling::mark(core)?;
+        unjudged::mark(core)?;
     }
     began.push((effect.clone(), before));
     Ok(before)
@@ -123,7 +123,7 @@ pub(super) fn end(
     began.remove(place);
     let judged = judge(core, carried, changed)?;
     if began.is_empty() {
-        settling::unmark(core);
+        unjudged::unmark(core);
     }
     Ok(judged)
 }
@@ -152,7 +152,7 @@ pub(super) fn end_of_the_dead(
         changed = take_back(core, effect, ended_at(core, effect))?;
     }
     let judged = judge(core, carried, changed)?;
-    settling::unmark(core);
+    unjudged::unmark(core);
     Ok(judged)
 }
 
@@ -175,7 +175,7 @@ fn of_dead_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
 
 /// Parks the run: changes of a command stand in the folder that nobody has judged. Resuming it
 /// tries again.
-fn unjudged(error: &dyn std::error::Error) -> Stop {
+fn park_unjudged(error: &dyn std::error::Error) -> Stop {
     let what = format!(
         "what a command changed could not be judged, so it must not be used: {error}. Mend that \
          (is the disk full?), then resume"
@@ -367,7 +367,7 @@ fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<Chang
     let mut changed_files = ChangedFiles::default();
     let withheld = &mut changed_files.withheld;
     let snapshots = core.snapshots();
-    let failed = |error: std::io::Error| unjudged(&error);
+    let failed = |error: std::io::Error| park_unjudged(&error);
     let Some(mut changed) = snapshots.changed_paths().map_err(failed)? else {
         return Ok(changed_files);
     };
@@ -395,7 +395,7 @@ fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<Chang
         .collect();
     let trash = trash(core, effect);
     let recorded = ChangeSet::record(&snapshots, &paths, &mut core.contents(), &trash);
-    let recorded = recorded.map_err(|stop| unjudged(&stop))?;
+    let recorded = recorded.map_err(|stop| park_unjudged(&stop))?;
     let Some(Recorded { changes, not_kept }) = recorded else {
         return Ok(changed_files);
     };
@@ -405,7 +405,7 @@ fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<Chang
     let load = |id: &BlobId| contents::load(core.log.reader(), id);
     let done = changes
         .take_back(&core.started.workspace, &load, &trash)
-        .map_err(|error| unjudged(&error))?;
+        .map_err(|error| park_unjudged(&error))?;
     let really = changes.paths();
     let reasons = found.iter().filter_map(|withheld| {
         let path = &changed.get(withheld.index)?.path;

@@ -89,10 +89,7 @@ pub(super) async fn turn<'a>(
 /// # Errors
 /// Returns the reason for the model if there can be none.
 pub(super) fn begin(core: &Core, effect: &EffectId, spec: &ToolSpec) -> Result<(), String> {
-    for spent in std::mem::take(&mut core.layers().spent) {
-        // What cannot be removed now is removed with the run.
-        let _ = spent.remove();
-    }
+    remove_spent(core);
     let made = CallLayer::create(&new_folder(core, effect), &core.started.workspace);
     let made = made.and_then(|layer| {
         if is_conditional(spec) {
@@ -247,6 +244,14 @@ pub(super) fn remove(layer: CallLayer) {
 pub(super) fn release(core: &Core, layer: CallLayer) {
     if !keeps_applied(core) {
         core.layers().spent.push(layer);
+    }
+}
+
+/// Removes the layers that no undo needs. They hold what files of the workspace held before.
+pub(crate) fn remove_spent(core: &Core) {
+    for spent in std::mem::take(&mut core.layers().spent) {
+        // What cannot be removed now is removed with the run.
+        let _ = spent.remove();
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn changed(core: &Core, before: &[NamedFile], now: &[NamedFile]) -> C
             continue;
         }
         let what = match (&old, &new) {
-            (Some(_), None) => "is gone or is no plain file any more",
+            (Some(_), None) => "is gone, or was replaced by something else than a plain file",
             (None, _) => "did not exist",
             (Some(_), Some(_)) => "was another file or held something else",
         };

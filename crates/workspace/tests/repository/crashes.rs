@@ -163,7 +163,7 @@ fn check_each_step(before: &[&str], inside: &[&str], stride: usize) -> (String, 
     (private, new)
 }
 
-/// What waits for a yes never arrives, whenever it is killed; what stands beside it does.
+/// Changes that wait for a yes never arrive, whenever it is killed; those beside them do.
 #[test]
 fn killed_while_a_control_file_is_withheld() {
     let inside = [

@@ -153,7 +153,7 @@ fn what_leads_to_a_control_file_waits() {
     );
 }
 
-/// What stays is carried over at once: other branches, other entries of the index.
+/// Everything else is carried over at once: other branches, other entries of the index.
 #[test]
 fn what_leads_to_no_control_file_is_carried_over() {
     let world = World::with_repository();
@@ -292,7 +292,7 @@ fn a_killed_judgement_is_made_again() {
     assert_eq!(view(&world), expected);
 }
 
-/// What waits in a submodule does not come back by a commit around it.
+/// A commit that waits in a submodule does not come back by a commit around it.
 #[test]
 fn a_commit_of_a_submodule_that_waits_is_named_by_none() {
     let world = World::with_repository();

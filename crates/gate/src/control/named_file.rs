@@ -1,0 +1,28 @@
+//! A file that another file names.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_text::fits;
+
+/// A file, or a folder with all below it, that a control file says it reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamedFile {
+    /// Below the workspace; parts may have stars.
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+    /// Whether make reads it, which makes what it reads from other files first.
+    pub(super) by_make: bool,
+}
+
+impl NamedFile {
+    pub(super) fn is(&self, path: &Path) -> bool {
+        if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
+            return *path == *self.path || (self.is_folder && path.starts_with(&self.path));
+        }
+        let (wanted, mut parts) = (self.path.iter(), path.iter());
+        let mut each = wanted.map(|wanted| (wanted, parts.next()));
+        each.all(|(wanted, part)| {
+            part.is_some_and(|part| fits(&wanted.to_string_lossy(), &part.to_string_lossy()))
+        }) && (self.is_folder || parts.next().is_none())
+    }
+}
