@@ -113,6 +113,7 @@ impl Bench {
                 trusted: &[],
                 link_was_seen: false,
                 mandated: None,
+                has_mandate: false,
             };
             std::hint::black_box(self.gate.judge(&resolved, &self.spec, &under));
         }

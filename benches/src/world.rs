@@ -190,6 +190,7 @@ impl Gate for Open {
             arguments: call.arguments.clone(),
             paths: Default::default(),
             command: None,
+            files: Vec::new(),
             aim: None,
         })
     }

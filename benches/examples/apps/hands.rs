@@ -42,6 +42,10 @@ impl Site for Workspace {
         &self.sends_to
     }
 
+    fn withheld(&self, _: &Path) -> Option<String> {
+        None
+    }
+
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
         Ok(text.to_owned())
     }
@@ -108,6 +112,7 @@ impl Hands {
                 given: given.to_owned(),
                 real: self.path(given),
                 in_workspace: Some(given.into()),
+                withheld: None,
             };
             ("path".to_owned(), path)
         });
@@ -116,6 +121,7 @@ impl Hands {
             arguments,
             paths: BTreeMap::from_iter(path),
             command: None,
+            files: Vec::new(),
             aim,
         };
         #[expect(

@@ -143,10 +143,7 @@ impl Ready {
     /// judged.
     pub(crate) async fn settle(self) -> Result<(), KernelError> {
         let driver = Driver::new(&self.held, &self.position, self.other_code)?;
-        driver.core.layers().is_settling = true;
-        let outcomes = take_up::unsettled(&driver.core, &self.position.recorded).await?;
-        driver.core.log.append_all(&outcomes)?;
-        Ok(driver.core.log.barrier().await?)
+        Ok(driver.settle(&self.position.recorded).await?)
     }
 
     /// Drives the run until it ends or parks.

@@ -88,10 +88,10 @@ impl WithheldChanges {
         let Some(changes) = &self.withheld.changes else {
             return Ok(Done::default());
         };
-        let others = changes.below().into_iter().filter(|path| {
-            let shown = path.display().to_string();
-            !files.iter().any(|file| shown == *file)
-        });
+        let others = changes
+            .below()
+            .into_iter()
+            .filter(|path| !files.contains(&path.display().to_string()));
         let others: Vec<_> = others
             .chain(self.withheld.not_kept.iter().cloned())
             .collect();

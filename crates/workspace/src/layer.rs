@@ -286,8 +286,8 @@ impl CallLayer {
 #[must_use]
 pub fn is_possible(folder: &Path, workspace: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).ok().map(|data| data.dev());
-    let is_fit = rustix::fs::statfs(folder)
-        .is_ok_and(|system| !UNFIT_SYSTEMS.iter().any(|unfit| *unfit == system.f_type));
+    let is_fit =
+        rustix::fs::statfs(folder).is_ok_and(|system| !UNFIT_SYSTEMS.contains(&system.f_type));
     is_fit && device(folder).is_some_and(|near| Some(near) == device(workspace))
 }
 

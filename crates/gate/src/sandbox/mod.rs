@@ -135,7 +135,10 @@ fn within_namespaces<'a>(
     }
     let restricting = |error| refused("restricting writes")(io::Error::other(error));
     confined.relayer = base
-        .map(|base| base.serve(containment))
+        .map(|base| {
+            let containment = containment.clone();
+            base.serve(move || landlock::within_mounts(&containment))
+        })
         .transpose()
         .map_err(refused("starting a thread"))?;
     // The supervisor is within this one: else it could not be ended with the command.

@@ -25,7 +25,7 @@ use rustix::{
 };
 
 use super::{
-    ConfineError, landlock, overlay,
+    ConfineError, overlay,
     trees::{Links, attach, open_plain, take},
 };
 
@@ -83,11 +83,13 @@ impl Base {
         }
     }
 
-    /// Starts the thread that replaces layers.
-    pub(super) fn serve(self, containment: &Containment) -> io::Result<Box<dyn Relayer>> {
+    /// Starts the thread that replaces layers. `rules` returns those of Landlock for a command.
+    pub(super) fn serve<E: std::error::Error + Send + Sync + 'static>(
+        self,
+        rules: impl Fn() -> Result<Option<OwnedFd>, E> + Send + 'static,
+    ) -> io::Result<Box<dyn Relayer>> {
         let (orders, incoming) = mpsc::channel();
         let (outgoing, replies) = mpsc::channel();
-        let containment = containment.clone();
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         thread.spawn(move || {
             let mut current = None;
@@ -95,7 +97,7 @@ impl Base {
                 let reply = match order {
                     Order::Replace(layer) => self.replace(&layer).map(|lock| {
                         current = Some(lock);
-                        landlock::within_mounts(&containment)
+                        rules()
                     }),
                     Order::Refresh => self.refresh().map(|()| Ok(None)),
                 };

@@ -61,7 +61,7 @@ impl Resume {
     }
 
     /// Begins a new run with what a record remembers.
-    fn from_record(
+    fn begin_from(
         self,
         gyrus: &Gyrus,
         store: &Store,
@@ -116,7 +116,7 @@ impl Resume {
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         let before = StandingRun::read(&store, run)?;
         if is_record(&store, run) {
-            return self.from_record(gyrus, &store, &before);
+            return self.begin_from(gyrus, &store, &before);
         }
         self.check_workdir()?;
         let runtime = drive::runtime()?;

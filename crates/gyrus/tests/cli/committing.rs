@@ -145,9 +145,7 @@ fn a_moved_repository_stays_whole_and_a_link_to_another_is_taken_back() {
     fs::write(nested.join(".git/hooks/mine"), "#!/bin/sh\n").unwrap();
     git(&nested, &["add", "file"]);
     git(&nested, &["commit", "-qm", "first"]);
-    world
-        .gyrus(&["run", "go"])
-        .exits(0);
+    world.gyrus(&["run", "go"]).exits(0);
     // What is mounted in a layer cannot be moved, only copied.
     assert!(nested.join(".git/hooks/mine").exists());
     assert!(!work.join("moved/.git/hooks/mine").exists());

@@ -359,6 +359,9 @@ fn step(world: &World, command: &str) {
     output.unwrap();
 }
 
+/// The files, the person's setup, the hostile command, the person's next step.
+type NextStep<'a> = (&'a [(&'a str, &'a str)], &'a str, String, &'a str);
+
 const OWNS: &str = "touch PERSON/owned";
 
 #[test]
@@ -366,8 +369,7 @@ fn the_persons_next_step_runs_nothing() {
     let make = "V := $(shell touch PERSON/owned)\n";
     let git = "git init -q . && git config user.name p && git config user.email p@example.org && \
                git add -A && git commit -qm one";
-    // The files, the person's setup, the hostile command, the person's next step.
-    let cases: [(&[(&str, &str)], &str, String, &str); 9] = [
+    let cases: [NextStep; 9] = [
         (
             &[("Makefile", "-include local.mk\nall:\n")],
             "true",

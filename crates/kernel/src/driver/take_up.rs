@@ -71,6 +71,15 @@ impl Driver {
         Ok(None)
     }
 
+    /// Records the outcomes of what an earlier process began among these entries, for a run that is
+    /// not taken up.
+    pub(super) async fn settle(&self, recorded: &[Entry]) -> Result<(), Stop> {
+        self.core.layers().is_settling = true;
+        let outcomes = unsettled(&self.core, recorded).await?;
+        self.core.log.append_all(&outcomes)?;
+        self.core.log.barrier().await
+    }
+
     /// Abandons the unfinished cycle and tells a fresh one what it did.
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
         let mut entries = unsettled(&self.core, &recorded).await?;
@@ -179,7 +188,7 @@ pub(crate) fn restore(
 
 /// Returns the outcomes of effects that began and have none, once their processes have ended: it is
 /// unknown how far a call came, and a request may have been answered and charged.
-pub(super) async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
+async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
     let settled = |effect: &EffectId| {
         recorded
             .iter()

@@ -229,6 +229,9 @@ impl Known {
     }
 }
 
+/// Decides which changes of files may not stay.
+type Withhold<'a> = dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a;
+
 /// The facts about the run that the repositories need.
 pub(super) struct Facts<'a> {
     workspace: &'a Path,
@@ -239,7 +242,7 @@ pub(super) struct Facts<'a> {
     git: OnceCell<Result<PathBuf, String>>,
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
     /// The gate's rule for changes of files of the workspace.
-    withhold: Box<dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a>,
+    withhold: Box<Withhold<'a>>,
 }
 
 impl<'a> Facts<'a> {

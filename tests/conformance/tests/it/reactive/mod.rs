@@ -45,6 +45,7 @@ impl Gate for Porter {
             arguments: call.arguments.clone(),
             paths: Default::default(),
             command: None,
+            files: Vec::new(),
             aim: None,
         })
     }
