@@ -24,7 +24,7 @@ use gyrus_process::Programs;
 
 use crate::{
     as_user,
-    control::{self, Around, Surroundings},
+    control::{self, Around, Look, Surroundings},
     destinations::{USUAL_PORTS, grants_connection},
     modes::{Bounds, decide},
     named_files,
@@ -58,6 +58,8 @@ pub struct PolicyGate {
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
     /// The surroundings of changes in each workspace, as they were before calls.
     before: Arc<Mutex<BTreeMap<PathBuf, Surroundings>>>,
+    /// The last look at each workspace.
+    looks: Arc<Mutex<BTreeMap<PathBuf, Look>>>,
 }
 
 impl fmt::Debug for PolicyGate {
@@ -82,6 +84,7 @@ impl PolicyGate {
             contain: Arc::new(|_, _| Err("the sandbox is turned off".to_owned())),
             contained: Arc::default(),
             before: Arc::default(),
+            looks: Arc::default(),
         }
     }
 
@@ -480,8 +483,13 @@ impl Gate for PolicyGate {
 
 impl PolicyGate {
     fn look(&self, workspace: &Path) -> Surroundings {
-        let home = self.own_paths.person.as_deref();
-        Surroundings::look(workspace, home, self.policy.control_files())
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = looks.entry(workspace.to_owned()).or_default();
+        if !look.is_still_true() {
+            let home = self.own_paths.person.as_deref();
+            *look = Look::at(workspace, home, self.policy.control_files());
+        }
+        look.surroundings.clone()
     }
 
     fn around<'a>(&'a self, workspace: &'a Path, surroundings: &'a Surroundings) -> Around<'a> {

@@ -142,7 +142,7 @@ impl Ready {
     /// Records the outcomes of calls that an earlier process left unfinished, once their changes were
     /// judged.
     pub(crate) async fn settle(self) -> Result<(), KernelError> {
-        let driver = Driver::new(&self.held, &self.position, self.other_code)?;
+        let mut driver = Driver::new(&self.held, &self.position, self.other_code)?;
         Ok(driver.settle(&self.position.recorded).await?)
     }
 

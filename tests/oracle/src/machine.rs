@@ -25,7 +25,11 @@ use rustix::{
     process::{WaitOptions, geteuid, wait},
 };
 
-use crate::{Between, Error, doing, fixture, refusing, worker};
+use crate::{
+    Between, Error, doing,
+    fixture::{self, HOME},
+    refusing, worker,
+};
 
 /// The argument that asks a program to be a machine.
 const ARGUMENT: &str = "--oracle-machine";
@@ -205,6 +209,7 @@ fn mounts(user: Option<u32>) -> Result<OwnedFd, Error> {
         mount("tmpfs", &place, "tmpfs", quiet, options.as_c_str())
             .map_err(doing(format!("mount an empty /{name}")))?;
     }
+    home(&root, user)?;
     proc(&root)?;
     settings(&root, user)?;
     let upper = rustix::fs::openat(
@@ -219,6 +224,18 @@ fn mounts(user: Option<u32>) -> Result<OwnedFd, Error> {
     unmount(".", UnmountFlags::DETACH).map_err(doing("leave the machine below"))?;
     std::env::set_current_dir("/").map_err(doing("enter the machine"))?;
     Ok(upper)
+}
+
+/// Makes the person's home a small file system of its own: on an overlay there could be no other
+/// for commands, and a line may fill it.
+fn home(root: &Path, user: Option<u32>) -> Result<(), Error> {
+    let place = root.join(HOME.trim_start_matches('/'));
+    fs::create_dir_all(&place).map_err(doing("make the home"))?;
+    let user = user.unwrap_or(0);
+    let options = format!("size=96m,nr_inodes=60k,mode=755,uid={user},gid={user}");
+    let options = CString::new(options).expect("it holds no NUL");
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", &place, "tmpfs", quiet, options.as_c_str()).map_err(doing("mount the home"))
 }
 
 /// Returns the mount points of further file systems with files; an overlay does not show them.

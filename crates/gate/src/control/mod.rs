@@ -8,6 +8,7 @@
 
 mod bare;
 mod changes;
+mod look;
 mod named;
 mod named_file;
 mod surroundings;
@@ -27,6 +28,7 @@ use self::{
     table::{New, Tool, embedded, parts},
 };
 pub(crate) use self::{
+    look::Look,
     surroundings::Surroundings,
     table::{Table, obeyed_by},
 };

@@ -118,6 +118,11 @@ pub(super) struct ToRead {
 }
 
 impl ToRead {
+    /// Returns the file to read, below the workspace or absolute.
+    pub(super) fn path(&self) -> &Path {
+        &self.file
+    }
+
     pub(super) fn makefile(file: PathBuf, folder: PathBuf) -> Self {
         Self {
             by: file.clone(),

@@ -58,12 +58,20 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Looks at a workspace, which is real. `home` is that of the person, whose git configuration
     /// may name files of the workspace.
-    pub(crate) fn look(workspace: &Path, home: Option<&Path>, added: &Table) -> Self {
+    /// Every folder and file that was read is added to `read`.
+    pub(super) fn look(
+        workspace: &Path,
+        home: Option<&Path>,
+        added: &Table,
+        read: &mut Vec<PathBuf>,
+    ) -> Self {
         let mut found = Self::default();
         let mut to_read = VecDeque::from(named::git_settings(workspace, home));
+        read.extend([workspace.join(".git"), workspace.join(".git/hooks")]);
         let mut folders = VecDeque::from([PathBuf::new()]);
         let mut left = MAX_ENTRIES;
         while let Some(folder) = folders.pop_front() {
+            read.push(workspace.join(&folder));
             let Ok(entries) = fs::read_dir(workspace.join(&folder)) else {
                 continue;
             };
@@ -100,6 +108,7 @@ impl Surroundings {
             let Some(file) = to_read.pop_front() else {
                 break;
             };
+            read.push(workspace.join(file.path()));
             reader.read(file, &mut found.named, &mut to_read);
         }
         found

@@ -29,7 +29,7 @@ fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn judged(workspace: &Path, programs: &[PathBuf], changes: &[ChangedPath]) -> Vec<PathBuf> {
     let workspace = fs::canonicalize(workspace).unwrap();
     let added = Table::default();
-    let surroundings = Surroundings::look(&workspace, None, &added);
+    let surroundings = Surroundings::look(&workspace, None, &added, &mut Vec::new());
     let around = Around {
         workspace: &workspace,
         programs,
@@ -314,7 +314,7 @@ fn files_that_are_written_one_by_one_make_no_repository() {
     let folder = workspace(&[("r/HEAD", ""), ("r/config", ""), ("r/objects/x", "")]);
     let workspace = fs::canonicalize(folder.path()).unwrap();
     let added = Table::default();
-    let surroundings = Surroundings::look(&workspace, None, &added);
+    let surroundings = Surroundings::look(&workspace, None, &added, &mut Vec::new());
     let around = Around {
         workspace: &workspace,
         programs: &[],
