@@ -11,7 +11,10 @@ use gyrus_contract::{
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
-use gyrus_workspace::{layer::CallLayer, snapshot::Snapshots};
+use gyrus_workspace::{
+    layer::{CallLayer, MovedPaths},
+    snapshot::Snapshots,
+};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
@@ -53,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) spares: Spares,
     /// The layers that receive the changes of commands.
     layers: Mutex<Layers>,
-    /// A lock held by a call whose changes go into a layer.
+    /// A lock held by a call that changes a workspace which is too large for snapshots.
     pub(crate) layer_turn: AsyncMutex<()>,
 }
 
@@ -101,10 +104,12 @@ pub(crate) struct Shared {
     pub(crate) open_asks: Vec<ModelReply>,
 }
 
-/// The layer of the call in progress.
+/// The layers of the calls in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    pub(crate) current: Option<(EffectId, CallLayer)>,
+    pub(crate) current: BTreeMap<EffectId, CallLayer>,
+    /// The paths that layers of this run were moved to while others were in progress.
+    pub(crate) moved: MovedPaths,
     /// Layers of earlier calls that no undo needs, until the next call begins or the cycle ends.
     pub(crate) spent: Vec<CallLayer>,
     /// Whether the run is settled and not taken up: changes that were not moved yet never count, and

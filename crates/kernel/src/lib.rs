@@ -72,6 +72,7 @@ pub use effects::ask::MAX_ATTEMPTS;
 pub use effects::branches::Branch;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;
+pub use effects::layers::layer_of;
 pub use effects::mandate::{MandateReview, MandateSubject};
 pub use effects::request::{Ask, Tools};
 pub use effects::together::DeniedTogether;

@@ -23,6 +23,7 @@ mod stamp;
 pub(crate) mod encoded;
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
@@ -74,7 +75,13 @@ pub struct AppliedLayer {
     pub kept: KeptFiles,
     /// Paths that others changed meanwhile; their changes stay.
     pub refused: Vec<Refused>,
+    /// The paths that were moved.
+    pub moved: MovedPaths,
 }
+
+/// Paths that layers were moved to, each with the time of its last change then, in nanoseconds. What
+/// is there since, and in a folder, what is older, comes from the layer.
+pub type MovedPaths = BTreeMap<PathBuf, i64>;
 
 /// One move, or change of a mode. Paths are below the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

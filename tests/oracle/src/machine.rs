@@ -209,7 +209,7 @@ fn mounts(user: Option<u32>) -> Result<OwnedFd, Error> {
         mount("tmpfs", &place, "tmpfs", quiet, options.as_c_str())
             .map_err(doing(format!("mount an empty /{name}")))?;
     }
-    home(&root, user)?;
+    home(&root)?;
     proc(&root)?;
     settings(&root, user)?;
     let upper = rustix::fs::openat(
@@ -228,14 +228,12 @@ fn mounts(user: Option<u32>) -> Result<OwnedFd, Error> {
 
 /// Makes the person's home a small file system of its own: on an overlay there could be no other
 /// for commands, and a line may fill it.
-fn home(root: &Path, user: Option<u32>) -> Result<(), Error> {
+fn home(root: &Path) -> Result<(), Error> {
     let place = root.join(HOME.trim_start_matches('/'));
     fs::create_dir_all(&place).map_err(doing("make the home"))?;
-    let user = user.unwrap_or(0);
-    let options = format!("size=96m,nr_inodes=60k,mode=755,uid={user},gid={user}");
-    let options = CString::new(options).expect("it holds no NUL");
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", &place, "tmpfs", quiet, options.as_c_str()).map_err(doing("mount the home"))
+    let options = c"size=96m,nr_inodes=60k,mode=755";
+    mount("tmpfs", &place, "tmpfs", quiet, options).map_err(doing("mount the home"))
 }
 
 /// Returns the mount points of further file systems with files; an overlay does not show them.
@@ -312,7 +310,7 @@ fn settings(root: &Path, user: Option<u32>) -> Result<(), Error> {
     chown(root.join("run"), user, user).map_err(doing("make a home"))?;
     for place in ["home/person", "run/oracle"] {
         let place = root.join(place);
-        fs::create_dir(&place).map_err(doing("make a home"))?;
+        fs::create_dir_all(&place).map_err(doing("make a home"))?;
         chown(&place, user, user).map_err(doing("make a home"))?;
     }
     let Some(user) = user else { return Ok(()) };

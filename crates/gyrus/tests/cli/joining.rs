@@ -60,13 +60,14 @@ fn a_new_tool_joins_at_a_later_step_and_stays() {
 
 #[test]
 fn a_server_that_was_late_joins() {
-    // The command ends when the server was asked for its tools; its answer is there a few steps
-    // later, each with a process of its own, which a busy machine is as slow to start.
-    let ready = "touch heard ready; until grep -q tools/list heard; do sleep 0.05; done";
-    let make = format!(r#"tool = "shell", arguments = {{ command = "{ready}" }}"#);
+    // The second command ends when the server was asked for its tools; its answer is there a few
+    // steps later, each with a process of its own, which a busy machine is as slow to start.
+    let ready = r#"tool = "shell", arguments = { command = "touch heard ready" }"#.to_owned();
+    let heard = "until grep -q tools/list heard; do sleep 0.05; done";
+    let heard = format!(r#"tool = "shell", arguments = {{ command = "{heard}" }}"#);
     let process =
         |number| format!(r#"tool = "shell", arguments = {{ command = "true {number}" }}"#);
-    let mut calls = vec![make];
+    let mut calls = vec![ready, heard];
     calls.extend((0..8).map(process));
     calls.push(ECHO.to_owned());
     let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
@@ -74,6 +75,6 @@ fn a_server_that_was_late_joins() {
     world.run(&[]).exits(0).says("it joins once it is ready");
     let joined = joined(&world);
     assert!(joined[0].contains(&"srv__echo".to_owned()), "{joined:?}");
-    assert_eq!(results(&world)[9].1, "you said hi");
+    assert_eq!(results(&world)[10].1, "you said hi");
     world.replays();
 }

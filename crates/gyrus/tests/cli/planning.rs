@@ -291,15 +291,16 @@ fn two_hundred_files_are_organised_by_what_is_in_them() {
     assert_eq!(order[4], "task.step sort", "{order:?}");
 }
 
-/// Each of two commands waits for the other's file.
+/// Each of two commands waits for the other's file, which is where both see it: changes of the
+/// folder are a command's own until it has ended.
 #[test]
 fn steps_that_do_not_depend_on_each_other_run_at_once() {
     let meet =
         |own: &str, other: &str| format!("touch {own}; until [ -e {other} ]; do sleep 0.01; done");
     let world = planned(&[
-        shell("1", &meet("a", "b"), &[]),
-        shell("2", &meet("b", "a"), &[]),
-        shell("3", "rm a b", &["1", "2"]),
+        shell("1", &meet("/tmp/a", "/tmp/b"), &[]),
+        shell("2", &meet("/tmp/b", "/tmp/a"), &[]),
+        shell("3", "rm /tmp/a /tmp/b", &["1", "2"]),
     ]);
     run(&world, &[]).exits(0);
     let forms = world.entries().into_iter().filter_map(|entry| match entry {

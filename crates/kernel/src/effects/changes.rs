@@ -343,7 +343,7 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
         layer.keep_judgement(&json).map_err(layers::failed)?;
     }
     layer.decide().map_err(layers::failed)?;
-    let applied = layers::apply(layer, listed, &paths)?;
+    let applied = layers::apply(core, layer, listed, &paths)?;
     let mut changed = ChangedFiles::applied(core, applied);
     changed.withheld = withheld;
     Ok(changed)

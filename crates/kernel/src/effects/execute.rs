@@ -336,7 +336,7 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let _turn = layers::turn(core, &resolved, tool.spec()).await;
+    let _turn = layers::turn(core, tool.spec()).await;
     let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
     let mut before = None;
     if changes::are_judged(&**tool, &resolved) {

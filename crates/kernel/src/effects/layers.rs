@@ -2,12 +2,16 @@
 //! change in a workspace that is too large for snapshots.
 //!
 //! Each call has a folder of its own below the run's. In a large workspace the folder keeps the
-//! previous content; the call's outcome names it, so an undo can restore it. Calls with a layer run
-//! one after the other: each sees what the one before it left.
+//! previous content; the call's outcome names it, so an undo can restore it. There, calls that change
+//! something run one after the other. Elsewhere calls that run at once each have a layer, and of a
+//! file that several change the version of the last one counts.
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{ChangedPath, Containment, EffectId, Mode, ResolvedCall, ToolSpec, Touch};
+use gyrus_contract::{
+    ChangedPath, Containment, EffectId, Mode, ResolvedCall, RunId, ToolSpec, Touch,
+};
+use gyrus_journal::Store;
 use gyrus_text::counted;
 use gyrus_workspace::{
     layer::{self, AppliedLayer, CallLayer, Copies, KeptFiles, LayerError, Listed},
@@ -69,15 +73,10 @@ pub(super) fn has_layer(core: &Core, resolved: &ResolvedCall) -> bool {
         && are_used(core)
 }
 
-/// Waits until no other call changes the workspace in a layer, if this one does, or changes files
-/// of a workspace whose calls keep them.
-pub(super) async fn turn<'a>(
-    core: &'a Core,
-    resolved: &ResolvedCall,
-    spec: &ToolSpec,
-) -> Option<MutexGuard<'a, ()>> {
-    let changes = spec.touches(Touch::changes_workspace);
-    if changes && (keep_files(core) || has_layer(core, resolved)) {
+/// Waits until no other call changes the workspace, if this one does and each keeps the previous
+/// content of what it changes.
+pub(super) async fn turn<'a>(core: &'a Core, spec: &ToolSpec) -> Option<MutexGuard<'a, ()>> {
+    if spec.touches(Touch::changes_workspace) && keep_files(core) {
         Some(core.layer_turn.lock().await)
     } else {
         None
@@ -100,7 +99,10 @@ pub(super) fn begin(core: &Core, effect: &EffectId, spec: &ToolSpec) -> Result<(
     let mut layers = core.layers();
     match made {
         Ok(layer) => {
-            layers.current = Some((effect.clone(), layer));
+            if layers.current.is_empty() {
+                layers.moved.clear();
+            }
+            layers.current.insert(effect.clone(), layer);
             Ok(())
         }
         Err(error) => {
@@ -123,31 +125,27 @@ fn is_conditional(spec: &ToolSpec) -> bool {
 /// Records that the command of the call in progress begins, so that files which the call itself
 /// changed until now are not taken for somebody else's.
 pub(super) fn command_begins(core: &Core, effect: &EffectId) {
-    if let Some((_, layer)) = current(&core.layers().current, effect) {
+    if let Some(layer) = core.layers().current.get(effect) {
         // Otherwise those files stay as the call left them, and the outcome says so.
         let _ = layer.begin();
     }
 }
 
-fn current<'a>(
-    layer: &'a Option<(EffectId, CallLayer)>,
-    effect: &EffectId,
-) -> Option<&'a (EffectId, CallLayer)> {
-    layer.as_ref().filter(|(of, _)| of == effect)
-}
-
 /// Whether the changes of the command of the call in progress count only if the call succeeds.
 pub(super) fn changes_follow(core: &Core, effect: &EffectId) -> bool {
     let layers = core.layers();
-    let current = current(&layers.current, effect);
-    current.is_some_and(|(_, layer)| layer.is_undecided() && layer.was_mounted())
+    let current = layers.current.get(effect);
+    current.is_some_and(|layer| layer.is_undecided() && layer.was_mounted())
 }
 
 /// Discards the layer of a call that failed, if its changes count only if it succeeds.
 pub(super) fn discard(core: &Core, effect: &EffectId) {
     let mut layers = core.layers();
-    if current(&layers.current, effect).is_some_and(|(_, layer)| layer.is_undecided())
-        && let Some((_, layer)) = layers.current.take()
+    if layers
+        .current
+        .get(effect)
+        .is_some_and(CallLayer::is_undecided)
+        && let Some(layer) = layers.current.remove(effect)
     {
         // What cannot be removed now is removed with the run.
         let _ = layer.remove();
@@ -158,7 +156,7 @@ pub(super) fn discard(core: &Core, effect: &EffectId) {
 pub(super) fn stand_in(core: &Core, effect: &EffectId, containment: &mut Containment) {
     let workspace = &core.started.workspace;
     let layers = core.layers();
-    let Some((_, layer)) = current(&layers.current, effect) else {
+    let Some(layer) = layers.current.get(effect) else {
         return;
     };
     if containment.writable.contains(workspace) {
@@ -219,17 +217,15 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
 /// Records that a command could not have its layer, if that is why it was not started.
 pub(super) fn refuse(core: &Core, effect: &EffectId, why: &str) {
     let mut layers = core.layers();
-    let current = current(&layers.current, effect);
-    if current.is_some_and(|(_, layer)| !layer.was_mounted()) {
+    let current = layers.current.get(effect);
+    if current.is_some_and(|layer| !layer.was_mounted()) {
         layers.refused = Some(why.to_owned());
     }
 }
 
 /// Takes the layer of a call whose command has ended; `None` if it had none.
 pub(super) fn take(core: &Core, effect: &EffectId) -> Option<CallLayer> {
-    let mut layers = core.layers();
-    current(&layers.current, effect)?;
-    layers.current.take().map(|(_, layer)| layer)
+    core.layers().current.remove(effect)
 }
 
 /// Removes a layer whose changes do not count. What cannot be removed now is removed with the run,
@@ -262,6 +258,7 @@ pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<CallLayer> {
 
 /// Moves the contents of a layer into the workspace, except the paths that were withheld.
 pub(super) fn apply(
+    core: &Core,
     layer: &CallLayer,
     mut listed: Listed,
     withheld: &[&ChangedPath],
@@ -271,7 +268,10 @@ pub(super) fn apply(
         .map(|change| change.path.as_path())
         .collect();
     layer.leave_out(&mut listed, &paths).map_err(failed)?;
-    layer.apply(listed, &mut || {}).map_err(failed)
+    let others = core.layers().moved.clone();
+    let applied = layer.apply(listed, &others, &mut || {}).map_err(failed)?;
+    core.layers().moved.extend(applied.moved.clone());
+    Ok(applied)
 }
 
 /// Continues moving contents that a kill interrupted; returns `None` if that had not begun.
@@ -328,6 +328,14 @@ pub(super) fn changed(copies: Copies) -> Result<KeptFiles, Stop> {
 /// Returns the copies that a call of an earlier process made.
 pub(super) fn copies_of_the_dead(core: &Core, effect: &EffectId) -> Option<Copies> {
     Copies::find(&last_folder(core, effect)?)
+}
+
+/// Returns the folder that receives the changes of a call in progress, if it has a layer.
+pub fn layer_of(store: &Store, run: RunId, effect: &EffectId) -> Option<PathBuf> {
+    let layers = store.folder(&log_name(run)).join(FOLDER);
+    let numbers = (0..).map(|number| layers.join(format!("{effect}-{number}")));
+    let last = numbers.take_while(|folder| folder.exists()).last()?;
+    Some(CallLayer::find(&last, Path::new("/"))?.upper())
 }
 
 fn folder(core: &Core, effect: &EffectId, number: u32) -> PathBuf {

@@ -165,12 +165,13 @@ pub(super) async fn first_run(store: &Store) -> Result<RunId, LabError> {
     within(appears, "the run does not begin").await?
 }
 
-/// Waits until a command of this step is being run, and has left its first words in `folder`.
+/// Waits until a command of this step is being run, and has left its first words in `folder`, or in
+/// its layer over it.
 pub(super) async fn in_the_middle(
     store: &Store,
     run: RunId,
     step: u32,
-    mut has_begun: impl FnMut() -> bool,
+    mut has_begun: impl FnMut(&Path) -> bool,
     folder: &Path,
 ) -> Result<EffectId, LabError> {
     let begins = async {
@@ -183,8 +184,10 @@ pub(super) async fn in_the_middle(
                 _ => {}
             }
         };
+        let layer = gyrus_kernel::layer_of(store, run, &effect);
+        let folder = layer.as_deref().unwrap_or(folder);
         let mut changes = watch::watch(folder)?;
-        while !has_begun() {
+        while !has_begun(folder) {
             changes.changed().await;
         }
         Ok(effect)

@@ -15,7 +15,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AppliedLayer, CallLayer, LayerError, Listed, PLAN, Step,
+    AppliedLayer, CallLayer, LayerError, Listed, MovedPaths, PLAN, Step,
     kept::{Kept, KeptFiles, Was},
     list::by_number,
     stamp::stamp,
@@ -45,14 +45,16 @@ enum Outcome {
 }
 
 impl CallLayer {
-    /// Moves the listed changes into the folder. `stepped` is called after every change on disk; it
-    /// may end the process.
+    /// Moves the listed changes into the folder. What other layers of the same owner moved there in
+    /// the meantime, `others`, is no change by somebody else. `stepped` is called after every change
+    /// on disk; it may end the process.
     ///
     /// # Errors
     /// When the plan cannot be written. What fails for one path is among the refused.
     pub fn apply(
         &self,
         listed: Listed,
+        others: &MovedPaths,
         stepped: &mut dyn FnMut(),
     ) -> Result<AppliedLayer, LayerError> {
         let plan = Plan {
@@ -63,7 +65,7 @@ impl CallLayer {
         }
         self.write(&plan)?;
         stepped();
-        self.execute(plan, stepped)
+        self.execute(plan, others, stepped)
     }
 
     /// Continues after a kill; `None` if no move had begun. A repeated call returns the same.
@@ -81,7 +83,7 @@ impl CallLayer {
             read => read.map_err(wrong)?,
         };
         let plan = serde_json::from_slice(&text).map_err(|error| wrong(error.into()))?;
-        self.execute(plan, stepped).map(Some)
+        self.execute(plan, &MovedPaths::new(), stepped).map(Some)
     }
 
     fn write(&self, plan: &Plan) -> Result<(), LayerError> {
@@ -128,13 +130,19 @@ impl CallLayer {
         Ok(true)
     }
 
-    fn execute(&self, plan: Plan, stepped: &mut dyn FnMut()) -> Result<AppliedLayer, LayerError> {
+    fn execute(
+        &self,
+        plan: Plan,
+        others: &MovedPaths,
+        stepped: &mut dyn FnMut(),
+    ) -> Result<AppliedLayer, LayerError> {
         let (upper, lower) = self.roots()?;
         let mut moving = Moving {
             began: self.began()?,
             upper,
             lower,
             old: Vec::new(),
+            others,
         };
         let mut applied = AppliedLayer {
             kept: KeptFiles {
@@ -142,6 +150,7 @@ impl CallLayer {
                 files: Vec::with_capacity(plan.steps.len()),
             },
             refused: Vec::new(),
+            moved: MovedPaths::new(),
         };
         for step in plan.steps {
             let path = step.path().to_owned();
@@ -171,17 +180,24 @@ impl CallLayer {
         if !late.is_empty() {
             let _ = moving.lower.sync();
         }
+        for kept in &applied.kept.files {
+            if let Ok(Some(now)) = moving.lower.stat(&kept.path) {
+                applied.moved.insert(kept.path.clone(), changed_at(&now));
+            }
+        }
         Ok(applied)
     }
 }
 
-struct Moving {
+struct Moving<'a> {
     /// Start of the command; later changes in the folder were made by others.
     began: i64,
     upper: Root<'static>,
     lower: Root<'static>,
     /// Entries that this process has moved into the layer.
     old: Vec<MovedEntry>,
+    /// Paths that other layers were moved to.
+    others: &'a MovedPaths,
 }
 
 /// An entry of the folder that was moved into the layer.
@@ -193,7 +209,7 @@ struct MovedEntry {
     after: Option<Stat>,
 }
 
-impl Moving {
+impl Moving<'_> {
     fn step(&mut self, step: Step) -> Result<Outcome, Failed> {
         match step {
             Step::Put { path, inode } => self.put(path, inode),
@@ -321,7 +337,14 @@ impl Moving {
 
     /// Whether the folder's entry, or one in it, was changed since the command began.
     fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, Failed> {
-        Ok(changed_at(now) >= self.began || self.holds_change(&self.lower, path, now)?)
+        Ok(self.is_change(path, now) || self.holds_change(&self.lower, path, now)?)
+    }
+
+    /// Whether an entry was changed since the command began, and not by another layer.
+    fn is_change(&self, path: &Path, stat: &Stat) -> bool {
+        let changed = changed_at(stat);
+        let by_other = |above: &Path| self.others.get(above).is_some_and(|at| changed <= *at);
+        changed >= self.began && !path.ancestors().any(by_other)
     }
 
     /// Whether an entry in a folder was changed since the command began.
@@ -334,7 +357,7 @@ impl Moving {
             for name in root.names(&path)? {
                 let inner = path.join(name);
                 if let Some(stat) = root.stat(&inner)? {
-                    if changed_at(&stat) >= self.began {
+                    if self.is_change(&inner, &stat) {
                         return Ok(true);
                     }
                     folders.push((inner, stat));

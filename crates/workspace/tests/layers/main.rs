@@ -16,7 +16,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use gyrus_workspace::layer::{CallLayer, KeptFiles, take_back};
+use gyrus_workspace::layer::{CallLayer, KeptFiles, MovedPaths, take_back};
 use rustix::{
     fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr},
     process::{Signal, getpid, kill_process},
@@ -144,7 +144,9 @@ impl World {
         let layer = self.find();
         let applied = match layer.recover(stepped).unwrap() {
             Some(applied) => applied,
-            None => layer.apply(layer.list().unwrap(), stepped).unwrap(),
+            None => layer
+                .apply(layer.list().unwrap(), &MovedPaths::new(), stepped)
+                .unwrap(),
         };
         assert_eq!(applied.refused, []);
         fs::write(self.kept(), serde_json::to_vec(&applied.kept).unwrap()).unwrap();
@@ -202,7 +204,9 @@ fn the_one_that_dies() {
     let world = World::at(Path::new(&folder));
     if world.work().join("f0").exists() {
         let layer = world.find();
-        layer.apply(layer.list().unwrap(), &mut stepped).unwrap();
+        layer
+            .apply(layer.list().unwrap(), &MovedPaths::new(), &mut stepped)
+            .unwrap();
     } else if !world.kept().exists() {
         world.apply(&mut stepped)
     } else {
@@ -398,7 +402,9 @@ fn what_a_person_writes_while_changes_are_moved_is_there_afterwards() {
             let killed = round % 2 == 0 && die(&world, 1 + round as usize % (SHARED + 1));
             let layer = world.find();
             if layer.recover(&mut || {}).unwrap().is_none() {
-                layer.apply(layer.list().unwrap(), &mut || {}).unwrap();
+                layer
+                    .apply(layer.list().unwrap(), &MovedPaths::new(), &mut || {})
+                    .unwrap();
             }
             is_over.store(true, Ordering::SeqCst);
             let (made, last) = person.join().unwrap();

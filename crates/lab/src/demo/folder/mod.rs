@@ -1,6 +1,10 @@
 //! The demo without a browser: sales figures in a folder.
 
-use std::{fs, path::PathBuf, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::Store;
@@ -81,7 +85,7 @@ struct Demo<'a, 'c> {
 impl Demo<'_, '_> {
     /// Returns the ledger that the run wrote.
     fn ledger(&self) -> String {
-        fs::read_to_string(self.stage.files.work.join("ledger.txt")).unwrap_or_default()
+        ledger_in(&self.stage.files.work)
     }
 
     /// A run works until a command is in the middle of its work; then it is killed.
@@ -103,7 +107,7 @@ impl Demo<'_, '_> {
         ];
         let actor = Actor::start(&*self.stage.gyrus, &arguments, self.stage.seen)?;
         let run = actor::first_run(self.stage.gyrus.store()).await?;
-        let has_begun = || self.ledger().contains("begun");
+        let has_begun = |folder: &Path| ledger_in(folder).contains("begun");
         let effect = actor::in_the_middle(
             self.stage.gyrus.store(),
             run,
@@ -248,4 +252,9 @@ fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<Settle
         Entry::ToolResulted(result) if result.effect == *effect => Some(result.settled),
         _ => None,
     }))
+}
+
+/// Returns the ledger in a folder; empty if there is none.
+fn ledger_in(folder: &Path) -> String {
+    fs::read_to_string(folder.join("ledger.txt")).unwrap_or_default()
 }
