@@ -1,7 +1,7 @@
 //! The changes of a run's calls that were withheld, for a person who looks at them later or brings
 //! them back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, EffectId, RunId};
 use gyrus_journal::Store;
@@ -20,6 +20,8 @@ pub struct WithheldChanges {
     pub effect: EffectId,
     /// The changed files, each with the reason why it was withheld.
     pub files: Vec<(String, String)>,
+    /// The changes in repositories, each with the reason. Only the answer to their card applies them.
+    pub in_repositories: Vec<(String, String)>,
     /// The result of applying them after a person's yes; `None` if they were not applied.
     pub applied: Option<String>,
     withheld: Withheld,
@@ -32,8 +34,10 @@ pub struct WithheldChanges {
 pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges>, KernelError> {
     let reader = store.reader(&log_name(run))?;
     let mut found: Vec<WithheldChanges> = Vec::new();
+    let mut workspace = PathBuf::new();
     for entry in reader.entries(1)? {
         match parse(&entry?).map_err(Stop::from)? {
+            Entry::RunStarted(started) => workspace.clone_from(&started.workspace),
             Entry::ToolResulted(resulted) => {
                 let Some(blob) = resulted.withheld else {
                     continue;
@@ -44,6 +48,11 @@ pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges
                 found.push(WithheldChanges {
                     effect: resulted.effect,
                     files: withheld.reasons.clone(),
+                    in_repositories: withheld
+                        .repositories
+                        .iter()
+                        .map(|change| (change.name(&workspace), change.reason.clone()))
+                        .collect(),
                     applied: None,
                     withheld,
                 });

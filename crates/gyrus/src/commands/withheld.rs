@@ -48,6 +48,10 @@ impl ShowWithheld {
                 };
                 text.push_str(&format!("  {}: {why}{lost}\n", one_line(path)));
             }
+            for (name, why) in &changes.in_repositories {
+                let name = one_line(name);
+                text.push_str(&format!("  {name}: {why} (only its card applies it)\n"));
+            }
         }
         if found.is_empty() {
             text.push_str("nothing was withheld\n");

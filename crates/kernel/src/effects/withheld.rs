@@ -51,7 +51,7 @@ pub(crate) struct Withheld {
     pub(super) left: Vec<(String, String)>,
     /// The changes of repositories, which were never carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) repositories: Vec<repository::Withheld>,
+    pub(crate) repositories: Vec<repository::Withheld>,
     /// Commits and entries of indexes with such files: what would lead to them stayed as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) history: Vec<WithheldHistory>,
