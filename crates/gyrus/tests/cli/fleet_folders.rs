@@ -116,9 +116,7 @@ fn the_next_worker_finds_what_the_dead_one_changed_and_it_comes_home() {
     let worker = fleet.worker("one", SHORT);
     let watched = upload(&fleet);
     let folder = folder(&fleet);
-    eventually("the second call does not begin", || {
-        folder.join("begun").exists()
-    });
+    fleet.world.wait_for_layer("begun");
     kill(&fleet, "one", worker);
     // On the other machine there is nothing of it.
     fs::write(folder.join("canary"), "x").unwrap();
@@ -183,8 +181,7 @@ fn two_machines_take_turns_with_one_folder() {
     let lease = "3s";
     let one = fleet.worker("one", lease);
     let watched = upload(&fleet);
-    let folder = folder(&fleet);
-    let reaches = |file: &str| eventually(file, || folder.join(file).exists());
+    let reaches = |file: &str| fleet.world.wait_for_layer(file);
     let gives_back = |mut worker: Running| {
         worker.signal(Signal::INT);
         worker.hears("parking what is at work");
