@@ -329,9 +329,9 @@ impl Driver {
             }
             .into()
         };
+        layers::remove_spent(&self.core);
         self.core.log.append(last)?;
         self.core.log.barrier().await?;
-        layers::remove_spent(&self.core);
         let mut unsealed = self.core.shared().unsealed.clone();
         if ending.is_final() {
             // The run is over with its last entry: without a seal its journal only proves less.
