@@ -12,8 +12,9 @@
 //! process continues with [`CallLayer::recover`], and the folder is either completely old or completely
 //! new. Changes that others made meanwhile stay.
 //!
-//! Overlays that an ordinary user mounts cannot rename a folder of the lower layer: the command
-//! gets `EXDEV`, upon which `mv` copies, and programs that cannot copy fail.
+//! Overlays that an ordinary user mounts cannot rename a folder of the lower layer, and answer
+//! `EXDEV`. The sandbox's supervisor then moves the folder for the command; a folder in which
+//! something is mounted stays.
 
 mod error;
 mod list;
