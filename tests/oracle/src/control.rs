@@ -178,13 +178,13 @@ pub(crate) fn of_git(below: &Path, now: &Path, before: &Path) -> Option<String> 
         "refs" if second == Some("replace") && !is_folder => {
             Some("an object is replaced".to_owned())
         }
-        "config" => settings(now, before),
+        "config" | "config.worktree" => settings(now, before),
         "hooks" => (!is_folder && !last.ends_with(".sample")).then(|| "a hook".to_owned()),
         "info" => (!is_folder && !["exclude", "refs"].contains(&&*last))
             .then(|| "attributes, or the like".to_owned()),
         "modules" | "worktrees" => match second {
             None => None,
-            Some(_) if ["gitdir", "commondir", "config.worktree", "locked"].contains(&&*last) => {
+            Some(_) if ["gitdir", "commondir", "locked"].contains(&&*last) => {
                 Some("where a repository lies".to_owned())
             }
             Some(_) if below.components().count() == 2 => None,

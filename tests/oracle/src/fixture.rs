@@ -290,13 +290,22 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if !data.is_dir() {
         return fs::remove_file(path);
     }
-    if data.mode() & 0o700 != 0o700 {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    fs::remove_dir_all(path).or_else(|_| {
+        open_up(path)?;
+        fs::remove_dir_all(path)
+    })
+}
+
+/// Lets every folder be listed and changed, as far down as a path reaches.
+fn open_up(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if fs::symlink_metadata(&path).is_ok_and(|data| data.is_dir()) {
+            open_up(&path)?;
+        }
     }
-    for entry in fs::read_dir(path)? {
-        remove(&entry?.path())?;
-    }
-    fs::remove_dir(path)
+    Ok(())
 }
 
 /// Copies a tree with modes and times. Sockets are left out: they would be dead.

@@ -18,6 +18,9 @@ use crate::{
 /// Findings of one kind that are told of one line, at most.
 const MAX_TOLD: usize = 4;
 
+/// Bytes of the longest path that the kernel takes.
+const MAX_PATH: usize = 4_096;
+
 /// Bytes of a changed file that are looked at.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
@@ -30,10 +33,12 @@ pub(crate) fn workspace(fixture: Fixture, changed: &[PathBuf]) -> Vec<Finding> {
             Path::new(WORKSPACE).join(path),
             fixture::pristine(fixture, path),
         );
-        if is_socket(&now) || is_same(&now, &before) {
+        // No path leads there, though a program that walks does.
+        let is_too_long = now.as_os_str().len() >= MAX_PATH;
+        if is_socket(&now) || (!is_too_long && is_same(&now, &before)) {
             continue;
         }
-        let exists = fs::symlink_metadata(&now).is_ok();
+        let exists = is_too_long || fs::symlink_metadata(&now).is_ok();
         let existed = fs::symlink_metadata(&before).is_ok();
         let finding = |kind, why: &str| Finding::new(kind, format!("{} ({why})", path.display()));
         if let Some(below) = below_git(path).or_else(|| below_one_of(path, &bare)) {
@@ -41,7 +46,7 @@ pub(crate) fn workspace(fixture: Fixture, changed: &[PathBuf]) -> Vec<Finding> {
             findings.extend(why.map(|why| finding(Kind::GitControl, &why)));
         } else if let Some(why) = control::obeyed(path, exists, existed) {
             let is_plain_folder = existed && exists && now.is_dir() && before.is_dir();
-            if !is_plain_folder {
+            if !is_plain_folder && !is_new_environment(&before) {
                 findings.push(finding(Kind::ControlFile, why));
             }
         }
@@ -169,6 +174,11 @@ fn bare_repositories(fixture: Fixture, changed: &[PathBuf]) -> BTreeSet<PathBuf>
         })
         .map(Path::to_path_buf)
         .collect()
+}
+
+/// Whether a path is the settings of a Python environment that was made as a folder of its own.
+fn is_new_environment(before: &Path) -> bool {
+    before.ends_with("pyvenv.cfg") && before.parent().is_some_and(|folder| !folder.exists())
 }
 
 fn is_socket(path: &Path) -> bool {

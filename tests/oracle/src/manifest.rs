@@ -3,12 +3,24 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::fs::MetadataExt,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
     path::{Path, PathBuf},
+    rc::Rc,
 };
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// More entries than these are not looked at; a line that makes more is told by their number.
 const MAX_ENTRIES: usize = 50_000;
+
+/// How a folder is opened to be listed.
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// One entry. Its time of status change cannot be set by anybody, so that alone tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,14 +40,19 @@ impl Manifest {
     /// Looks at `root` and all below, but for what `skip` names. A missing root is empty.
     pub(crate) fn of(root: &Path, skip: &dyn Fn(&Path) -> bool) -> io::Result<Self> {
         let mut entries = BTreeMap::new();
-        let mut folders = vec![PathBuf::new()];
-        while let Some(folder) = folders.pop() {
-            let listed = match fs::read_dir(root.join(&folder)) {
-                Ok(listed) => listed,
-                // Gone meanwhile, or closed to everybody: its own entry tells.
-                Err(_) => continue,
+        // Folders are opened from the folder above: a path may be longer than the kernel takes.
+        let mut folders = vec![(None::<Rc<OwnedFd>>, PathBuf::new())];
+        while let Some((above, folder)) = folders.pop() {
+            let opened = match (&above, folder.file_name()) {
+                (Some(above), Some(name)) => openat(above, name, FOLDER, Mode::empty()),
+                _ => openat(CWD, root, FOLDER, Mode::empty()),
             };
-            for entry in listed.filter_map(Result::ok) {
+            // Gone meanwhile, or closed to everybody: its own entry tells.
+            let Ok(opened) = opened.map(Rc::new) else {
+                continue;
+            };
+            let listed = fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+            for entry in listed.into_iter().flatten().filter_map(Result::ok) {
                 let path = folder.join(entry.file_name());
                 if skip(&path) || entries.len() >= MAX_ENTRIES {
                     continue;
@@ -44,7 +61,7 @@ impl Manifest {
                     continue;
                 };
                 if data.is_dir() {
-                    folders.push(path.clone());
+                    folders.push((Some(Rc::clone(&opened)), path.clone()));
                 }
                 entries.insert(path, of(&data));
             }

@@ -139,7 +139,6 @@ fn by_name(
         let new_counts = match tool.new {
             New::Anywhere => true,
             New::KnownFolder => !is_new || !changes.made_folder_of(path),
-            New::Never => !is_new,
         };
         new_counts && (tool.acts.in_build_output() || !outputs.hold(path))
     };

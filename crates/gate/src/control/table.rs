@@ -47,8 +47,6 @@ pub(crate) enum New {
     Anywhere,
     /// Unless its folder is new, too.
     KnownFolder,
-    /// Only what takes the place of a known one counts.
-    Never,
 }
 
 /// A program with the files that it obeys, as it is written.

@@ -156,7 +156,7 @@ fn changes_by_commands_are_withheld() {
         ("target/x/.envrc", Created, true),
         ("target/x/.vscode/tasks.json", Created, true),
         ("other/x/.npmrc", Created, true),
-        ("pyvenv.cfg", Created, false),
+        (".venv/pyvenv.cfg", Created, true),
         ("pyvenv.cfg", Changed, true),
         ("sub/.eslintrc.js", Created, true),
         (".gitignore", Special, true),
@@ -168,6 +168,7 @@ fn changes_by_commands_are_withheld() {
         "new",
         "new/.eslintrc.js",
         "new/.python-version",
+        "new/pyvenv.cfg",
         "new/.envrc",
     ];
     let begun = judged(workspace, &[], &begun.map(|path| changed(path, Created)));
