@@ -13,6 +13,8 @@ pub struct Attack {
     pub class: String,
     /// Lines for the shell, one after the other.
     pub lines: Vec<String>,
+    /// Milliseconds after which the process of gyrus is killed, if it is.
+    pub killed_after: Option<u64>,
 }
 
 /// The attacks on what contains a command.
@@ -42,6 +44,7 @@ pub fn attacks() -> Result<Vec<Attack>, Error> {
         attacks.push(Attack {
             class: class.clone(),
             lines,
+            killed_after: None,
         });
     }
     Ok(attacks)
@@ -65,6 +68,7 @@ pub(crate) fn corpora() -> Result<Vec<Attack>, Error> {
                 _ => name.to_owned(),
             },
             lines: vec![command.line],
+            killed_after: None,
         }));
     }
     Ok(all)

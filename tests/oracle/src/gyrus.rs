@@ -13,10 +13,10 @@ use gyrus_contract::{
     Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits, Risk, RunId, Text, ToolCall,
 };
 use gyrus_gate::{Contain, PolicyGate};
-use gyrus_journal::Store;
+use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    CognitiveLoop, Entry, ErasedLoop, FolderTravels, Kernel, NewRun, Organs, Run, SingleModel,
-    Stop, entries, log_name, redact::Redactor,
+    CognitiveLoop, Entry, ErasedLoop, FolderTravels, Kernel, KernelError, NewRun, Organs,
+    ResumeChanges, Run, SingleModel, Stop, entries, log_name, redact::Redactor,
 };
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -96,20 +96,62 @@ impl Gyrus {
 
     /// Calls the shell with each line, in one run.
     pub(crate) fn run(&self, lines: &[String], between: Between) -> Result<Vec<Called>, String> {
-        let kernel = match between {
-            Between::Sandbox | Between::Landlock => &self.contained,
-            Between::Gate | Between::Nothing => &self.bare,
-        };
+        self.run_as(RunId::new(), lines, between)
+    }
+
+    /// The same, as the run with this id.
+    pub(crate) fn run_as(
+        &self,
+        run: RunId,
+        lines: &[String],
+        between: Between,
+    ) -> Result<Vec<Called>, String> {
+        let kernel = self.kernel(between);
         self.seen().clear();
-        let run = RunId::new();
         let driven = self.runtime.block_on(async {
             let ready = kernel.create(new_run(run, lines))?;
             ready.drive().await
         });
         driven.map_err(|error| error.to_string())?;
-        let verdicts = verdicts(kernel, run)?;
+        self.called(kernel, run)
+    }
+
+    /// Takes up a run whose process was killed.
+    pub(crate) fn resume(&self, run: RunId, between: Between) -> Result<Vec<Called>, String> {
+        let kernel = self.kernel(between);
+        self.seen().clear();
+        // It was killed before it had begun.
+        if !kernel.exists(run) {
+            return Ok(Vec::new());
+        }
+        let driven = self.runtime.block_on(async {
+            match kernel.take(run, Take::IfFree, ResumeChanges::default()) {
+                Err(KernelError::Over { .. }) => Ok(()),
+                Err(error) => Err(error),
+                Ok(ready) => ready.drive().await.map(|_| ()),
+            }
+        });
+        driven.map_err(|error| error.to_string())?;
+        self.called(kernel, run)
+    }
+
+    fn kernel(&self, between: Between) -> &Kernel {
+        match between {
+            Between::Sandbox | Between::Landlock => &self.contained,
+            Between::Gate | Between::Nothing => &self.bare,
+        }
+    }
+
+    fn called(&self, kernel: &Kernel, run: RunId) -> Result<Vec<Called>, String> {
         let seen = self.seen();
+        if seen.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Of a run that was taken up, the last calls are those that were seen here.
+        let verdicts = verdicts(kernel, run)?;
+        let before = verdicts.len().saturating_sub(seen.len());
         let texts = seen.iter().map(|seen| seen.text.text.clone());
+        let verdicts = verdicts.into_iter().skip(before);
         let called = texts.zip(verdicts).map(|(text, (decision, risk))| Called {
             decision,
             risk,

@@ -33,6 +33,7 @@ mod person;
 #[path = "../../../crates/gyrus/tests/cli/refusing/filter.rs"]
 mod refusing;
 mod trial;
+mod victim;
 mod worker;
 
 pub use self::{

@@ -14,7 +14,7 @@ use gyrus_oracle::{
 };
 
 const USAGE: &str = "usage: oracle [--seed N] [--count N] [--from N] [--workers N] \
-                     [--sandbox on|off|nothing] [--only N | --line LINE … [--ground NAME]]";
+                     [--sandbox on|off|nothing] [--only N | --line LINE … [--ground NAME] [--killed-after MS]]";
 
 /// Values of `--sandbox`; `nothing` is for trying the oracle itself.
 const WORDS: [(Between, &str); 4] = [
@@ -37,6 +37,7 @@ struct Asked {
     between: Vec<Between>,
     only: Option<u64>,
     lines: Vec<String>,
+    killed_after: Option<u64>,
     fixture: Fixture,
 }
 
@@ -70,6 +71,7 @@ fn asked(arguments: &[String]) -> Option<Asked> {
         between: vec![Between::Sandbox, Between::Gate],
         only: None,
         lines: Vec::new(),
+        killed_after: None,
         fixture: Fixture::Ordinary,
     };
     for option in arguments.chunks(2) {
@@ -80,6 +82,7 @@ fn asked(arguments: &[String]) -> Option<Asked> {
             "--from" => asked.from = value.parse().ok()?,
             "--workers" => asked.workers = value.parse::<usize>().ok()?.max(1),
             "--only" => asked.only = Some(value.parse().ok()?),
+            "--killed-after" => asked.killed_after = Some(value.parse().ok()?),
             "--line" => asked.lines.push(value.clone()),
             "--ground" => {
                 asked.fixture = value.parse().ok()?;
@@ -102,6 +105,7 @@ fn trials(asked: &Asked) -> Result<bool, Error> {
         attack: Attack {
             class: "given".to_owned(),
             lines: asked.lines.clone(),
+            killed_after: asked.killed_after,
         },
     };
     let is_one = asked.only.is_some() || !asked.lines.is_empty();

@@ -92,6 +92,21 @@ const AFTER: [&str; 20] = [
     "; true",
 ];
 
+/// Text behind a line that leaves no room, no file or no name for what judges it.
+const OBSTACLES: [&str; 8] = [
+    "; dd if=/dev/zero of=filler bs=1M count=200 2> /dev/null",
+    " & dd if=/dev/zero of=filler bs=64k 2> /dev/null; wait",
+    "; dd if=/dev/zero of=/tmp/filler bs=1M count=200 2> /dev/null",
+    "; i=0; while : > many$i; do i=$((i+1)); done",
+    "; d=$(printf 'n%.0s' $(seq 240)); for i in $(seq 20); do mkdir $d; cd $d; done; echo x > .envrc",
+    "; d=$(printf 'n%.0s' $(seq 240)); for i in $(seq 20); do mkdir $d; cd $d; cp -r ~/project/.git . ; done",
+    "; chmod -R 000 .",
+    "; n=$(printf 'x\\377y\\nz'); mkdir \"$n\"; echo x > \"$n/.envrc\"; cp evil \"$n/.git\"",
+];
+
+/// Milliseconds of the longest life of a process that is killed.
+const LONGEST_LIFE: u64 = 500;
+
 /// Lines that mutations start from.
 pub(crate) struct Seeds {
     attacks: Vec<Attack>,
@@ -123,6 +138,7 @@ impl Seeds {
             return Attack {
                 class: "typed".to_owned(),
                 lines: vec![self.stock.mutation(seed)],
+                killed_after: None,
             };
         }
         let mut attack = self.one(&mut random).clone();
@@ -132,6 +148,15 @@ impl Seeds {
             if is_small && next.lines.len() <= MAX_LINES {
                 attack = next;
             }
+        }
+        // A third of them meets a judgement that cannot go as planned.
+        match random.usize(..6) {
+            0 => attack.killed_after = Some(random.u64(10..LONGEST_LIFE)),
+            1 => {
+                let last = attack.lines.len() - 1;
+                attack.lines[last].push_str(one::<&str>(&mut random, &OBSTACLES));
+            }
+            _ => {}
         }
         for line in &mut attack.lines {
             *line = line.replace('\0', "");
@@ -169,6 +194,7 @@ impl Seeds {
         Attack {
             class: attack.class.clone(),
             lines,
+            killed_after: None,
         }
     }
 }

@@ -70,6 +70,9 @@ impl fmt::Display for Failure {
         for line in &attack.lines {
             writeln!(f, "    {line:?}")?;
         }
+        if let Some(after) = attack.killed_after {
+            writeln!(f, "    killed after {after} ms")?;
+        }
         for finding in &self.findings {
             writeln!(f, "  - {finding}")?;
         }
@@ -314,6 +317,7 @@ impl Trial<'_> {
             fixture: task.fixture,
             lines: task.attack.lines.clone(),
             between: self.settings.between,
+            killed_after: task.attack.killed_after,
         };
         let answer = match machine.ask(&question) {
             Ok(answer) => answer,

@@ -26,7 +26,7 @@ use crate::{
     listeners::Listeners,
     machine,
     manifest::Manifest,
-    person,
+    person, victim,
 };
 
 /// The argument that asks a program to be a worker.
@@ -58,6 +58,8 @@ pub(crate) struct Question {
     pub(crate) fixture: Fixture,
     pub(crate) lines: Vec<String>,
     pub(crate) between: Between,
+    /// Milliseconds after which the process of gyrus is killed.
+    pub(crate) killed_after: Option<u64>,
 }
 
 /// Answer of a worker.
@@ -80,6 +82,7 @@ pub(crate) struct Answer {
 
 /// Becomes a worker, if this process was started as one.
 pub(crate) fn serve_if_asked() {
+    victim::serve_if_asked();
     if std::env::args().nth(1).as_deref() != Some(ARGUMENT) {
         return;
     }
@@ -237,9 +240,10 @@ impl Worker {
         let ran = Instant::now();
         let called = match question.between {
             Between::Nothing => person::runs(&question.lines).map(|()| Vec::new()),
-            Between::Sandbox | Between::Landlock | Between::Gate => {
-                self.gyrus.run(&question.lines, question.between)
-            }
+            Between::Sandbox | Between::Landlock | Between::Gate => match question.killed_after {
+                Some(after) => victim::run(&self.gyrus, question, Duration::from_millis(after)),
+                None => self.gyrus.run(&question.lines, question.between),
+            },
         };
         answer.took.0 = ran.elapsed().as_millis() as u64;
         let findings = &mut answer.findings;
