@@ -18,6 +18,7 @@ mod server_request;
 mod touch;
 mod meaning;
 mod schema;
+mod repair;
 mod typed_tool;
 mod calls;
 mod screen_calls;

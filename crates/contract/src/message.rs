@@ -120,6 +120,9 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments, as JSON that has not been checked against the tool's schema.
     pub arguments: Value,
+    /// The repairs by which they were read, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
 }
 
 impl ToolCall {
@@ -129,6 +132,7 @@ impl ToolCall {
             id: String::new(),
             tool: tool.into(),
             arguments,
+            repairs: Vec::new(),
         }
     }
 }

@@ -193,6 +193,7 @@ mod tests {
             id: id.clone(),
             tool: "read".into(),
             arguments: json!({ "path": number }),
+            repairs: Vec::new(),
         });
         let result = Part::ToolResult(ToolResult {
             call_id: id,

@@ -57,6 +57,7 @@ impl Arrived {
             id: reading::unique_id(&self.id.unwrap_or_default(), parts),
             tool,
             arguments,
+            repairs: Vec::new(),
         })
     }
 }
@@ -167,6 +168,7 @@ mod tests {
             id: id.into(),
             tool: tool.into(),
             arguments: json!({}),
+            repairs: Vec::new(),
         };
         let result = |id: &str| {
             Part::ToolResult(ToolResult {

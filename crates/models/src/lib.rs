@@ -27,7 +27,7 @@ mod openai;
 mod gemini;
 mod ollama;
 mod script;
-mod prompted;
+mod call_reader;
 mod router;
 mod catalogue;
 mod probe;
@@ -40,6 +40,7 @@ pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
 pub use blobs::{Blobs, NoBlobs};
+pub use call_reader::CallReader;
 pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
@@ -51,7 +52,6 @@ pub use probe::{
     Clicks, Context, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION, Measured,
     ProbeFinding, ProbePictures, TokenCount, apply, check,
 };
-pub use prompted::Prompted;
 pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};
 

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Candidate, MEASURED_VERSION, Measured, Prompted, apply};
+use crate::{CallReader, Candidate, MEASURED_VERSION, Measured, apply};
 
 const FILE: &str = "measured.json";
 
@@ -89,7 +89,7 @@ impl MeasuredModels {
         let prompted = facts.tools == Some(false) && !candidate.is_prompted;
         Candidate {
             model: if prompted {
-                Arc::new(Prompted::new(candidate.model))
+                Arc::new(CallReader::prompted(candidate.model))
             } else {
                 candidate.model
             },

@@ -132,6 +132,7 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
         id: unique_id(id, parts),
         tool,
         arguments,
+        repairs: Vec::new(),
     })
 }
 

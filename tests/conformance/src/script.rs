@@ -291,6 +291,7 @@ fn called(detour: &str, words: &str, tool: &str, arguments: Value) -> Turn {
         id,
         tool: tool.to_owned(),
         arguments,
+        repairs: Vec::new(),
     };
     Turn {
         parts: vec![Part::ToolCall(call)],

@@ -225,6 +225,7 @@ mod tests {
             id: id.into(),
             tool: "read".into(),
             arguments,
+            repairs: Vec::new(),
         })
     }
 

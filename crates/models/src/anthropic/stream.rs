@@ -230,6 +230,7 @@ impl Reader {
                         id,
                         tool,
                         arguments,
+                        repairs: Vec::new(),
                     })),
                     Some(shown) => {
                         let acts = screen::acts(&tool, &arguments, shown);

@@ -13,7 +13,7 @@ use gyrus_net::Pin;
 use reqwest::Url;
 
 use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol};
-use crate::{Blobs, Candidate, Connection, Prompted, Tier};
+use crate::{Blobs, CallReader, Candidate, Connection, Tier};
 
 /// Maximum number of models that an error names.
 const NAMED: usize = 5;
@@ -396,11 +396,11 @@ impl Place<'_> {
             .map_err(|error| ConnectError::Client { name, error })?;
         let is_prompted = facts.tools == Some(false);
         Ok(Candidate {
-            model: if is_prompted {
-                Arc::new(Prompted::new(model))
+            model: Arc::new(if is_prompted {
+                CallReader::prompted(model)
             } else {
-                model
-            },
+                CallReader::native(model)
+            }),
             tier: tier.unwrap_or(Tier::Medium),
             facts,
             is_local,

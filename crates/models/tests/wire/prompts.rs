@@ -121,6 +121,7 @@ fn call(id: &str, tool: &str, arguments: Value) -> Part {
         id: id.into(),
         tool: tool.into(),
         arguments,
+        repairs: Vec::new(),
     })
 }
 

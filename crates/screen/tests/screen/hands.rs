@@ -107,6 +107,7 @@ impl Hands {
             id: "1".to_owned(),
             tool: name.to_owned(),
             arguments,
+            repairs: Vec::new(),
         };
         self.tool(name)
             .aim(&call)

@@ -131,6 +131,7 @@ fn a_whole_reply_arrives_however_it_is_cut() {
                 id: "toolu_1".into(),
                 tool: "read".into(),
                 arguments: json!({"path": "notes.txt"}),
+                repairs: Vec::new(),
             }),
         ],
         stop: StopReason::ToolCalls,

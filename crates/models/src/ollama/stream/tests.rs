@@ -67,6 +67,7 @@ fn a_whole_reply_arrives_however_it_is_cut() {
                 id: "call_1".into(),
                 tool: "read".into(),
                 arguments: json!({"path": "a"}),
+                repairs: Vec::new(),
             }),
         ],
         stop: StopReason::ToolCalls,

@@ -14,7 +14,7 @@ fn shown(pieces: Vec<Piece>) -> String {
         .into_iter()
         .map(|piece| match piece {
             Piece::Text(text) => format!("text {text:?}"),
-            Piece::Call { tool, arguments } => format!("call {tool} {arguments}"),
+            Piece::Call(call) => format!("call {} {}", call.tool, call.arguments),
         })
         .collect();
     lines.join("\n")
@@ -58,6 +58,59 @@ fn calls_are_found_where_they_stand_alone() {
 }
 
 #[test]
+fn calls_are_found_in_every_spelling_that_was_seen() {
+    let found = r#"call read {"path":"a"}"#;
+    for text in [
+        r#"{"name": "read", "arguments": {"path": "a"}}"#,
+        "```json\n{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}\n```",
+        r#"{"name": "read", "arguments": "{\"path\": \"a\"}"}"#,
+        r#"{"function": "read", "args": {"path": "a"}}"#,
+        r#"{"type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}"#,
+        r#"{"tool_calls": [{"name": "read", "arguments": {"path": "a"}}]}"#,
+        r#"{"read": {"path": "a"}}"#,
+        r#"{"tool": "read", "path": "a"}"#,
+        r#"{"name": "read", "arguments": {"path": "a",},}"#,
+        "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
+        "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",
+        "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>",
+        "```xml\n<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n```",
+        "<function=read>{\"path\": \"a\"}</function>",
+    ] {
+        let names = read::pieces(text, &NAMES);
+        assert_eq!(shown(names), found, "{text}");
+    }
+    // One of two is not known: both are calls.
+    let two = "```json\n[{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}, \
+               {\"name\": \"bash\", \"arguments\": {}}]\n```";
+    assert_eq!(
+        shown(read::pieces(two, &NAMES)),
+        format!("{found}\ncall bash {{}}")
+    );
+    for alone in [
+        r#"{"name": "bash", "arguments": {}}"#,
+        "<tool_call>{\"name\": \"bash\", \"arguments\": {}}</tool_call>",
+    ] {
+        assert_eq!(
+            shown(read::pieces(alone, &NAMES)),
+            "call bash {}",
+            "{alone}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_gets_the_name_and_the_form_that_its_tool_has() {
+    let said = "{\"name\": \"functions.Read\", \"arguments\": {\"path\": 7}}";
+    let (reply, _, _) = ask(said, StopReason::EndOfTurn).await;
+    let call = reply.tool_calls().next().unwrap();
+    assert_eq!(
+        (&*call.tool, &call.arguments),
+        ("read", &json!({"path": "7"}))
+    );
+    assert_eq!(call.repairs, ["`path` was read as text"]);
+}
+
+#[test]
 fn what_is_no_call_stays_text() {
     let stays = |text: &str| {
         let expected = format!("text {:?}", text.trim_end());
@@ -74,15 +127,15 @@ fn what_is_no_call_stays_text() {
     stays(&format!("```python\n{call}\n```"));
     stays(&format!("```json\n{call}\n// as said\n```"));
     stays(&format!("```\nExample:\n{call}\n```"));
-    stays(r#"{"tool": "read", "arguments": {"path": "a",}}"#);
     stays(r#"{'tool': 'read', 'arguments': {}}"#);
-    stays(r#"{"tool": "shell", "arguments": {}}"#);
-    // A homoglyph, a zero-width space, and another case.
-    stays("{\"tool\": \"r\u{435}ad\", \"arguments\": {}}");
-    stays("{\"tool\": \"read\u{200b}\", \"arguments\": {}}");
-    stays(r#"{"tool": "Read", "arguments": {}}"#);
-    stays(r#"{"tool": "read", "tool": "write", "arguments": {}}"#);
-    stays(r#"{"tool": "read"}"#);
+    // A tool that is not offered is meant only where nothing else can be.
+    stays("I would call\n{\"tool\": \"shell\", \"arguments\": {}}");
+    stays(r#"{"name": "Ann", "age": 3}"#);
+    stays(r#"{"Ann": {"age": 3}}"#);
+    stays(r#"[{"name": "read", "age": 3}, 7]"#);
+    // A homoglyph and a zero-width space, in prose.
+    stays("So:\n{\"tool\": \"r\u{435}ad\", \"arguments\": {}}");
+    stays("So:\n{\"tool\": \"read\u{200b}\", \"arguments\": {}}");
     stays(r#"{"tool": ["read"], "arguments": {}}"#);
     stays(r#"{"tool": "read", "arguments": {"n": 1e999}}"#);
     stays(r#"{"tool": "read", "arguments": {"n": NaN}}"#);
@@ -146,21 +199,16 @@ fn no_hostile_reply_panics_or_forges() {
         for piece in &pieces {
             match piece {
                 Piece::Text(kept) => assert!(text.contains(kept.as_str()), "{text:?}"),
-                Piece::Call { tool, arguments } => {
+                Piece::Call(read::Written {
+                    tool, arguments, ..
+                }) => {
                     calls += 1;
-                    assert_eq!(tool, "read", "{text:?}");
+                    // The other one is read where it stands alone or beside a call.
+                    assert!(tool == "read" || tool == "shell", "{text:?}");
                     assert!(arguments.is_object(), "{text:?}");
                 }
             }
         }
-        // No tool is offered, so there are no calls, and only blanks may be lost.
-        let unread = read::pieces(&text, &[]);
-        let kept: String = match &unread[..] {
-            [] => String::new(),
-            [Piece::Text(kept)] => kept.clone(),
-            _ => panic!("{text:?}"),
-        };
-        assert_eq!(kept, text.trim_matches('\n').trim_end(), "{text:?}");
     }
     assert!(calls > 500, "the generator makes too few calls: {calls}");
 }
@@ -259,6 +307,7 @@ fn prompt() -> Prompt {
                     id: "1".into(),
                     tool: "read".into(),
                     arguments: json!({"path": "a"}),
+                    repairs: Vec::new(),
                 })],
             ),
             message(
@@ -290,7 +339,7 @@ async fn ask(says: &'static str, stop: StopReason) -> (Reply, Vec<Delta>, Prompt
         asked: Mutex::new(None),
     });
     let mut deltas = Vec::new();
-    let reply = Prompted::new(model.clone())
+    let reply = CallReader::prompted(model.clone())
         .reply(&prompt(), &mut |delta| deltas.push(delta))
         .await
         .unwrap();

@@ -1,0 +1,220 @@
+//! Reads the calls of a reply, as models really write them.
+//!
+//! One reader stands before every model. A model that has tool calls on its wire writes them as text
+//! now and then; for one that has none, tools are described in the prompt (`write`) and calls arrive
+//! as text only. `read` finds calls in text, names are matched with the tools that are offered, and
+//! arguments are repaired against the tool's schema. No other module notices. A result cannot forge a
+//! call, since only the model's own reply is read.
+//!
+//! Not here: whether a call may be made. Like every call it is checked and judged where tools are
+//! called.
+
+mod names;
+mod read;
+mod write;
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::{
+    Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
+    ToolCall, ToolSpec,
+};
+
+use crate::reading::unique_id;
+use names::offered;
+use read::Piece;
+
+/// A model whose calls are read tolerantly.
+pub struct CallReader {
+    model: Arc<dyn Model>,
+    /// Whether tools are described in the prompt, because the model's wire has none.
+    is_prompted: bool,
+}
+
+impl CallReader {
+    /// Reads the calls of a model that has tool calls.
+    pub fn native(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            is_prompted: false,
+        }
+    }
+
+    /// Lets a model that has no tool calls call tools by text.
+    pub fn prompted(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            is_prompted: true,
+        }
+    }
+
+    async fn ask(
+        &self,
+        prompt: &Prompt,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let written = self.is_prompted.then(|| write::as_text(prompt));
+        let mut shown = Shown {
+            only_at_first: !self.is_prompted,
+            ..Shown::default()
+        };
+        let mut show = |delta| shown.hear(delta, deltas);
+        let sent = written.as_ref().unwrap_or(prompt);
+        let reply = self.model.reply(sent, &mut show).await?;
+        let was_native = reply.tool_calls().next().is_some();
+        let reply = with_calls(reply, &prompt.tools);
+        match reply.tool_calls().next() {
+            Some(_) if !was_native => reply
+                .tool_calls()
+                .for_each(|call| deltas(Delta::Tool(call.tool.clone()))),
+            _ => shown.release(deltas),
+        }
+        Ok(reply)
+    }
+}
+
+impl Model for CallReader {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.model.window()
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.model.image_tokens(image)
+    }
+
+    fn max_silence(&self) -> Duration {
+        self.model.max_silence()
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        // A reply that must fit a schema has no calls.
+        let has_calls = !prompt.tools.is_empty() && prompt.output_schema.is_none();
+        let is_plain = if self.is_prompted {
+            write::is_plain(prompt)
+        } else {
+            !has_calls
+        };
+        if is_plain {
+            self.model.reply(prompt, deltas)
+        } else {
+            Box::pin(self.ask(prompt, deltas))
+        }
+    }
+}
+
+/// Returns the reply with the calls that stand in its texts, if it has none on its wire; and with
+/// all calls as the offered tools take them.
+fn with_calls(reply: Reply, tools: &[Arc<ToolSpec>]) -> Reply {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let is_native = reply.tool_calls().next().is_some();
+    let mut parts: Vec<Part> = Vec::with_capacity(reply.parts.len());
+    for part in reply.parts {
+        match part {
+            Part::Text(text) if !is_native => {
+                for piece in read::pieces(&text.text, &names) {
+                    let part = match piece {
+                        Piece::Text(text) => Part::Text(Text::new(text, Origin::Model)),
+                        Piece::Call(written) => Part::ToolCall(as_offered(
+                            ToolCall {
+                                id: unique_id("", &parts),
+                                ..ToolCall::new(written.tool, written.arguments)
+                            },
+                            tools,
+                        )),
+                    };
+                    parts.push(part);
+                }
+            }
+            Part::ToolCall(call) => parts.push(Part::ToolCall(as_offered(call, tools))),
+            other => parts.push(other),
+        }
+    }
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    let stop = match reply.stop {
+        StopReason::MaxTokens => StopReason::MaxTokens,
+        StopReason::EndOfTurn | StopReason::ToolCalls if has_calls => StopReason::ToolCalls,
+        StopReason::EndOfTurn | StopReason::ToolCalls => StopReason::EndOfTurn,
+    };
+    Reply {
+        parts,
+        stop,
+        ..reply
+    }
+}
+
+/// Returns the call with the name and the arguments that the tool has, as far as they are clear.
+fn as_offered(mut call: ToolCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let Some(name) = offered(&call.tool, &names) else {
+        return call;
+    };
+    if name != call.tool {
+        name.clone_into(&mut call.tool);
+    }
+    if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
+        (call.arguments, call.repairs) = tool.repair(call.arguments);
+    }
+    call
+}
+
+/// The text shown live: it stops at anything that may be the start of a call, which is held back
+/// until it is known.
+#[derive(Default)]
+struct Shown {
+    /// Whether only the beginning of a reply is looked at.
+    only_at_first: bool,
+    /// Whether something was shown.
+    has_begun: bool,
+    held_back: String,
+    /// Whether the text so far ends inside a line.
+    is_inside_line: bool,
+}
+
+impl Shown {
+    fn hear(&mut self, delta: Delta, deltas: &mut (dyn FnMut(Delta) + Send)) {
+        let Delta::Text(text) = delta else {
+            deltas(delta);
+            return;
+        };
+        if !self.held_back.is_empty() {
+            self.held_back.push_str(&text);
+            return;
+        }
+        let start = text.char_indices().find(|&(_, c)| {
+            let may_begin = !self.is_inside_line && !(self.only_at_first && self.has_begun);
+            let begins = may_begin && matches!(c, '{' | '[' | '`' | '<');
+            self.has_begun |= !c.is_whitespace();
+            self.is_inside_line = match c {
+                '\n' => false,
+                c => self.is_inside_line || !c.is_whitespace(),
+            };
+            begins
+        });
+        let (now, later) = text.split_at(start.map_or(text.len(), |(at, _)| at));
+        self.held_back.push_str(later);
+        if !now.is_empty() {
+            deltas(Delta::Text(now.to_owned()));
+        }
+    }
+
+    fn release(self, deltas: &mut (dyn FnMut(Delta) + Send)) {
+        if !self.held_back.is_empty() {
+            deltas(Delta::Text(self.held_back));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
