@@ -55,7 +55,7 @@ pub(crate) fn run(
     // One that has ended before is not killed, which is as good.
     let _ = child.kill();
     child.wait().map_err(|error| told(&error))?;
-    if after.as_millis() % 2 == 0 {
+    if after.as_millis().is_multiple_of(2) {
         gyrus.resume(run, question.between)
     } else {
         gyrus.run(&["true".to_owned()], question.between)

@@ -140,7 +140,7 @@ fn by_name(
             New::Anywhere => true,
             New::KnownFolder => !is_new || !changes.made_folder_of(path),
         };
-        new_counts && (tool.acts.in_build_output() || !outputs.hold(path))
+        new_counts && (tool.acts.in_build_output() || !outputs.hold(path, changes))
     };
     let mut tools = embedded().find(&parts).chain(around.added.find(&parts));
     let tool = tools.find(|tool| counts(tool))?;
@@ -234,8 +234,8 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Whether a path lies in one of them.
-    fn hold(&mut self, path: &Path) -> bool {
+    /// Whether a path lies in one of them. A folder that these changes made is none yet.
+    fn hold(&mut self, path: &Path, changes: &Changes<'_>) -> bool {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.pop();
         above.reverse();
@@ -244,7 +244,8 @@ impl<'a> Outputs<'a> {
             .any(|folder| match self.known.get(folder) {
                 Some(known) => *known,
                 None => {
-                    let is_one = is_left_out(self.workspace, folder);
+                    let is_one =
+                        changes.was_there(folder) && is_left_out(self.workspace, folder);
                     self.known.insert(folder.to_owned(), is_one);
                     is_one
                 }

@@ -173,6 +173,10 @@ fn changes_by_commands_are_withheld() {
     ];
     let begun = judged(workspace, &[], &begun.map(|path| changed(path, Created)));
     assert_eq!(begun, [PathBuf::from("new/.envrc")]);
+    // What these changes made is not build output yet.
+    let output = ["target", "target/x", "target/x/.npmrc"];
+    let output = judged(workspace, &[], &output.map(|path| changed(path, Created)));
+    assert_eq!(output, [PathBuf::from("target/x/.npmrc")]);
     let bare = [
         "bare/HEAD",
         "bare/config",
