@@ -78,6 +78,7 @@ impl Model for Free {
             id: format!("call-{number}"),
             tool: tool.to_owned(),
             arguments,
+            repairs: Vec::new(),
         };
         let reply = Reply {
             parts: vec![
@@ -164,6 +165,7 @@ impl Tool for Finish {
             reached: true,
             answer: "measured".to_owned(),
             evidence: Vec::new(),
+            shortfalls: Vec::new(),
         };
         let output = ToolOutput {
             claim: Some(claim),

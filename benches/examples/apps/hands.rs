@@ -97,6 +97,7 @@ impl Hands {
             id: "1".to_owned(),
             tool: name.to_owned(),
             arguments: arguments.clone(),
+            repairs: Vec::new(),
         };
         let aim = match tool.aim(&call).await {
             Ok(aim) => aim,

@@ -29,7 +29,7 @@ export interface StartOptions {
 /** The state of a run that is at rest, or was looked at. */
 export interface Result<Answer = unknown> {
   state: string;
-  /** The strength of a goal that is reached: `claimed`, `checked` or `verified`. */
+  /** The strength of a goal that is reached: `answered`, `claimed`, `checked` or `verified`. */
   outcome?: string | null;
   /** The way in which it ended, or the reason why it waits. */
   ending?: string | null;

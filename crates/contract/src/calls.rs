@@ -48,9 +48,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShellCall {
-    /// The command line. A marker like ⟦secret:NAME⟧ becomes the secret.
+    /// The command line.
     pub command: String,
-    /// Killed after so many seconds. Default: 120.
+    /// Default: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
     pub timeout_seconds: Option<u64>,
@@ -82,13 +82,13 @@ pub struct CommandResult {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCall {
-    /// The file or folder, relative to the workspace or absolute.
+    /// The file or folder.
     pub path: String,
-    /// The first line to return, counted from 1. Default: 1.
+    /// The first line, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub offset_line: Option<u64>,
-    /// Maximum number of lines to return. Default: 2000.
+    /// Default: 2000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MAX_LINES))]
     pub limit_lines: Option<u64>,
@@ -121,12 +121,11 @@ impl TypedCall for ReadCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GlobCall {
-    /// `*` and `?` do not cross `/`, `**` does, `{a,b}` is either; without a `/` it means names at
-    /// any depth, as in `*.toml`.
+    /// Only `**` crosses `/`; without a `/` it means names at any depth.
     pub pattern: String,
-    /// The folder, relative to the workspace or absolute; `.` for the workspace.
+    /// The folder.
     pub path: String,
-    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
+    /// Hidden and ignored files, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
 }
@@ -164,29 +163,28 @@ pub enum SearchMode {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchCall {
-    /// The regular expression, without look-around and back-references; it matches within a line.
+    /// Without look-around.
     pub pattern: String,
-    /// The file or folder, relative to the workspace or absolute; `.` for the workspace.
+    /// The file or folder.
     pub path: String,
-    /// Only files whose path below the folder matches, as in `*.rs` or `src/**/*.{c,h}`.
+    /// Only files like `*.rs` or `src/**/*.{c,h}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
-    /// `lines` shows the matching lines, `files` only names files with a match, `count` counts
-    /// matching lines by file. Default: lines.
+    /// Default: lines.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: SearchMode,
-    /// Whether upper and lower case are the same. Default: false.
+    /// Case does not count.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_case: bool,
-    /// Lines to show before and after each match. Default: 0.
+    /// Lines around each match.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = Self::MAX_CONTEXT))]
     pub context: usize,
-    /// Stops after so many matching lines, or files. Default: 100.
+    /// Default: 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MAX_MATCHES))]
     pub max_matches: Option<usize>,
-    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
+    /// Hidden and ignored files, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
 }

@@ -80,6 +80,9 @@ pub struct Prompt {
     pub messages: Vec<Arc<Message>>,
     /// The tools that the model may call.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// Whether the reply must be a call of one of the tools, as far as the provider can bind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub must_call: bool,
     /// The JSON Schema that the reply's text must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,

@@ -22,6 +22,8 @@ pub enum ActionVerdict {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
+    /// The model spoke, and nothing is said to be reached.
+    Answered,
     /// The model says so.
     #[default]
     Claimed,
@@ -35,6 +37,7 @@ impl Strength {
     /// Returns the strength as one word, as it is typed and shown.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Answered => "answered",
             Self::Claimed => "claimed",
             Self::Checked => "checked",
             Self::Verified => "verified",
@@ -62,4 +65,8 @@ pub struct Claim {
     /// The evidence for it.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
+    /// The calls that were denied, or that failed last, when the answer came in words: whoever reads
+    /// it must not take it for a success.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortfalls: Vec<String>,
 }

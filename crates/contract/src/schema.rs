@@ -116,10 +116,36 @@ const MAX_DEPTH: usize = 32;
 const MAX_MISFITS: usize = 20;
 
 impl ToolSpec {
+    /// Returns the schema of the arguments as a model is told it: without bounds and closed objects,
+    /// which are checked when it calls, and cost tokens in every request.
+    pub fn told_parameters(&self) -> Value {
+        let mut told = self.parameters.clone();
+        leave_out_checks(&mut told);
+        told
+    }
+
     /// Returns the mismatches between `arguments` and the schema as sentences for a model; empty if
     /// they match, as far as can be told without asking the tool. At most twenty.
     pub fn misfits(&self, arguments: &Value) -> Vec<String> {
         misfits(&self.parameters, arguments, &ARGUMENTS)
+    }
+}
+
+fn leave_out_checks(schema: &mut Value) {
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    schema.retain(|keyword, value| match keyword.as_str() {
+        "minimum" | "maximum" => !value.is_number(),
+        "additionalProperties" => *value != Value::Bool(false),
+        "required" => value.as_array().is_none_or(|names| !names.is_empty()),
+        _ => true,
+    });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.values_mut().for_each(leave_out_checks);
+    }
+    for inner in ["items", "additionalProperties"] {
+        schema.get_mut(inner).into_iter().for_each(leave_out_checks);
     }
 }
 

@@ -110,6 +110,7 @@ impl Plan {
             reached: true,
             answer: answer.into(),
             evidence: Vec::new(),
+            shortfalls: Vec::new(),
         });
     }
 

@@ -414,6 +414,7 @@ pub(crate) fn ended(
 
 fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) -> String {
     let how = match strength {
+        Strength::Answered => "answered",
         Strength::Claimed => "reached, as the model claims",
         Strength::Checked => "reached: the checks passed",
         Strength::Verified => "reached: an independent look agrees",
@@ -428,6 +429,10 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
     );
     let mut text = painter.paint(Tone::Strong, &line);
     text.push('\n');
+    for shortfall in &claim.shortfalls {
+        let line = clip(&format!("  but {}", readable(shortfall)), painter.columns);
+        text.push_str(&format!("{}\n", painter.paint(Tone::Bad, &line)));
+    }
     for evidence in &claim.evidence {
         let at = if evidence.at.is_empty() {
             String::new()

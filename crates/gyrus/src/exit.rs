@@ -44,6 +44,7 @@ impl Code {
     /// The code for a run that ended, for now or for good.
     pub(crate) fn of(ending: &Ending) -> Self {
         match ending {
+            Ending::Reached { claim, .. } if !claim.shortfalls.is_empty() => Code::Denied,
             Ending::Reached { .. } => Code::Reached,
             Ending::Failed { denied, .. } if denied.is_empty() => Code::Failed,
             Ending::Failed { .. } | Ending::Stopped { .. } => Code::Denied,

@@ -337,7 +337,7 @@ impl VerificationFlags {
         }
         let (config, looks) = match self.require {
             None => (config, on_screen),
-            Some(StrengthWord::Claimed) => (config, false),
+            Some(StrengthWord::Claimed) => (config.with_required(Strength::Claimed), false),
             Some(StrengthWord::Checked)
                 if self.check.is_empty()
                     && config.checks().is_empty()

@@ -64,6 +64,10 @@ pub(crate) fn note_end(
     };
     let ending = match ending {
         Ending::Reached {
+            strength: Strength::Answered,
+            ..
+        } => "answered",
+        Ending::Reached {
             strength: Strength::Claimed,
             ..
         } => "reached, as the model claims",

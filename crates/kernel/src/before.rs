@@ -1,12 +1,13 @@
 //! The previous run of a session, and what the next one remembers of it.
 
-use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text, ToolResult};
+use gyrus_contract::{Grant, Item, Message, Origin, Part, Purpose, Role, RunId, Text, ToolResult};
 use gyrus_journal::Reader;
 
 use crate::{
-    Appended, Inline, Kernel, KernelError, KernelState, Stop,
-    log::Log,
+    Appended, Ending, Entry, Inline, Kernel, KernelError, KernelState, Stop,
+    log::{Log, parse},
     position::{Position, memory_at},
+    prompt::Frame,
     runs::{is_record, log_name},
 };
 
@@ -39,10 +40,15 @@ impl Before {
         let own = usize::try_from(inherited.saturating_sub(first)).unwrap_or(usize::MAX);
         let mut items = remembered;
         let later = items.split_off(own.min(items.len()));
-        let goal = started
-            .goal
-            .read(|id| reader.blob(id).map_err(Stop::from))?;
-        items.push(Item::new(asked(goal, &position)));
+        match last_lead(&reader)? {
+            Some(lead) => items.extend(lead.into_iter().map(Item::new)),
+            None => {
+                let goal = started
+                    .goal
+                    .read(|id| reader.blob(id).map_err(Stop::from))?;
+                items.push(Item::new(asked(goal, &position)));
+            }
+        }
         items.extend(later);
         if let Some(said) = outcome(&position) {
             items.push(Item::new(said));
@@ -117,6 +123,23 @@ fn untrusted(part: Part) -> Option<Part> {
     }
 }
 
+/// Returns the goal as the last question of the run put it, so that the next run's questions begin
+/// as that one did, and a provider's cache goes on being of use; `None` if the run asked nothing.
+fn last_lead(reader: &Reader) -> Result<Option<Vec<Message>>, Stop> {
+    for entry in reader.entries_back()? {
+        let Entry::ModelCall(call) = parse(&entry?)? else {
+            continue;
+        };
+        if call.purpose == Purpose::Agent {
+            let frame = reader.blob(&call.frame)?;
+            let frame = serde_json::from_slice::<Frame<'_>>(&frame).ok();
+            let lead = frame.map(|frame| frame.lead.into_owned());
+            return Ok(lead.filter(|lead| !lead.is_empty()));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the final goal as a message of the conversation.
 fn asked(goal: Text, position: &Position) -> Message {
     let mut parts = vec![Part::Text(goal)];
@@ -133,13 +156,12 @@ fn asked(goal: Text, position: &Position) -> Message {
     }
 }
 
-/// Returns the run's outcome as a message. It follows the model's own words because a conversation
-/// that ended with those would be continued, not answered; some providers refuse it.
+/// Returns the run's outcome as a message, if it is not what the model itself said.
 fn outcome(position: &Position) -> Option<Message> {
-    let ending = crate::summary(position.ending()?);
-    let words = format!(
-        "That run ended: {ending}. The goal at the beginning of this conversation is the one to \
-         work on now."
-    );
+    let ending = position.ending()?;
+    if matches!(ending, Ending::Reached { .. }) {
+        return None;
+    }
+    let words = format!("[That run ended: {}.]", crate::summary(ending));
     Some(Message::user(Text::new(words, Origin::Kernel)))
 }

@@ -80,6 +80,9 @@ pub(crate) struct Shared {
     pub(crate) secret_fields: SecretFields,
     /// Number of documents counted on screens so far.
     pub(crate) documents: u32,
+    /// The names of the tools that the last question offered, for telling a model that it named
+    /// another one.
+    pub(crate) offered: Vec<String>,
     /// The tools of servers that were found or called. A set: concurrent calls end in any order.
     pub(crate) found_tools: BTreeSet<String>,
     /// The tools of servers that joined the run.
@@ -160,6 +163,7 @@ impl Core {
             looked: false,
             secret_fields: SecretFields::default(),
             documents: state.documents,
+            offered: Vec::new(),
             found_tools: state.found_tools,
             added_tools: state.added_tools,
             permits: state.permits,

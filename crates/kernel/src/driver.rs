@@ -165,17 +165,22 @@ impl Ready {
         loop {
             // Boxed, because a process may hold thousands of parked runs, each with such a future.
             let driver = Box::new(Driver::new(&held, &position, other_code)?);
-            let account = driver.core.account.clone();
+            let core = driver.core.clone();
             let may_hand_over = other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
                 // The present code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     other_code = false;
-                    account.leave_to_next();
+                    core.account.leave_to_next();
                     // Charges that the attempt settled before it diverged are part of the position.
                     held.writer.barrier().await?;
                     position = Box::new(Position::read(run, &held.writer.reader()?)?);
                     handed_over = Some(divergence.to_string());
+                }
+                Err(error) => {
+                    // On a full disk they would keep the room without which nothing goes on.
+                    layers::drop_unfinished(&core);
+                    return Err(error);
                 }
                 done => return done,
             }

@@ -16,10 +16,36 @@ use crate::{BadBlob, Entry, Stop, UnreadableEntry, log::parse, position::items_b
 pub(crate) struct Frame<'a> {
     pub(crate) system: Cow<'a, [SystemPart]>,
     pub(crate) lead: Cow<'a, [Message]>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) lead_at: u64,
     pub(crate) tools: Cow<'a, [Arc<ToolSpec>]>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) must_call: bool,
     pub(crate) output_schema: Cow<'a, Option<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) screen: Option<Shown>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Returns the messages of memory, of which the first has the number `first`, with the lead before
+/// the one with the number `lead_at`.
+pub(crate) fn with_lead(
+    mut memory: Vec<Arc<Message>>,
+    first: u64,
+    lead: &[Message],
+    lead_at: u64,
+) -> Vec<Arc<Message>> {
+    let before = usize::try_from(lead_at.saturating_sub(first)).unwrap_or(usize::MAX);
+    let at = before.min(memory.len());
+    memory.splice(at..at, lead.iter().cloned().map(Arc::new));
+    memory
 }
 
 /// Returns the prompt that the `model.call` with the number `seq` sent, byte for byte.
@@ -49,19 +75,16 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         let reason = format!("message {} of its memory is in no entry", first - 1);
         return Err(unreadable("model.call", reason).into());
     }
-    let messages = frame
-        .lead
-        .iter()
-        .cloned()
-        .map(Arc::new)
-        .chain(items.into_iter().map(|item| item.message))
-        .chain(call.tail.into_iter().map(Arc::new));
+    let memory = items.into_iter().map(|item| item.message).collect();
+    let mut messages = with_lead(memory, call.from, &frame.lead, frame.lead_at);
+    messages.extend(call.tail.into_iter().map(Arc::new));
     Ok(Prompt {
         purpose: call.purpose,
         ordinal: call.ordinal,
-        messages: messages.collect(),
+        messages,
         system: frame.system.into_owned(),
         tools: frame.tools.into_owned(),
+        must_call: frame.must_call,
         output_schema: frame.output_schema.into_owned(),
         screen: frame.screen,
         max_output_tokens: call.max_output_tokens,

@@ -54,6 +54,17 @@ impl Run {
         goal
     }
 
+    /// Returns the number of the memory's first item that is the run's own: those before it come from
+    /// the run that it continues.
+    pub fn memory_start(&self) -> u64 {
+        self.core.started.memory_next()
+    }
+
+    /// Returns the calls that were denied because nobody could be asked, in words.
+    pub fn denied(&self) -> Vec<String> {
+        self.core.shared().denied.clone()
+    }
+
     /// Returns the tools of this run, by name.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
         &self.tools

@@ -22,9 +22,9 @@ pub(crate) const BROWSE: &str = BrowseCall::TOOL;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BrowseCall {
-    /// The thing that is to be reached or found out.
+    /// What to look for, what to fill in, what to answer.
     goal: String,
-    /// The address to begin at; without it, where the browser is.
+    /// Where to begin.
     url: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Arguments for BrowseCall {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BrowseDesktopCall {
-    /// The thing that is to be reached or found out.
+    /// Which program to use, what to do in it, what to answer.
     goal: String,
 }
 
@@ -124,9 +124,7 @@ pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
 fn spec() -> ToolSpec {
     ToolSpec {
         name: BROWSE.to_owned(),
-        description: "Lets a helper reach a goal in the session's browser: it sees pages, clicks \
-                      and types. It knows nothing but the goal, so say in it what to look for, \
-                      what to fill in, and what to answer. It stays on the page where it ended."
+        description: "Lets a helper, who knows only this goal, click and type in the browser."
             .to_owned(),
         parameters: schema_of::<BrowseCall>(),
         touches: Vec::new(),
@@ -136,12 +134,8 @@ fn spec() -> ToolSpec {
 
 fn desktop_spec() -> ToolSpec {
     ToolSpec {
-        description:
-            "Lets a helper reach a goal on the session's desktop: it opens programs, sees \
-                      their windows, clicks and types. It knows nothing but the goal, so say in it \
-                      which program to use, what to do there, and what to answer. Programs and \
-                      windows stay open where it ended."
-                .to_owned(),
+        description: "Lets a helper, who knows only this goal, use the programs of the desktop."
+            .to_owned(),
         parameters: schema_of::<BrowseDesktopCall>(),
         ..spec()
     }

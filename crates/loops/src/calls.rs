@@ -116,6 +116,7 @@ impl CognitiveLoop for Calls {
                 reached: !failed,
                 answer: json!(self.done).to_string(),
                 evidence: Vec::new(),
+                shortfalls: Vec::new(),
             });
         }
         Ok(result)

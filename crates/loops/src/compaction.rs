@@ -157,9 +157,27 @@ pub(crate) fn summarised(
         "The conversation up to here was put away to save room. Your own summary of it:\n{summary}"
     );
     // The origin is the model, however it is worded: the summary was written from untrusted text.
-    let mut after = vec![Arc::new(Message::user(Text::new(words, Origin::Model)))];
+    let mut summary = Message::user(Text::new(words, Origin::Model));
+    summary.parts.extend(said_by_the_person(
+        &messages[..messages.len() - newest.len()],
+    ));
+    let mut after = vec![Arc::new(summary)];
     after.extend_from_slice(newest);
     is_shorter(&messages, &after, kept).then_some(after)
+}
+
+/// Returns what the person said in these messages, word by word: no summary stands for it.
+fn said_by_the_person(messages: &[Arc<Message>]) -> Vec<Part> {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let said =
+        parts.filter(|part| matches!(part, Part::Text(text) if text.origin == Origin::Person));
+    let said: Vec<Part> = said.cloned().collect();
+    if said.is_empty() {
+        return said;
+    }
+    let lead = "What the person said in it, in their words:";
+    let lead = Part::Text(Text::new(lead, Origin::Kernel));
+    std::iter::once(lead).chain(said).collect()
 }
 
 /// Returns the newest messages whose size is at most `room`. They begin with the model's own turn,
@@ -297,6 +315,14 @@ mod tests {
         assert_eq!(messages[1].role, Role::Assistant);
         assert!(messages.len() <= 1 + KEPT_MESSAGES);
         assert!(messages.iter().map(|message| weight(message)).sum::<u64>() <= aim.0);
+        let mut talk = self::memory(25, &"x".repeat(500));
+        talk.add_user_message("always answer in French");
+        let later: Vec<_> = (0..25)
+            .flat_map(|number| step(number, &"x".repeat(500)))
+            .collect();
+        later.into_iter().for_each(|message| talk.add(message));
+        let messages = summarised(&talk, "fifty files were read", 100, aim).unwrap();
+        assert!(messages[0].text().contains("always answer in French"));
         let rambling = "x".repeat(30_000);
         assert_eq!(summarised(&memory, &rambling, 0, aim), None);
         assert_eq!(summarised(&memory, "short", 30_000, aim), None);

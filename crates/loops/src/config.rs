@@ -132,8 +132,11 @@ fn is_auto(mode: &PerceptionMode) -> bool {
     *mode == PerceptionMode::Auto
 }
 
+/// The number of messages that stands for no limit of their number.
+const UNCOUNTED: usize = 1_000_000;
+
 fn default_memory_window() -> usize {
-    100
+    UNCOUNTED
 }
 
 /// The maximum length of a reply in tokens, where a loop does not say another.
@@ -206,7 +209,8 @@ impl CognitiveConfig {
         self
     }
 
-    /// Sets the number of messages that are remembered, at least 2; 100 by default.
+    /// Sets the number of messages that are remembered, at least 2. By default their
+    /// number is not limited: what does not fit the model's window is summarised.
     #[must_use]
     pub fn with_memory_window(mut self, messages: usize) -> Self {
         self.memory_window = messages.max(2);

@@ -3,16 +3,25 @@
 use gyrus_contract::{MemoryExtent, Message, Origin, Part, Perception, Text};
 use gyrus_kernel::Run;
 
-/// Returns the goal with its amendments as the first messages. Text that another run wrote is
-/// marked as such.
+/// Returns the goal with its amendments as messages. Text that another run wrote is marked as such.
 pub(crate) fn goal(perception: &Perception) -> Vec<Message> {
     goal_with(perception, MemoryExtent::Whole)
 }
 
 /// Returns the same with this much of the memory.
 pub(crate) fn goal_with(perception: &Perception, memory: MemoryExtent) -> Vec<Message> {
+    message(&perception.goal, &perception.context, memory)
+}
+
+/// Returns the goal as it was given, without what was added later.
+pub(crate) fn as_given(perception: &Perception) -> Vec<Message> {
+    let goal = perception.goal.get(..1).unwrap_or_default();
+    message(goal, &perception.context, MemoryExtent::Whole)
+}
+
+fn message(goal: &[Text], context: &[Part], memory: MemoryExtent) -> Vec<Message> {
     let mut lines = Vec::new();
-    for (number, text) in perception.goal.iter().enumerate() {
+    for (number, text) in goal.iter().enumerate() {
         let words = &text.text;
         lines.push(match (number, text.origin.is_trusted()) {
             (0, true) => format!("The goal:\n{words}"),
@@ -28,15 +37,12 @@ pub(crate) fn goal_with(perception: &Perception, memory: MemoryExtent) -> Vec<Me
         });
     }
     // One text that is not a person's word makes the whole message one.
-    let untrusted = perception
-        .goal
-        .iter()
-        .find(|text| !text.origin.is_trusted());
+    let untrusted = goal.iter().find(|text| !text.origin.is_trusted());
     let origin = untrusted
-        .or(perception.goal.first())
+        .or(goal.first())
         .map_or(Origin::Kernel, |text| text.origin.clone());
     let mut message = Message::user(Text::new(lines.join("\n\n"), origin));
-    for part in &perception.context {
+    for part in context {
         if is_other_extent(part, memory) {
             continue;
         }

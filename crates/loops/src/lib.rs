@@ -31,6 +31,7 @@ mod repetition;
 mod compaction;
 mod kept_work;
 mod verification;
+mod words;
 mod goal;
 mod prompt;
 mod mandate;

@@ -1,5 +1,7 @@
 //! The parts of a prompt that loops share. Each text is a file beside the loop that sends it.
 
+use std::borrow::Cow;
+
 use gyrus_contract::{MemoryBuffer, Message, Origin, Perception, Purpose, SystemPart, Text};
 use gyrus_kernel::{Ask, Run, Stop, Tools};
 use serde_json::Value;
@@ -18,22 +20,44 @@ pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
 
 /// Returns a question about the goal with the conversation so far, without tools.
 pub(crate) fn question<'a>(
+    run: &Run,
     config: &CognitiveConfig,
     words: &str,
     purpose: Purpose,
     perception: &Perception,
     memory: &'a MemoryBuffer,
 ) -> Ask<'a> {
+    let perception = not_given_before(run, perception, memory);
     Ask {
         purpose,
         system: system(config, words),
-        lead: goal::goal(perception),
+        lead: goal::goal(&perception),
+        lead_at: run.memory_start(),
         memory: Some(memory),
         tail: Vec::new(),
         tools: Tools::Withheld,
         output_schema: None,
         max_output_tokens: config.max_output_tokens(),
     }
+}
+
+/// Returns the perception without the texts that came with the goal of a run before and still stand
+/// in the memory of it: guidelines and the like are not repeated in every turn of a session.
+pub(crate) fn not_given_before<'a>(
+    run: &Run,
+    perception: &'a Perception,
+    memory: &MemoryBuffer,
+) -> Cow<'a, Perception> {
+    let inherited = run.memory_start().saturating_sub(memory.first_number());
+    let inherited = usize::try_from(inherited).unwrap_or(usize::MAX);
+    let items = memory.since(0).take(inherited);
+    let known: Vec<_> = items.flat_map(|item| &item.message.parts).collect();
+    if !perception.context.iter().any(|part| known.contains(&part)) {
+        return Cow::Borrowed(perception);
+    }
+    let mut perception = perception.clone();
+    perception.context.retain(|part| !known.contains(&part));
+    Cow::Owned(perception)
 }
 
 /// The question that a loop asks when its work is over.
@@ -59,7 +83,14 @@ impl LastWords<'_> {
         let question = Ask {
             tail: vec![Message::user(Text::new(self.now, Origin::Kernel))],
             output_schema: self.schema,
-            ..question(config, self.words, Purpose::Reflect, &perception, memory)
+            ..question(
+                run,
+                config,
+                self.words,
+                Purpose::Reflect,
+                &perception,
+                memory,
+            )
         };
         let reply = run.ask_if_it_fits(question).await?;
         Ok(reply.map(|reply| reply.text()).unwrap_or_default())

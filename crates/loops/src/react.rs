@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall, MemoryBuffer, Message,
-    Observation, Origin, Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep,
-    ToolCall, ToolSpec, schema_of,
+    Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall,
+    MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
+    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools};
+use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools, amendment_message};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -20,6 +20,7 @@ use crate::{
     goal,
     kept_work::{KeptWork, Summary},
     mandate, prompt,
+    words::{self, NoAnswer, REMINDER},
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
@@ -35,9 +36,12 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(React::new(config))),
 };
 
-/// Maximum number of consecutive reminders for a model whose replies are empty or cut off; then the
-/// run parks. Words are an answer after one.
+/// Maximum number of consecutive reminders for a model whose replies are cut off; then the run parks.
+/// After a reply that is no answer there is one.
 const MAX_REMINDERS: u32 = 2;
+
+/// Characters of a call that failed, as an answer in words names it.
+const FAILED_CHARACTERS: usize = 200;
 
 /// The state that ReAct keeps between cycles beside its memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +51,15 @@ pub struct ReactState {
     /// Number of consecutive replies without a tool call.
     #[serde(default)]
     pub idle_replies: u32,
+    /// Number of texts of the goal and its amendments that stand in the prompt.
+    #[serde(default)]
+    pub heard: usize,
+    /// Whether a call was executed that is more than talk.
+    #[serde(default)]
+    pub has_acted: bool,
+    /// The call that failed last, if no other was executed after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_last: Option<String>,
     /// Number of tokens of the last prompt and its reply, as the provider counted them; 0 if
     /// unknown.
     #[serde(default)]
@@ -139,20 +152,39 @@ impl React {
         purpose: Purpose,
         words: &str,
     ) -> Result<String, Stop> {
-        let question = prompt::question(&self.config, words, purpose, perception, &self.memory);
+        let question = self.question(run, perception, purpose, words);
         let reply = run.ask(question).await?;
         Ok(reply.text())
     }
 
+    /// Returns a question without tools. What was added to the goal stands in memory, where it
+    /// arrived.
+    fn question<'a>(
+        &'a self,
+        run: &Run,
+        perception: &Perception,
+        purpose: Purpose,
+        words: &str,
+    ) -> Ask<'a> {
+        let given = prompt::not_given_before(run, perception, &self.memory);
+        Ask {
+            lead: goal::as_given(&given),
+            ..prompt::question(run, &self.config, words, purpose, perception, &self.memory)
+        }
+    }
+
+    /// Remembers what was added to the goal since the last time.
+    fn hear(&mut self, run: &Run) {
+        let goal = run.goal();
+        for text in goal.iter().skip(self.state.heard.max(1)) {
+            self.memory.add(amendment_message(text.clone()));
+        }
+        self.state.heard = goal.len();
+    }
+
     fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
         let TurnProfile { words, tools, .. } = &self.profile;
-        let mut question = prompt::question(
-            &self.config,
-            words,
-            self.profile.purpose,
-            perception,
-            &self.memory,
-        );
+        let mut question = self.question(run, perception, self.profile.purpose, words);
         if let (Some(plan), Some(goal)) = (&self.profile.plan, question.lead.last_mut()) {
             let what = Text::new("Your plan:", Origin::Kernel);
             let plan = Text::new(plan.as_str(), Origin::Model);
@@ -165,6 +197,11 @@ impl React {
             None => browse::tools(run),
             Some(specs) => Tools::Those(specs.clone()),
         };
+        if self.state.idle_replies > 0
+            && let Tools::Those(specs) = question.tools
+        {
+            question.tools = Tools::OneOf(specs);
+        }
         question
     }
 
@@ -209,13 +246,7 @@ impl React {
         let mut question = Ask {
             tail: vec![Message::user(Text::new(now, Origin::Kernel))],
             output_schema: Some(schema_of::<Summary>()),
-            ..prompt::question(
-                &self.config,
-                SUMMARISE_PROMPT,
-                Purpose::Summarise,
-                perception,
-                &self.memory,
-            )
+            ..self.question(run, perception, Purpose::Summarise, SUMMARISE_PROMPT)
         };
         if let Some(goal) = question.lead.last_mut() {
             goal.parts.extend(self.state.kept.parts());
@@ -240,15 +271,19 @@ impl React {
             .add(Message::user(Text::new(words, Origin::Kernel)));
     }
 
-    /// Returns the words of a reply that are an answer: those of the second reply in a row that
-    /// called no tool.
+    /// Returns the words of a reply that are an answer.
     fn answer_in_words<'a>(&self, plan: &'a Plan) -> Option<&'a str> {
         let words = plan.steps.first().map(|step| step.thought.trim())?;
-        let is_answer = plan.tool_calls().next().is_none()
-            && !words.is_empty()
-            && !self.cut_off
-            && self.state.idle_replies > 0;
-        is_answer.then_some(words)
+        if plan.tool_calls().next().is_some() || self.cut_off {
+            return None;
+        }
+        let told = format!("{}\n{REMINDER}", self.profile.words);
+        match words::no_answer(words, self.state.has_acted, &told) {
+            None => Some(words),
+            Some(NoAnswer::Empty) => None,
+            // It was asked for a call, and insists.
+            Some(_) => (self.state.has_acted && self.state.idle_replies > 0).then_some(words),
+        }
     }
 
     /// Returns the call that submits an answer in words to the judge, if there is one.
@@ -269,10 +304,15 @@ impl React {
         let mut result = ExecutionResult::default();
         match (&self.profile.judge, self.submission_in_words(plan)) {
             (None, _) => {
+                let denied = run.denied().into_iter();
+                let denied = denied.map(|call| format!("this was denied: {call}"));
+                let failed = self.state.failed_last.clone();
+                result.strength = Strength::Answered;
                 result.claim = Some(Claim {
                     reached: true,
                     answer: answer.to_owned(),
                     evidence: Vec::new(),
+                    shortfalls: denied.chain(failed).collect(),
                 });
             }
             (Some(judge), Some(call)) => {
@@ -287,24 +327,23 @@ impl React {
         Ok(Some(result))
     }
 
-    /// Reminds the model after a reply without a call, which has no effect; after several, the run
-    /// parks for a person.
+    /// Asks once more after a reply that has no effect; the run parks for a person if that does not
+    /// help.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
         self.state.idle_replies += 1;
-        self.give_up_if_idle(run, said)?;
         let cut_off = std::mem::take(&mut self.cut_off);
+        self.give_up_if_idle(run, said, if cut_off { MAX_REMINDERS } else { 1 })?;
         self.tell(if cut_off {
-            "Your reply was cut off at its length limit before it called a tool, so nothing \
-             happened. Say less, and do it in smaller parts."
+            "[the reply was cut off at its length limit before a call was complete, so nothing \
+             happened; smaller parts fit]"
         } else {
-            "Your reply called no tool, so nothing happened. If it was your answer, give it again \
-             with `finish`, or whole and in words: the work ends with it. Otherwise call a tool."
+            REMINDER
         });
         Ok(())
     }
 
-    fn give_up_if_idle(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
-        if self.state.idle_replies > MAX_REMINDERS {
+    fn give_up_if_idle(&mut self, run: &mut Run, said: &str, most: u32) -> Result<(), Stop> {
+        if self.state.idle_replies > most {
             run.stuck(format!(
                 "the model keeps answering without calling a tool or finishing; it last said: {}",
                 gyrus_text::shorten(said, 300)
@@ -361,6 +400,16 @@ impl React {
             observations.push(observation);
         }
         Ok(observations)
+    }
+
+    fn remember_whether_it_acted(&mut self, observations: &[Observation]) {
+        for seen in observations.iter().filter(|seen| seen.claim.is_none()) {
+            self.state.has_acted |= seen.verdict != ActionVerdict::Refused;
+            self.state.failed_last = seen.is_error.then(|| {
+                let why = gyrus_text::shorten(seen.text.text.trim(), FAILED_CHARACTERS);
+                format!("`{}` failed last: {why}", seen.tool)
+            });
+        }
     }
 
     fn watch_for_repetition(&mut self, run: &mut Run, actions: &[Action]) -> Result<(), Stop> {
@@ -423,16 +472,20 @@ impl CognitiveLoop for React {
         {
             self.compact(run, perception, aim).await?;
         }
+        self.hear(run);
         let question = self.next_step(run, perception);
         let reply = match run.ask_if_it_fits(question).await? {
             Some(reply) => reply,
             None => {
                 let aim = Aim::half(&self.memory);
+                self.hear(run);
                 self.compact(run, perception, aim).await?;
                 let question = self.next_step(run, perception);
                 run.ask(question).await?
             }
         };
+        // What came with this question stands before its reply.
+        self.hear(run);
         self.state.prompt_tokens = reply.usage.map_or(0, |usage| {
             usage.input_tokens.saturating_add(usage.output_tokens)
         });
@@ -474,6 +527,7 @@ impl CognitiveLoop for React {
         self.state.idle_replies = 0;
         let observations = self.call(run, plan).await?;
         self.memory.add_results(&observations);
+        self.remember_whether_it_acted(&observations);
         let claim = observations.iter().find_map(|seen| seen.claim.clone());
         let actions: Vec<_> = plan
             .tool_calls()
@@ -484,9 +538,16 @@ impl CognitiveLoop for React {
         if claim.is_none() {
             self.watch_for_repetition(run, &actions)?;
         }
+        // Nothing is reached by a word.
+        let strength = if self.state.has_acted {
+            Strength::Claimed
+        } else {
+            Strength::Answered
+        };
         Ok(ExecutionResult {
             actions,
             claim,
+            strength,
             ..ExecutionResult::default()
         })
     }

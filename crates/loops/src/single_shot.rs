@@ -1,6 +1,8 @@
 //! The single-shot loop: one question, one answer, no tools.
 
-use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, StopReason};
+use gyrus_contract::{
+    Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, StopReason, Strength,
+};
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde_json::json;
 
@@ -66,6 +68,7 @@ impl CognitiveLoop for SingleShot {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         let question = prompt::question(
+            run,
             &self.config,
             PROMPT,
             Purpose::Agent,
@@ -98,9 +101,11 @@ impl CognitiveLoop for SingleShot {
             reached: false,
             answer: "the model gave no answer".to_owned(),
             evidence: Vec::new(),
+            shortfalls: Vec::new(),
         });
         Ok(ExecutionResult {
             claim: Some(claim),
+            strength: Strength::Answered,
             ..ExecutionResult::default()
         })
     }

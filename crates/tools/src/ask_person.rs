@@ -19,10 +19,9 @@ pub struct AskPerson;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskPersonArguments {
-    /// The question, with what the person needs to know.
     #[serde(rename = "question")]
     _question: String,
-    /// Answers to choose from; they are shown numbered. The person may answer something else.
+    /// Answers to choose from.
     #[serde(default)]
     choices: Vec<String>,
 }
@@ -64,10 +63,8 @@ impl TypedTool for AskPerson {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        "Asks the person a question and returns their answer. Use it only for what you cannot \
-         find out yourself and what the goal leaves open: a choice of theirs, something only \
-         they know. Ask one thing at a time, with what they need to answer it. Not for leave \
-         to do something: that is asked by itself."
+        "Asks the person one question about what the goal leaves open and you cannot find out. Not for \
+         permissions: those are asked for by themselves."
             .to_owned()
     }
 

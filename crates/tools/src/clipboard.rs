@@ -78,8 +78,6 @@ pub struct Clipboard {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClipboardArguments {
-    /// The text to set. Without it, the clipboard is read. A marker like ⟦secret:NAME⟧ becomes the
-    /// secret.
     text: Option<String>,
 }
 
@@ -271,10 +269,7 @@ impl TypedTool for Clipboard {
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
-        "Reads the text on the clipboard of the person's desktop, or sets it when `text` is \
-         given. Use it to take what the person has copied, or to hand them something to \
-         paste; not to move text between your own steps."
-            .to_owned()
+        "Reads the person's clipboard, or sets it to `text`.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

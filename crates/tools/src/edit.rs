@@ -28,16 +28,11 @@ pub struct Edit;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditArguments {
-    /// The file, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
-    /// Text to replace, exactly as it stands in the file, with its indentation, without line
-    /// numbers. It must occur once: quote enough lines around it. A marker like ⟦secret:NAME⟧
-    /// stands for the secret.
+    /// As it stands in the file, once, without line numbers.
     old_text: String,
-    /// Replacement; empty to delete the text.
     new_text: String,
-    /// Replace every occurrence. Default: false.
     #[serde(default)]
     replace_all: bool,
 }
@@ -54,10 +49,7 @@ impl TypedTool for Edit {
     const REPEAT: Repeat = Repeat::Probe;
 
     fn description(&self) -> String {
-        "Replaces an exact text in a file by another; the rest stays as it is, byte for byte. \
-         `read` the file first. It happens completely or not at all. Prefer it to `sed` or \
-         `patch` in the shell, and to `write` for changing a part of a file."
-            .to_owned()
+        "Replaces an exact text of a file that you have read.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

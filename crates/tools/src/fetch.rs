@@ -13,10 +13,7 @@ use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{
-    body::Kind,
-    visit::{MAX_BODY_BYTES, Page},
-};
+use self::{body::Kind, visit::Page};
 use crate::{
     background::{self, Deadline},
     failure::ToolFailure,
@@ -43,9 +40,8 @@ pub struct Fetch {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FetchArguments {
-    /// The whole address, with http:// or https://.
     url: String,
-    /// Maximum length of the returned text, in bytes. Default: 50000.
+    /// Default: 50000.
     #[schemars(range(min = 1, max = MAX_TEXT_BYTES))]
     max_bytes: Option<usize>,
 }
@@ -89,14 +85,8 @@ impl TypedTool for Fetch {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        format!(
-            "Gets a page from the web and returns it as readable text with its links: HTML \
-             converted, text and JSON as they are, PNG, JPEG and WebP pictures shown, other \
-             files only described. Reads at most {} MB, follows redirects on the same host, runs no scripts, \
-             sends no cookies, reaches public hosts only. Prefer it to `curl` or `wget` in \
-             the shell, but for downloading files.",
-            MAX_BODY_BYTES >> 20
-        )
+        "Gets a page of the public web as text with links, or a picture; no scripts, no cookies."
+            .to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

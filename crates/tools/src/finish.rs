@@ -14,11 +14,9 @@ pub struct Finish;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FinishArguments {
-    /// Whether the goal is reached, all of it.
     reached: bool,
-    /// For the person: the answer, or what was done, and what was not.
+    /// For the person.
     answer: String,
-    /// Evidence that supports it.
     #[serde(default)]
     evidence: Vec<EvidenceArgument>,
 }
@@ -26,9 +24,8 @@ pub struct FinishArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EvidenceArgument {
-    /// The fact that it shows.
     what: String,
-    /// Place to look at: a path in the workspace, a command, a quotation.
+    /// A path, a command, a quotation.
     #[serde(default)]
     at: String,
 }
@@ -44,9 +41,8 @@ impl TypedTool for Finish {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        "Ends the run with your answer. Call it once the goal is reached and you have looked \
-         at the result, or, with `reached` false, when it cannot be reached; an honest \
-         failure is worth more than a guess. Name evidence that somebody can look up."
+        "Ends the work: the goal is reached and you saw that it is or, with `reached` false, it cannot \
+         be."
             .to_owned()
     }
 
@@ -76,6 +72,7 @@ impl TypedTool for Finish {
             evidence: evidence
                 .map(|EvidenceArgument { what, at }| Evidence { what, at })
                 .collect(),
+            shortfalls: Vec::new(),
         };
         Ok(ToolOutput {
             claim: Some(claim),

@@ -36,11 +36,8 @@ impl TypedTool for Glob {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        format!(
-            "Finds files below a folder by a pattern of their path, those changed last first; \
-             at most {MAX_SHOWN}. Leaves out what `.gitignore` excludes, and says how much. \
-             Prefer it to `find` or `ls` in the shell; use `search` to look into files."
-        )
+        "Finds files by a pattern of their path, newest first; ignored files are left out."
+            .to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

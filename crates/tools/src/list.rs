@@ -43,13 +43,12 @@ pub struct List;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArguments {
-    /// The folder, relative to the workspace or absolute; `.` for the workspace.
     #[serde(rename = "path")]
     _path: String,
-    /// Levels of folders to show. Default: 2.
+    /// Default: 2.
     #[schemars(range(min = 1, max = MAX_DEPTH))]
     depth: Option<usize>,
-    /// Also names with a leading dot, and what `.gitignore` excludes. Default: false.
+    /// Hidden and ignored files, too.
     #[serde(default)]
     hidden: bool,
 }
@@ -65,12 +64,7 @@ impl TypedTool for List {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        format!(
-            "Shows what is in a folder and in the folders in it, as an indented tree with \
-             sizes; at most {MAX_LINES} lines, {MAX_IN_FOLDER} a folder. Leaves out what \
-             `.gitignore` excludes, and says how much. Prefer it to `ls -R`, `tree` or `find` \
-             in the shell to get to know a project; use `glob` to find files by name."
-        )
+        "Shows a folder as a tree with sizes; ignored files are left out.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

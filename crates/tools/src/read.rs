@@ -39,16 +39,7 @@ impl TypedTool for Read {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        format!(
-            "Reads a text file, with line numbers as `cat -n` prints them (they are not part \
-             of the file), shows a PNG, JPEG or WebP picture of up to {} MB, or lists a \
-             folder. Returns at most {} lines and {} KB at once and says how to go \
-             on; lines over {MAX_LINE_BYTES} bytes are cut. Other binary files are only \
-             described. Prefer it to `cat`, `head` or `ls` in the shell.",
-            picture::MAX_BYTES >> 20,
-            ReadCall::MAX_LINES,
-            MAX_TEXT_BYTES / 1024
-        )
+        "Reads a text file with line numbers, shows a picture, or lists a folder.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

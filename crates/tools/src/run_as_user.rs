@@ -42,9 +42,7 @@ pub struct RunAsUser {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunAsUserArguments {
-    /// The name or absolute path of an installed program; none of the workspace.
     program: String,
-    /// At most 30, and 2000 characters together.
     #[serde(default)]
     arguments: Vec<String>,
     /// One sentence to the person.
@@ -131,12 +129,8 @@ impl TypedTool for RunAsUser {
     const REPEAT: Repeat = Repeat::Never;
 
     fn description(&self) -> String {
-        "Runs one program with the person's own rights, outside of the sandbox: with their \
-         keys, logins, agents, daemons and network. Only for what `shell` cannot do for want \
-         of these, such as `git push`, `gh`, `ssh` or `docker`: the person is asked, unless \
-         they allowed exactly these words before. There is no shell: arguments are handed \
-         over as they are written. It runs in the workspace, without a terminal and without \
-         input."
+        "Runs one program outside the sandbox, with the person's keys, logins and network, if they \
+         agree: `git push`, `gh`, `ssh`, `docker`."
             .to_owned()
     }
 

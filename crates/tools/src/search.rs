@@ -45,10 +45,7 @@ impl TypedTool for Search {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        "Searches a file, or all files below a folder, for lines that match a regular \
-         expression, and shows them with line numbers. Leaves out binary files and what \
-         `.gitignore` excludes, and says how much. Prefer it to `grep` or `rg` in the shell."
-            .to_owned()
+        "Finds lines in files by a regular expression; ignored files are left out.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

@@ -121,17 +121,9 @@ impl TypedTool for Shell {
 
     fn description(&self) -> String {
         format!(
-            "Runs a command line with `{} -c` in the workspace and returns what it \
-             printed (standard output and error together, the first {} KB and the last {} KB) \
-             and its exit code. Each call is a new shell: folder and variables do not carry \
-             over. There is no terminal and no input, so pass flags that keep programs from \
-             asking. When the command ends, or its time is up, everything that it started is \
-             killed, background processes too. It runs in a sandbox: what needs the person's \
-             keys, logins, agents or daemons fails here, however it is written; use \
-             `run_as_user` for that.",
-            self.name(),
-            HEAD_BYTES / 1024,
-            TAIL_BYTES / 1024
+            "Runs a `{}` command line in the workspace, in a sandbox without the person's keys and logins. \
+             Each call is a new shell without input; nothing outlives it.",
+            self.name()
         )
     }
 

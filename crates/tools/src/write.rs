@@ -28,11 +28,8 @@ pub struct Write;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteArguments {
-    /// The file, relative to the workspace or absolute.
     #[serde(rename = "path")]
     _path: String,
-    /// The whole new content, with a newline at its end for text. A marker like ⟦secret:NAME⟧
-    /// becomes the secret.
     content: String,
 }
 
@@ -57,10 +54,7 @@ impl TypedTool for Write {
     const REPEAT: Repeat = Repeat::Probe;
 
     fn description(&self) -> String {
-        "Creates a file with exactly this content, or replaces the whole content of an \
-         existing one; missing folders in the workspace are made. It happens completely or \
-         not at all. To change a part of a file, prefer `edit`."
-            .to_owned()
+        "Creates a file, or replaces all of it; for a part of one use `edit`.".to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {

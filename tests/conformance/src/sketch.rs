@@ -68,6 +68,7 @@ impl CognitiveLoop for Sketch {
             reached: true,
             answer: answer.to_owned(),
             evidence: Vec::new(),
+            shortfalls: Vec::new(),
         });
         Ok(ExecutionResult {
             claim,

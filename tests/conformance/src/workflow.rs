@@ -127,6 +127,7 @@ impl Workflow {
                 purpose: Purpose::Plan,
                 system: vec![SystemPart::cacheable("be brief")],
                 lead: vec![Message::user(Text::new("what next?", Origin::Kernel))],
+                lead_at: 0,
                 memory: Some(&self.memory),
                 tail: Vec::new(),
                 tools: Tools::Withheld,

@@ -327,6 +327,7 @@ fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
                 reached: arguments["reached"].as_bool().unwrap_or_default(),
                 answer: text(arguments, "answer"),
                 evidence: Vec::new(),
+                shortfalls: Vec::new(),
             }),
             ..ToolOutput::read("the claim is recorded")
         },

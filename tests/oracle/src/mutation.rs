@@ -229,6 +229,7 @@ mod tests {
         let attack = |line: &str| Attack {
             class: "x".to_owned(),
             lines: vec![line.to_owned()],
+            killed_after: None,
         };
         let seeds = Seeds::new(
             vec![attack("cp evil x"), attack("echo 'ü' > y")],

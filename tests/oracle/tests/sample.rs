@@ -102,6 +102,7 @@ fn sees() -> Result<(), Failed> {
                 Some((line, _)) => (*line).to_owned(),
                 None => "git status; printf x > new; make -n; git commit -qam x".to_owned(),
             }],
+            killed_after: None,
         },
     };
     let settings = Settings {

@@ -39,7 +39,7 @@ class Result:
 
     #: ``over``, ``parked``, ``running`` and so on.
     state: str
-    #: The strength of a goal that is reached: ``claimed``, ``checked`` or ``verified``.
+    #: The strength of a goal that is reached: ``answered``, ``claimed``, ``checked`` or ``verified``.
     outcome: str | None
     #: The way in which it ended, or the reason why it waits.
     ending: str | None

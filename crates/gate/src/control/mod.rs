@@ -244,8 +244,7 @@ impl<'a> Outputs<'a> {
             .any(|folder| match self.known.get(folder) {
                 Some(known) => *known,
                 None => {
-                    let is_one =
-                        changes.was_there(folder) && is_left_out(self.workspace, folder);
+                    let is_one = changes.was_there(folder) && is_left_out(self.workspace, folder);
                     self.known.insert(folder.to_owned(), is_one);
                     is_one
                 }

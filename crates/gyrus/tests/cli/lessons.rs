@@ -88,7 +88,7 @@ fn a_later_run_with_a_similar_goal_is_given_the_lesson() {
     assert_eq!(given(&world), None);
     let first = newest(&world).short();
     let said = run(&world, FINISH, "order 5 pizzas for Bob", &[]);
-    let line = "lesson 1 (claimed): order 3 pizzas for Ada; worked: Ask for the menu first.; did \
+    let line = "lesson 1 (answered): order 3 pizzas for Ada; worked: Ask for the menu first.; did \
                 not: Guessing names of pizzas."
         .to_owned();
     assert!(said.contains(&line[..60]), "{said}");
@@ -101,7 +101,7 @@ fn a_later_run_with_a_similar_goal_is_given_the_lesson() {
     let shown = world.gyrus(&["memory", "lessons"]).exits(0).out;
     let second = newest(&world).short();
     for expected in [
-        "claimed  order 3 pizzas for Ada".to_owned(),
+        "answered  order 3 pizzas for Ada".to_owned(),
         "worked: Ask for the menu first.".to_owned(),
         "did not: Guessing names of pizzas.".to_owned(),
         format!("from run {first}"),

@@ -66,6 +66,7 @@ mod staying;
 mod assessing;
 mod at_a_terminal;
 mod limits;
+mod prefixes;
 mod prompting;
 mod pinning;
 mod plugins;

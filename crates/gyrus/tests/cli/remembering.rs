@@ -169,10 +169,7 @@ fn a_run_is_noted_when_it_ends() {
     assert_eq!(lines[..2], ["# Mine", "no end of line"]);
     assert!(lines[3].starts_with("- 20"), "{recent}");
     assert!(
-        lines[3].ends_with(&format!(
-            ": reached, as the model claims (run {}) %%gyrus%%",
-            newest.short()
-        )),
+        lines[3].ends_with(&format!(": answered (run {}) %%gyrus%%", newest.short())),
         "{recent}"
     );
     assert!(

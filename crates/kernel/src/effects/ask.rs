@@ -129,11 +129,12 @@ fn steering(core: &Core, effect: &EffectId, past: &Past) -> Result<Vec<Message>,
         steered.extend(take_steering(core, effect)?);
     }
     let texts = amend(core, &steered);
-    Ok(texts.into_iter().map(told).collect())
+    Ok(texts.into_iter().map(amendment_message).collect())
 }
 
-/// Returns the message that tells the model of an amendment.
-fn told(amendment: Text) -> Message {
+/// Returns the message that tells the model of an amendment of the goal. A question to which one
+/// comes ends with it; a loop that remembers it adds the same message to its memory.
+pub fn amendment_message(amendment: Text) -> Message {
     let Text { text, origin } = amendment;
     let text = if origin.is_trusted() {
         text
@@ -224,6 +225,10 @@ impl<'a> Attempts<'a> {
         past: &Past,
     ) -> Result<Self, Stop> {
         let request = Request::new(&ask, steered)?;
+        let offered: Vec<_> = request.tool_names().collect();
+        if !offered.is_empty() {
+            core.shared().offered = offered;
+        }
         let ordinal = match past.calls.first() {
             Some((call, _)) => call.ordinal,
             None => core.next_question(ask.purpose),

@@ -377,7 +377,10 @@ fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
 
 fn no_such_tool(core: &Core, call: &ToolCall) -> String {
     let tools = core.callable();
+    let offered = core.shared().offered.clone();
+    let is_offered = |spec: &&ToolSpec| offered.is_empty() || offered.contains(&spec.name);
     let own = tools.values().filter(|spec| !spec.is_served());
+    let own = own.filter(is_offered);
     let known: Vec<_> = own.map(|spec| spec.name.as_str()).collect();
     let mut text = format!(
         "there is no tool `{}`; the tools are {}",

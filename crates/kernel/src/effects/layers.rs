@@ -251,6 +251,13 @@ pub(crate) fn remove_spent(core: &Core) {
     }
 }
 
+/// Drops the layers of commands that have no outcome, as whoever takes the run up would.
+pub(crate) fn drop_unfinished(core: &Core) {
+    for layer in std::mem::take(&mut core.layers().current).into_values() {
+        remove(layer);
+    }
+}
+
 /// Returns the layer of an earlier process's call.
 pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<CallLayer> {
     CallLayer::find(&last_folder(core, effect)?, &core.started.workspace)

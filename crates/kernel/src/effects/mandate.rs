@@ -105,6 +105,7 @@ impl Run {
                 purpose: Purpose::Mandate,
                 system: vec![SystemPart::cacheable(instructions)],
                 lead: Vec::new(),
+                lead_at: 0,
                 memory: None,
                 tail: talk.clone(),
                 tools: Tools::Withheld,

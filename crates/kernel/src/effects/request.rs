@@ -8,7 +8,10 @@ use gyrus_contract::{
 };
 use serde_json::Value;
 
-use crate::{Stop, prompt::Frame};
+use crate::{
+    Stop,
+    prompt::{Frame, with_lead},
+};
 
 /// Number of bytes counted as one token for a reservation: an estimate that rounds the size of a
 /// prompt up.
@@ -21,8 +24,10 @@ pub struct Ask<'a> {
     pub purpose: Purpose,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,
-    /// Messages before memory: the goal.
+    /// Messages at their place in memory: the goal.
     pub lead: Vec<Message>,
+    /// The number of the memory's item before which they stand; 0 puts them first.
+    pub lead_at: u64,
     /// The conversation so far.
     pub memory: Option<&'a MemoryBuffer>,
     /// Messages after memory, for this question only.
@@ -42,6 +47,8 @@ pub enum Tools {
     Withheld,
     /// These tools: some of the run's, and those that the loop itself handles.
     Those(Vec<Arc<ToolSpec>>),
+    /// The same, one of which the reply must call.
+    OneOf(Vec<Arc<ToolSpec>>),
     /// None of the run's tools. The prompt's last picture shows its screen in this size: a provider
     /// may offer its models a built-in tool for it.
     OnScreen(Shown),
@@ -52,7 +59,9 @@ pub(super) struct Request<'a> {
     pub(super) frame: Vec<u8>,
     system: Vec<SystemPart>,
     lead: Vec<Message>,
+    lead_at: u64,
     tools: Vec<Arc<ToolSpec>>,
+    must_call: bool,
     output_schema: Option<Value>,
     screen: Option<Shown>,
     pub(super) memory: Option<&'a MemoryBuffer>,
@@ -69,16 +78,19 @@ impl<'a> Request<'a> {
     pub(super) fn new(ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
         let tools = match &ask.tools {
             Tools::Withheld | Tools::OnScreen(_) => Vec::new(),
-            Tools::Those(specs) => specs.clone(),
+            Tools::Those(specs) | Tools::OneOf(specs) => specs.clone(),
         };
+        let must_call = matches!(ask.tools, Tools::OneOf(_));
         let screen = match &ask.tools {
             Tools::OnScreen(shown) => Some(*shown),
-            Tools::Withheld | Tools::Those(_) => None,
+            Tools::Withheld | Tools::Those(_) | Tools::OneOf(_) => None,
         };
         let frame = serde_json::to_vec(&Frame {
             system: Cow::Borrowed(&ask.system),
             lead: Cow::Borrowed(&ask.lead),
+            lead_at: ask.lead_at,
             tools: Cow::Borrowed(&tools),
+            must_call,
             output_schema: Cow::Borrowed(&ask.output_schema),
             screen,
         })
@@ -110,7 +122,9 @@ impl<'a> Request<'a> {
             frame,
             system: ask.system.clone(),
             lead: ask.lead.clone(),
+            lead_at: ask.lead_at,
             tools,
+            must_call,
             output_schema: ask.output_schema.clone(),
             screen,
             memory: ask.memory,
@@ -121,6 +135,11 @@ impl<'a> Request<'a> {
             bytes: size.bytes,
             images: size.images,
         })
+    }
+
+    /// Returns the names of the tools that the model is offered.
+    pub(super) fn tool_names(&self) -> impl Iterator<Item = String> {
+        self.tools.iter().map(|tool| tool.name.clone())
     }
 
     /// Returns the estimated size of the prompt for `model` in tokens, rounded up.
@@ -148,10 +167,10 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn prompt(&self, purpose: Purpose, ordinal: u64, max_output_tokens: u64) -> Prompt {
-        let mut messages: Vec<Arc<Message>> = self.lead.iter().cloned().map(Arc::new).collect();
-        if let Some(memory) = self.memory {
-            messages.extend(memory.since(self.from).map(|item| item.message.clone()));
-        }
+        let memory = self.memory.into_iter();
+        let memory = memory.flat_map(|memory| memory.since(self.from));
+        let memory = memory.map(|item| item.message.clone()).collect();
+        let mut messages = with_lead(memory, self.from, &self.lead, self.lead_at);
         messages.extend(self.tail.iter().cloned().map(Arc::new));
         Prompt {
             purpose,
@@ -159,6 +178,7 @@ impl<'a> Request<'a> {
             system: self.system.clone(),
             messages,
             tools: self.tools.clone(),
+            must_call: self.must_call,
             output_schema: self.output_schema.clone(),
             screen: self.screen,
             max_output_tokens,

@@ -199,6 +199,7 @@ impl<'a> ServerRequests<'a> {
             purpose: Purpose::Sampling,
             system: system.into_iter().collect(),
             lead: messages,
+            lead_at: 0,
             memory: None,
             tail: Vec::new(),
             tools: Tools::Withheld,

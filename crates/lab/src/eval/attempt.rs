@@ -237,6 +237,7 @@ mod tests {
                 reached: true,
                 answer: "It costs 42 EUR.".to_owned(),
                 evidence: Vec::new(),
+                shortfalls: Vec::new(),
             };
             let strength = Strength::Checked;
             let mut fold = Fold {

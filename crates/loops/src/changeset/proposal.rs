@@ -279,6 +279,7 @@ impl Changeset {
             reached: true,
             answer: format!("{}\n\n{first}", approved.summary).trim().to_owned(),
             evidence: [applied].into_iter().chain(verified).collect(),
+            shortfalls: Vec::new(),
         }
     }
 }

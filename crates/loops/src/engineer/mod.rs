@@ -277,6 +277,7 @@ impl Engineer {
                 what: format!("the judge accepted it: {}", self.judge),
                 at: seen.effect.to_string(),
             }],
+            shortfalls: Vec::new(),
         }
     }
 

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{
-    Claim, Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec,
-};
+use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
 use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
 use serde_json::json;
 
@@ -19,6 +17,9 @@ use crate::{
     Review, prompt,
     review::{Reviewed, Subject, review},
 };
+
+/// Characters of an answer in words that the reason of a failure quotes.
+const ANSWER_CHARACTERS: usize = 300;
 
 /// Maximum number of repairs of a plan by the model.
 const MAX_REPAIRS: u32 = 3;
@@ -58,6 +59,7 @@ impl Planner {
         let mut spoke = false;
         for attempt in 1..=1 + MAX_REPAIRS {
             let mut question = prompt::question(
+                run,
                 &self.config,
                 super::PROMPT,
                 Purpose::Plan,
@@ -83,11 +85,10 @@ impl Planner {
                 && !said.contains('{')
                 && !said.trim().is_empty();
             if speaks && std::mem::replace(&mut spoke, true) {
-                return Ok(Turn::Over(Claim {
-                    reached: true,
-                    answer: said.trim().to_owned(),
-                    evidence: Vec::new(),
-                }));
+                let said = gyrus_text::shorten(said.trim(), ANSWER_CHARACTERS);
+                return Ok(Turn::Hopeless(format!(
+                    "the model answered in words, which is no plan: {said}"
+                )));
             }
             let cut_off = "it was cut off at its length limit: plan fewer or shorter steps";
             let read = match reply.stop {
@@ -109,11 +110,7 @@ impl Planner {
                     parts: reply.parts,
                 });
             }
-            let mut refused = words::refused(&wrong);
-            if speaks {
-                refused.push_str(" If the goal needs no step at all, answer it again in words.");
-            }
-            talk.push(kernel_says(&refused));
+            talk.push(kernel_says(&words::refused(&wrong)));
         }
         Ok(Turn::Hopeless(format!(
             "no plan could be carried out, after {MAX_REPAIRS} repairs; the last one: {}",

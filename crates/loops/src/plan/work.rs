@@ -175,6 +175,7 @@ impl Planner {
                 tail: vec![kernel_says(now)],
                 output_schema: Some(summary_schema()),
                 ..prompt::question(
+                    run,
                     &self.config,
                     super::SUMMARY_PROMPT,
                     Purpose::Summarise,
@@ -212,6 +213,7 @@ impl Planner {
             reached,
             answer,
             evidence: evidence.collect(),
+            shortfalls: Vec::new(),
         }))
     }
 }

@@ -451,6 +451,7 @@ impl ReplayLoop {
                 reached: true,
                 answer: procedure.answer.filled(&self.replays.values),
                 evidence: Vec::new(),
+                shortfalls: Vec::new(),
             }),
             ..ExecutionResult::default()
         })

@@ -293,6 +293,7 @@ impl Reactive {
                 purpose: Purpose::Agent,
                 system: prompt::system(&self.config, &actions, &self.state.token),
                 lead: self.lead(perception),
+                lead_at: 0,
                 memory: None,
                 tail,
                 tools: picture.map_or(Tools::Withheld, |picture| {
@@ -554,6 +555,7 @@ impl Reactive {
                 reached: finish.reached,
                 answer: shorten(&finish.answer, ANSWER).into_owned(),
                 evidence: self.evidence(),
+                shortfalls: Vec::new(),
             });
         }
         let call = ToolCall::new(

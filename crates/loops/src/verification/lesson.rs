@@ -63,7 +63,7 @@ pub(super) async fn record(
     let perception = run.perception();
     let question = Ask {
         tail: vec![question],
-        ..prompt::question(config, PROMPT, Purpose::Reflect, &perception, memory)
+        ..prompt::question(run, config, PROMPT, Purpose::Reflect, &perception, memory)
     };
     let reply = match run.consult(question).await {
         Ok(reply) => reply,

@@ -142,6 +142,7 @@ fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> Ask<'stat
         purpose: Purpose::Verify,
         system: vec![SystemPart::cacheable(VERIFY.trim_end())],
         lead,
+        lead_at: 0,
         memory: None,
         tail: Vec::new(),
         tools: Tools::Withheld,

@@ -184,7 +184,7 @@ impl Verified {
                 Look::CannotSay => {}
             }
         }
-        let required = self.config.required().unwrap_or_default();
+        let required = self.config.required().unwrap_or(Strength::Answered);
         Ok(if strength >= required {
             Judgement::Stands(strength, evidence)
         } else {

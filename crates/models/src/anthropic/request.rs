@@ -30,6 +30,9 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     }
     if !prompt.tools.is_empty() {
         body["tools"] = prompt.tools.iter().map(|spec| tool(spec)).collect();
+        if prompt.must_call {
+            body["tool_choice"] = json!({"type": "any"});
+        }
     }
     if let Some(schema) = &prompt.output_schema {
         body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
@@ -65,7 +68,7 @@ fn tool(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "description": spec.description,
-        "input_schema": spec.parameters,
+        "input_schema": spec.told_parameters(),
     })
 }
 
@@ -210,6 +213,7 @@ mod tests {
             system: Vec::new(),
             messages: messages.into_iter().map(message).collect(),
             tools: Vec::new(),
+            must_call: false,
             output_schema: None,
             screen: None,
             max_output_tokens: 100,

@@ -119,11 +119,12 @@ impl Model for CallReader {
 fn with_calls(reply: Reply, tools: &[Arc<ToolSpec>]) -> Reply {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let is_native = reply.tool_calls().next().is_some();
+    let is_whole = reply.stop != StopReason::MaxTokens;
     let mut parts: Vec<Part> = Vec::with_capacity(reply.parts.len());
     for part in reply.parts {
         match part {
             Part::Text(text) if !is_native => {
-                for piece in read::pieces(&text.text, &names) {
+                for piece in read::pieces(&text.text, &names, is_whole) {
                     let part = match piece {
                         Piece::Text(text) => Part::Text(Text::new(text, Origin::Model)),
                         Piece::Call(written) => Part::ToolCall(as_offered(

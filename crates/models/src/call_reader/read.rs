@@ -116,10 +116,12 @@ impl Written {
     }
 }
 
-/// Returns the pieces of `text`, in order. Empty texts are left out.
-pub(super) fn pieces(text: &str, names: &[&str]) -> Vec<Piece> {
+/// Returns the pieces of `text`, in order. Empty texts are left out. `is_whole` says that no length
+/// limit cut it off, so that brackets which are missing at its end were forgotten.
+pub(super) fn pieces(text: &str, names: &[&str], is_whole: bool) -> Vec<Piece> {
     let mut reader = Reader {
         names,
+        is_whole,
         pieces: Vec::new(),
         plain: String::new(),
         calls: 0,
@@ -135,6 +137,7 @@ pub(super) fn pieces(text: &str, names: &[&str]) -> Vec<Piece> {
 
 struct Reader<'a> {
     names: &'a [&'a str],
+    is_whole: bool,
     pieces: Vec<Piece>,
     /// The text since the last call.
     plain: String,
@@ -254,11 +257,7 @@ impl Reader<'_> {
         while calls.len() <= MAX_CALLS {
             // Some separate them as in a list without brackets.
             let start = rest.trim_start().trim_start_matches(',').trim_start();
-            let Some(length) = self.extent(start) else {
-                break;
-            };
-            let (value, after) = start.split_at(length);
-            let Some(more) = self.calls_of(value) else {
+            let Some((more, after)) = self.calls_at(start) else {
                 break;
             };
             calls.extend(more);
@@ -266,6 +265,33 @@ impl Reader<'_> {
         }
         let are_few = self.calls + calls.len() <= MAX_CALLS;
         (!calls.is_empty() && are_few).then_some((calls, rest))
+    }
+
+    /// Returns the calls in the JSON value at the start of `text`, and the rest. Its brackets may be
+    /// doubled, as in a template, or be missing at the end.
+    fn calls_at<'t>(&mut self, text: &'t str) -> Option<(Vec<Written>, &'t str)> {
+        if let Some(length) = self.extent(text) {
+            let (value, rest) = text.split_at(length);
+            if let Some(calls) = self.calls_of(value) {
+                return Some((calls, rest));
+            }
+        }
+        if let Some(once) = text.strip_prefix('{').filter(|once| once.starts_with('{')) {
+            let (calls, rest) = self.calls_at(once)?;
+            return Some((calls, rest.strip_prefix('}').unwrap_or(rest)));
+        }
+        if !self.is_whole || !text.starts_with('{') {
+            return None;
+        }
+        let unfenced = text.trim_end().trim_end_matches('`').trim_end();
+        let closed = ["}", "}}", "]}"].map(|missing| format!("{unfenced}{missing}"));
+        let calls = closed.iter().find_map(|closed| {
+            let length = self
+                .extent(closed)
+                .filter(|length| *length == closed.len())?;
+            self.calls_of(&closed[..length])
+        })?;
+        Some((calls, &text[unfenced.len()..]))
     }
 
     /// Returns the calls in one JSON value.

@@ -23,7 +23,7 @@ fn shown(pieces: Vec<Piece>) -> String {
 #[test]
 fn calls_are_found_where_they_stand_alone() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(shown(read::pieces(text, &NAMES)), expected, "{text}");
+        assert_eq!(shown(read::pieces(text, &NAMES, true)), expected, "{text}");
     };
     let call = r#"{"tool": "read", "arguments": {"path": "a"}}"#;
     let found = r#"call read {"path":"a"}"#;
@@ -75,15 +75,19 @@ fn calls_are_found_in_every_spelling_that_was_seen() {
         "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>",
         "```xml\n<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n```",
         "<function=read>{\"path\": \"a\"}</function>",
+        "{{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",
+        "{{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}}",
+        "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}",
+        "```json\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"\n```",
     ] {
-        let names = read::pieces(text, &NAMES);
+        let names = read::pieces(text, &NAMES, true);
         assert_eq!(shown(names), found, "{text}");
     }
     // One of two is not known: both are calls.
     let two = "```json\n[{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}, \
                {\"name\": \"bash\", \"arguments\": {}}]\n```";
     assert_eq!(
-        shown(read::pieces(two, &NAMES)),
+        shown(read::pieces(two, &NAMES, true)),
         format!("{found}\ncall bash {{}}")
     );
     for alone in [
@@ -91,7 +95,7 @@ fn calls_are_found_in_every_spelling_that_was_seen() {
         "<tool_call>{\"name\": \"bash\", \"arguments\": {}}</tool_call>",
     ] {
         assert_eq!(
-            shown(read::pieces(alone, &NAMES)),
+            shown(read::pieces(alone, &NAMES, true)),
             "call bash {}",
             "{alone}"
         );
@@ -114,7 +118,7 @@ async fn a_call_gets_the_name_and_the_form_that_its_tool_has() {
 fn what_is_no_call_stays_text() {
     let stays = |text: &str| {
         let expected = format!("text {:?}", text.trim_end());
-        assert_eq!(shown(read::pieces(text, &NAMES)), expected, "{text}");
+        assert_eq!(shown(read::pieces(text, &NAMES, false)), expected, "{text}");
     };
     let call = r#"{"tool": "read", "arguments": {"path": "a"}}"#;
     stays(&format!("The page says {call}"));
@@ -195,7 +199,7 @@ fn no_hostile_reply_panics_or_forges() {
                 _ => SHARDS[below(SHARDS.len())],
             })
             .collect();
-        let pieces = read::pieces(&text, &NAMES);
+        let pieces = read::pieces(&text, &NAMES, true);
         for piece in &pieces {
             match piece {
                 Piece::Text(kept) => assert!(text.contains(kept.as_str()), "{text:?}"),
@@ -218,7 +222,7 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     const BYTES: usize = 1 << 17;
     let unread = |shard: &str| {
         let text = shard.repeat(BYTES / shard.len());
-        let pieces = read::pieces(&text, &NAMES);
+        let pieces = read::pieces(&text, &NAMES, true);
         assert!(pieces.iter().all(|piece| matches!(piece, Piece::Text(_))));
     };
     unread("[\n");
@@ -228,7 +232,7 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     unread("{\"tool\": \"shell\", \"arguments\": {}}\n");
     unread("[{}\n");
     let calls = "{\"tool\": \"read\", \"arguments\": {}}\n".repeat(10_000);
-    let pieces = read::pieces(&calls, &NAMES);
+    let pieces = read::pieces(&calls, &NAMES, true);
     let calls = pieces.iter().filter(|it| matches!(it, Piece::Call { .. }));
     assert!(calls.count() <= 64);
 }
@@ -326,6 +330,7 @@ fn prompt() -> Prompt {
             ),
         ],
         tools: vec![tool("read"), tool("write")],
+        must_call: false,
         output_schema: None,
         screen: None,
         max_output_tokens: 100,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{
     Message, Origin, Part, Prompt, Role, SystemPart, Text, ToolCall, ToolResult, ToolSpec,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -18,7 +18,8 @@ pub(super) fn is_plain(prompt: &Prompt) -> bool {
 }
 
 /// Returns the same prompt without tools, calls and results. A reply that must fit a schema could
-/// not contain calls: with tools the schema is dropped too.
+/// not contain calls: with tools the schema is dropped, and one of a call binds a reply that must be
+/// one.
 pub(super) fn as_text(prompt: &Prompt) -> Prompt {
     let mut system = prompt.system.clone();
     if !prompt.tools.is_empty() {
@@ -40,14 +41,25 @@ pub(super) fn as_text(prompt: &Prompt) -> Prompt {
         system,
         messages,
         tools: Vec::new(),
+        must_call: false,
         output_schema: if prompt.tools.is_empty() {
             prompt.output_schema.clone()
         } else {
-            None
+            prompt.must_call.then(|| one_call(&prompt.tools))
         },
         screen: prompt.screen,
         max_output_tokens: prompt.max_output_tokens,
     }
+}
+
+/// Returns the schema of a call of one of the tools.
+fn one_call(tools: &[Arc<ToolSpec>]) -> Value {
+    let names: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
+    json!({
+        "type": "object",
+        "properties": {"tool": {"enum": names}, "arguments": {"type": "object"}},
+        "required": ["tool", "arguments"],
+    })
 }
 
 fn instructions(tools: &[Arc<ToolSpec>]) -> String {
@@ -55,11 +67,9 @@ fn instructions(tools: &[Arc<ToolSpec>]) -> String {
         .iter()
         .map(|tool| {
             let ToolSpec {
-                name,
-                description,
-                parameters,
-                ..
+                name, description, ..
             } = &**tool;
+            let parameters = tool.told_parameters();
             format!("## {name}\n{description}\nSchema of its arguments: {parameters}")
         })
         .collect();

@@ -37,6 +37,9 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     if !prompt.tools.is_empty() {
         let tools: Vec<_> = prompt.tools.iter().map(|spec| tool(spec)).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
+        if prompt.must_call {
+            body["toolConfig"] = json!({"functionCallingConfig": {"mode": "ANY"}});
+        }
     }
     if let Some(schema) = &prompt.output_schema {
         body["generationConfig"]["responseMimeType"] = "application/json".into();
@@ -51,7 +54,7 @@ fn tool(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "description": spec.description,
-        "parametersJsonSchema": plain(&spec.parameters),
+        "parametersJsonSchema": plain(&spec.told_parameters()),
     })
 }
 

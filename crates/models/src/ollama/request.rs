@@ -122,7 +122,7 @@ fn tool(spec: &ToolSpec) -> Value {
         "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": spec.parameters,
+            "parameters": spec.told_parameters(),
         },
     })
 }

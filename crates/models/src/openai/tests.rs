@@ -38,6 +38,7 @@ pub(super) fn prompt(messages: Vec<(Role, Vec<Part>)>) -> Prompt {
         system: Vec::new(),
         messages: messages.into_iter().map(message).collect(),
         tools: Vec::new(),
+        must_call: false,
         output_schema: None,
         screen: None,
         max_output_tokens: 100,

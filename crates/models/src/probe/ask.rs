@@ -66,6 +66,7 @@ impl<'a> Asked<'a> {
             system: Vec::new(),
             messages: vec![Arc::new(Message { role, parts })],
             tools: question.tool.map(Arc::new).into_iter().collect(),
+            must_call: false,
             output_schema: question.schema,
             screen: None,
             max_output_tokens: REPLY_TOKENS,

@@ -417,6 +417,7 @@ async fn a_schema_is_a_preference() {
         system: Vec::new(),
         messages: Vec::new(),
         tools: Vec::new(),
+        must_call: false,
         output_schema: Some(serde_json::json!({"type": "object"})),
         screen: None,
         max_output_tokens: 1,

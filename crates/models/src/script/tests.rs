@@ -27,6 +27,7 @@ fn prompt(ordinal: u64, messages: &[Message]) -> Prompt {
             touches: Vec::new(),
             repeat: Repeat::Freely,
         })],
+        must_call: false,
         output_schema: None,
         screen: None,
         max_output_tokens: 100,

@@ -97,6 +97,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         system: Vec::new(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
+        must_call: false,
         output_schema: None,
         screen: None,
         max_output_tokens: 1000,

@@ -30,6 +30,7 @@ fn prompt() -> Prompt {
             parts: vec![Part::Text(text), Part::Image(picture)],
         })],
         tools: Vec::new(),
+        must_call: false,
         output_schema: Some(json!({"type": "object"})),
         screen: Some(Shown {
             width: 1280,

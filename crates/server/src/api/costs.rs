@@ -98,6 +98,8 @@ pub(crate) struct CostGroup {
     pub(crate) reserved_microdollars: u64,
     /// Number of runs with such calls; children count with the run that a person started.
     pub(crate) runs: u64,
+    /// Number of these runs that answered in words.
+    pub(crate) answered: u64,
     /// Number of these runs whose goal is claimed to be reached.
     pub(crate) claimed: u64,
     /// Number of these runs whose goal passed checks.
@@ -127,10 +129,11 @@ impl CostGroup {
             estimated_microdollars: sums.estimated,
             reserved_microdollars: sums.reserved,
             runs: group.runs,
-            claimed: group.outcomes[0],
-            checked: group.outcomes[1],
-            verified: group.outcomes[2],
-            per_verified_microdollars: sums.cost().checked_div(group.outcomes[2]),
+            answered: group.outcomes[0],
+            claimed: group.outcomes[1],
+            checked: group.outcomes[2],
+            verified: group.outcomes[3],
+            per_verified_microdollars: sums.cost().checked_div(group.outcomes[3]),
         }
     }
 }
@@ -182,7 +185,7 @@ struct Group {
     sums: Sums,
     runs: u64,
     /// Number of runs that are claimed, checked, verified.
-    outcomes: [u64; 3],
+    outcomes: [u64; 4],
 }
 
 impl Group {
@@ -191,9 +194,10 @@ impl Group {
         self.runs += 1;
         if let Some(strength) = outcome {
             let at = match strength {
-                Strength::Claimed => 0,
-                Strength::Checked => 1,
-                Strength::Verified => 2,
+                Strength::Answered => 0,
+                Strength::Claimed => 1,
+                Strength::Checked => 2,
+                Strength::Verified => 3,
             };
             self.outcomes[at] += 1;
         }

@@ -166,6 +166,10 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
 
 fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
     let (badge, sentence) = match strength {
+        Strength::Answered => (
+            "answered",
+            "The model answered in words; nothing is said to be reached.",
+        ),
         Strength::Claimed => (
             "claimed",
             "The model says that the goal is reached; nobody else has checked it.",
@@ -181,7 +185,7 @@ fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
     };
     // A claim is not a success yet.
     let class = match strength {
-        Strength::Claimed => "claimed",
+        Strength::Answered | Strength::Claimed => "claimed",
         Strength::Checked | Strength::Verified => "good",
     };
     Verdict {

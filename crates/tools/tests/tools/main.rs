@@ -42,7 +42,8 @@ fn finish_claims() {
         Some(Claim {
             reached: true,
             answer: "42".to_owned(),
-            evidence
+            evidence,
+            shortfalls: Vec::new(),
         })
     );
     assert_eq!(

@@ -420,6 +420,7 @@ fn question() -> Ask<'static> {
         purpose: Purpose::Plan,
         system: Vec::new(),
         lead: vec![Message::user(Text::new("what now?", Origin::Kernel))],
+        lead_at: 0,
         memory: None,
         tail: Vec::new(),
         tools: Tools::Withheld,

@@ -64,6 +64,7 @@ impl First {
                 purpose: Purpose::Agent,
                 system: vec![SystemPart::cacheable(words)],
                 lead: vec![Message::user(Text::new("Say it.", Origin::Kernel))],
+                lead_at: 0,
                 memory: Some(&self.memory),
                 tail: Vec::new(),
                 tools: Tools::Withheld,
@@ -130,6 +131,7 @@ impl CognitiveLoop for First {
                     reached: true,
                     answer: "the ledger is complete".to_owned(),
                     evidence: Vec::new(),
+                    shortfalls: Vec::new(),
                 });
             }
         }

@@ -40,6 +40,7 @@ fn prompt(messages: Vec<(Role, Vec<Part>)>) -> Prompt {
         system: Vec::new(),
         messages: messages.into_iter().map(message).collect(),
         tools: Vec::new(),
+        must_call: false,
         output_schema: None,
         screen: None,
         max_output_tokens: 100,
@@ -200,7 +201,6 @@ fn everything_but_the_conversation_is_sent_too() {
           "description": "reads",
           "name": "read",
           "parametersJsonSchema": {
-            "additionalProperties": false,
             "type": "object"
           }
         }

@@ -30,10 +30,13 @@ pub(super) fn body(
             json!({"type": "function", "function": {
                 "name": spec.name,
                 "description": spec.description,
-                "parameters": spec.parameters,
+                "parameters": spec.told_parameters(),
             }})
         };
         body["tools"] = prompt.tools.iter().map(|spec| tool(spec)).collect();
+        if prompt.must_call {
+            body["tool_choice"] = "required".into();
+        }
     }
     if let Some(schema) = &prompt.output_schema {
         body["response_format"] = json!({"type": "json_schema", "json_schema": {

@@ -33,6 +33,9 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     }
     if !prompt.tools.is_empty() {
         body["tools"] = prompt.tools.iter().map(|spec| tool(spec)).collect();
+        if prompt.must_call {
+            body["tool_choice"] = "required".into();
+        }
     }
     if let Some(schema) = &prompt.output_schema {
         body["text"] = json!({"format": {
@@ -64,7 +67,7 @@ fn tool(spec: &ToolSpec) -> Value {
         "type": "function",
         "name": spec.name,
         "description": spec.description,
-        "parameters": spec.parameters,
+        "parameters": spec.told_parameters(),
         "strict": false,
     })
 }
