@@ -22,9 +22,9 @@ pub(crate) const BROWSE: &str = BrowseCall::TOOL;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BrowseCall {
-    /// What to look for, what to fill in, what to answer.
+    /// Says what to look for, what to fill in, what to answer.
     goal: String,
-    /// Where to begin.
+    /// The address to begin at.
     url: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Arguments for BrowseCall {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BrowseDesktopCall {
-    /// Which program to use, what to do in it, what to answer.
+    /// Says which program to use, what to do in it, what to answer.
     goal: String,
 }
 

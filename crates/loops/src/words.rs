@@ -6,7 +6,7 @@
 //! announcement of what will be done next. The model is asked once more after such a reply, then with
 //! its reply bound to a call.
 
-/// Why a reply is no answer.
+/// The reason why a reply is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
     /// It has no words.

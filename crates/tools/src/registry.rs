@@ -9,10 +9,6 @@ use crate::{
     ProposeChangeset, RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
 };
 
-/// Maximum characters of an unknown name that is compared with the known ones. A longer one is not
-/// a misspelling.
-const MAX_NAME_CHARS: usize = 100;
-
 /// The table of the tools that every run has.
 fn built_in() -> Vec<Arc<dyn Tool>> {
     vec![
@@ -104,18 +100,6 @@ impl Registry {
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
         self.tools.values().map(|(_, tool)| tool.clone()).collect()
     }
-
-    /// Returns the name that an unknown one probably means; `None` if none is similar.
-    pub fn suggest(&self, name: &str) -> Option<&str> {
-        let start = gyrus_text::first_chars(name, MAX_NAME_CHARS).to_lowercase();
-        let mut words = start.split(|c: char| !c.is_alphanumeric());
-        // Names like `read_file` mean `read`.
-        let within = words.find_map(|word| self.tools.get_key_value(word));
-        let known = || self.tools.keys().map(String::as_str);
-        within
-            .map(|(known, _)| known.as_str())
-            .or_else(|| gyrus_text::closest(name, known()))
-    }
 }
 
 #[cfg(test)]
@@ -142,24 +126,6 @@ mod tests {
                 name: "read".to_owned()
             })
         );
-    }
-
-    #[test]
-    fn suggests_what_was_meant() {
-        let registry = Registry::builtin();
-        for (given, meant) in [
-            ("Read", Some("read")),
-            ("read_file", Some("read")),
-            ("functions.shell", Some("shell")),
-            ("wirte", Some("write")),
-            ("finsh", Some("finish")),
-            ("browse", None),
-            ("", None),
-            ("\u{202e}", None),
-        ] {
-            assert_eq!(registry.suggest(given), meant, "{given}");
-        }
-        assert_eq!(registry.suggest(&"read".repeat(1_000_000)), None);
     }
 
     #[test]

@@ -538,7 +538,7 @@ fn a_summary_says_whether_the_goal_is_reached() {
 #[test]
 fn the_planner_knows_what_was_given() {
     let steps = [step("1", "list", json!({"path": "."}), &[])];
-    let finds = r#"find = { a = 'given.txt. came with the goal(.)', b = '(from the file)', c = '(from the clipboard)', d = 'person.s (clipboard)', e = '(First a file)', f = 'Trust level: .(edits)', g = '(Runs a command line)' }"#;
+    let finds = r#"find = { a = 'given.txt. came with the goal(.)', b = '(from the file)', c = '(from the clipboard)', d = 'person.s (clipboard)', e = '(First a file)', f = 'Trust level: .(edits)', g = '(Runs a .bash. command line)' }"#;
     let script = crate::support::THREE_STEPS.to_owned()
         + &reply("plan", &plan(&steps), finds)
         + &summary("ok");

@@ -1,5 +1,5 @@
-//! What was sent to a model is never sent otherwise: over cycles, turns of a session, steering, limits
-//! and resumes, each request begins with the one before.
+//! Requests to a model only grow: over cycles, turns of a session, steering, limits and resumes, each
+//! begins with the one before.
 
 use serde_json::{Value, json};
 

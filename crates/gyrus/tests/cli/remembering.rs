@@ -173,7 +173,7 @@ fn a_run_is_noted_when_it_ends() {
         "{recent}"
     );
     assert!(
-        !recent.contains("kPq83") && !recent.contains("answer"),
+        !recent.contains("kPq83") && !recent.contains("The answer."),
         "{recent}"
     );
     let day = lines[3].get(2..12).unwrap();

@@ -206,20 +206,6 @@ impl Run {
         self.end(done)
     }
 
-    /// Delegates parts of the work to concurrent child runs; results come in the order of the work.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
-    pub async fn delegate_all(&mut self, work: Vec<Delegation>) -> Result<Vec<Delegated>, Stop> {
-        let branches = work
-            .into_iter()
-            .map(|work| -> Branch<'static, Delegated> {
-                Box::new(move |run| Box::pin(run.delegate(work)))
-            })
-            .collect();
-        self.branches(branches).await
-    }
-
     /// Waits until a time, in UTC milliseconds. Long waits park the run where that is allowed.
     ///
     /// # Errors

@@ -87,7 +87,7 @@ impl Planner {
             if speaks && std::mem::replace(&mut spoke, true) {
                 let said = gyrus_text::shorten(said.trim(), ANSWER_CHARACTERS);
                 return Ok(Turn::Hopeless(format!(
-                    "the model answered in words, which is no plan: {said}"
+                    "the model answered in words instead of a plan: {said}"
                 )));
             }
             let cut_off = "it was cut off at its length limit: plan fewer or shorter steps";

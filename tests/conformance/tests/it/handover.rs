@@ -272,8 +272,8 @@ async fn what_a_person_said_outlives_the_cycle_that_is_given_up() {
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
     assert_eq!(next.recording().count("run.handed_over"), 1);
     for prompt in next.model.heard() {
-        let goal = prompt.messages[0].text();
-        assert_eq!(goal.matches("mind the colours").count(), 1, "{goal}");
+        let texts: String = prompt.messages.iter().map(|one| one.text()).collect();
+        assert_eq!(texts.matches("mind the colours").count(), 1, "{texts}");
     }
     assert_eq!(next.waiting(), 0);
 }
