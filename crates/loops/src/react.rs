@@ -40,6 +40,9 @@ pub(crate) const KIND: LoopKind = LoopKind {
 /// After a reply that is no answer there is one.
 const MAX_REMINDERS: u32 = 2;
 
+/// Most tokens of a reply that is bound to a call.
+const BOUND_TOKENS: u64 = 2_048;
+
 /// Characters of a call that failed, as an answer in words names it.
 const FAILED_CHARACTERS: usize = 200;
 
@@ -54,6 +57,10 @@ pub struct ReactState {
     /// Number of texts of the goal and its amendments that stand in the prompt.
     #[serde(default)]
     pub heard: usize,
+    /// Whether the last reply had no words, though calls were executed: the answer is missing, and not
+    /// a call.
+    #[serde(default)]
+    pub was_silent: bool,
     /// Whether a call was executed that is more than talk.
     #[serde(default)]
     pub has_acted: bool,
@@ -198,9 +205,12 @@ impl React {
             Some(specs) => Tools::Those(specs.clone()),
         };
         if self.state.idle_replies > 0
+            && !self.state.was_silent
             && let Tools::Those(specs) = question.tools
         {
             question.tools = Tools::OneOf(specs);
+            // A small model that is bound may write without an end.
+            question.max_output_tokens = question.max_output_tokens.min(BOUND_TOKENS);
         }
         question
     }
@@ -333,7 +343,10 @@ impl React {
         self.state.idle_replies += 1;
         let cut_off = std::mem::take(&mut self.cut_off);
         self.give_up_if_idle(run, said, if cut_off { MAX_REMINDERS } else { 1 })?;
-        self.tell(if cut_off {
+        self.state.was_silent = self.state.has_acted && !cut_off && said.trim().is_empty();
+        self.tell(if self.state.was_silent {
+            "[that reply was empty; the answer, or the next call, is expected now]"
+        } else if cut_off {
             "[the reply was cut off at its length limit before a call was complete, so nothing \
              happened; smaller parts fit]"
         } else {

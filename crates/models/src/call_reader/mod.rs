@@ -194,7 +194,7 @@ impl Shown {
             return;
         }
         let start = text.char_indices().find(|&(_, c)| {
-            let may_begin = !self.is_inside_line && !(self.only_at_first && self.has_begun);
+            let may_begin = !(self.is_inside_line || self.only_at_first && self.has_begun);
             let begins = may_begin && matches!(c, '{' | '[' | '`' | '<');
             self.has_begun |= !c.is_whitespace();
             self.is_inside_line = match c {
