@@ -6,7 +6,7 @@ use gyrus_contract::RunId;
 use gyrus_journal::{Follower, Reader, Store, os::watch};
 use gyrus_kernel::{
     ApprovalCard, Entry, RUNS, Validity,
-    approvals::{self, ApprovalError, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
     log_name,
 };
 use gyrus_runtime::{ledger::LedgerError, queue::Stage};
@@ -407,11 +407,17 @@ impl ShownCard {
             },
         };
         let void = approvals::void(store, &question)?;
-        Ok(void.map(|void| match void {
-            approvals::VoidAnswer::Answered { said, .. } => said,
-            approvals::VoidAnswer::NotAsked { .. } => "not asked any more".to_owned(),
-            approvals::VoidAnswer::AskedAnew { now, .. } => format!("asked anew, as {now}"),
-            approvals::VoidAnswer::Expired { .. } => "expired".to_owned(),
-        }))
+        Ok(void.map(void_in_words))
+    }
+}
+
+/// Returns the reason why an answer does not count as it stands below a card. The same press that
+/// comes again, after a kill, finds its own answer.
+pub(crate) fn void_in_words(void: VoidAnswer) -> String {
+    match void {
+        VoidAnswer::Answered { said, .. } => said,
+        VoidAnswer::NotAsked { .. } => "not asked any more".to_owned(),
+        VoidAnswer::AskedAnew { now, .. } => format!("asked anew, as {now}"),
+        VoidAnswer::Expired { .. } => "expired".to_owned(),
     }
 }

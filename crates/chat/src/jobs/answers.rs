@@ -9,7 +9,7 @@ use super::decision::{Decision, nothing, say};
 use crate::{
     cards,
     conversation::Speaking,
-    following::settle,
+    following::{settle, void_in_words},
     messenger::{ChatPlace, IncomingMessage, PressedButton},
     record::{About, ChatChange, ChatRecord, Numbers, ShownCard},
     shared::{Shared, blocking},
@@ -98,7 +98,7 @@ async fn give(
             .map_err(GivenInVain::Failed)?;
         match approvals::answer(store, &open, by, given) {
             Ok(Delivery::Given) => Ok(()),
-            Ok(Delivery::Void(void)) => Err(GivenInVain::Void(void.to_string())),
+            Ok(Delivery::Void(void)) => Err(GivenInVain::Void(void_in_words(void))),
             Err(error) => Err(failed(&error)),
         }
     })
