@@ -19,8 +19,7 @@ use crate::{
     engineer::Judge,
     goal,
     kept_work::{KeptWork, Summary},
-    mandate, prompt,
-    words::{self, NoAnswer, REMINDER},
+    mandate, prompt, words,
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
@@ -287,13 +286,8 @@ impl React {
         if plan.tool_calls().next().is_some() || self.cut_off {
             return None;
         }
-        let told = format!("{}\n{REMINDER}", self.profile.words);
-        match words::no_answer(words, self.state.has_acted, &told) {
-            None => Some(words),
-            Some(NoAnswer::Empty) => None,
-            // It was asked for a call, and insists.
-            Some(_) => (self.state.has_acted && self.state.idle_replies > 0).then_some(words),
-        }
+        let reason = words::no_answer(words, self.state.has_acted, &self.profile.words);
+        reason.is_none().then_some(words)
     }
 
     /// Returns the call that submits an answer in words to the judge, if there is one.
@@ -345,12 +339,11 @@ impl React {
         self.give_up_if_idle(run, said, if cut_off { MAX_REMINDERS } else { 1 })?;
         self.state.was_silent = self.state.has_acted && !cut_off && said.trim().is_empty();
         self.tell(if self.state.was_silent {
-            "[that reply was empty; the answer, or the next call, is expected now]"
+            words::AFTER_SILENCE
         } else if cut_off {
-            "[the reply was cut off at its length limit before a call was complete, so nothing \
-             happened; smaller parts fit]"
+            words::AFTER_CUT_OFF
         } else {
-            REMINDER
+            words::AFTER_NO_CALL
         });
         Ok(())
     }

@@ -19,8 +19,17 @@ pub(crate) enum NoAnswer {
     Announcement,
 }
 
-/// The message after a reply that was no answer. Nothing in it could be one.
-pub(crate) const REMINDER: &str = "[no call was read from that reply; one call is expected now]";
+/// The message after a reply that was no answer. Nothing in these messages could be one.
+pub(crate) const AFTER_NO_CALL: &str =
+    "[no call was read from that reply; one call is expected now]";
+
+/// The message after an empty reply, where the work may be done.
+pub(crate) const AFTER_SILENCE: &str =
+    "[that reply was empty; the answer, or the next call, is expected now]";
+
+/// The message after a reply that reached its length limit.
+pub(crate) const AFTER_CUT_OFF: &str = "[the reply was cut off at its length limit before a call was \
+                                        complete, so nothing happened; smaller parts fit]";
 
 /// Words with which an announcement begins, in the languages that models fall into.
 const ANNOUNCING: [&str; 25] = [
@@ -67,8 +76,8 @@ const MARKS: [&str; 8] = [
 ];
 
 /// Returns the reason why the words of a reply are no answer; `has_acted` says whether a call was
-/// executed in the run, and `told` what the model was told last.
-pub(crate) fn no_answer(words: &str, has_acted: bool, told: &str) -> Option<NoAnswer> {
+/// executed in the run, and `instructions` are those that the model has.
+pub(crate) fn no_answer(words: &str, has_acted: bool, instructions: &str) -> Option<NoAnswer> {
     let words = words.trim();
     let lower = words.to_lowercase();
     if !words.chars().any(char::is_alphanumeric) {
@@ -83,7 +92,8 @@ pub(crate) fn no_answer(words: &str, has_acted: bool, told: &str) -> Option<NoAn
         let line = self::plain(&line.to_lowercase());
         line.len() > 20 && (plain == line || line.contains(&plain) && plain.len() > 20)
     };
-    if told.lines().any(is_said_again) {
+    let reminders = [AFTER_NO_CALL, AFTER_SILENCE, AFTER_CUT_OFF];
+    if instructions.lines().chain(reminders).any(is_said_again) {
         return Some(NoAnswer::Repetition);
     }
     (!has_acted && announces(&lower)).then_some(NoAnswer::Announcement)
@@ -158,10 +168,10 @@ mod tests {
                 true,
                 Some(NoAnswer::PieceOfCall),
             ),
-            (REMINDER, true, Some(NoAnswer::Repetition)),
+            (AFTER_NO_CALL, true, Some(NoAnswer::Repetition)),
+            (AFTER_SILENCE, true, Some(NoAnswer::Repetition)),
         ] {
-            let told = format!("{told}\n{REMINDER}");
-            assert_eq!(no_answer(words, has_acted, &told), expected, "{words}");
+            assert_eq!(no_answer(words, has_acted, told), expected, "{words}");
         }
     }
 

@@ -520,7 +520,13 @@ impl<'a> Attempts<'a> {
                     text.text = redactor.redact(&text.text).into_owned();
                     text.origin = Origin::Model;
                 }
-                Part::ToolCall(call) => redactor.redact_json(&mut call.arguments),
+                Part::ToolCall(call) => {
+                    redactor.redact_json(&mut call.arguments);
+                    // They quote keys, which the model chose.
+                    for repair in &mut call.repairs {
+                        *repair = redactor.redact(repair).into_owned();
+                    }
+                }
                 // A thinking block is signed by the provider, which would refuse the next prompt if
                 // a byte changed. It was written from the prompt, which is redacted.
                 Part::Thinking(_) => {}
