@@ -343,11 +343,7 @@ fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> 
 
 /// Returns the questions of a run that nobody has answered.
 pub(crate) fn still_open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, RpcError> {
-    let mut open = approvals::open(store, run).map_err(internal)?;
-    open.retain(|open| {
-        !open.is_over() && matches!(approvals::waiting_answer(store, open), Ok(None))
-    });
-    Ok(open)
+    approvals::unanswered(store, run).map_err(internal)
 }
 
 fn internal(error: impl std::fmt::Display) -> RpcError {

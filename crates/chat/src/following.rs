@@ -213,14 +213,7 @@ fn over(shared: &Shared, run: RunId) -> Option<String> {
 /// Shows the open questions of a run that are not shown yet.
 async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> {
     let (store, run) = (shared.gateway.store().clone(), task.run);
-    let open = blocking(move || {
-        let mut open = approvals::open(&store, run).unwrap_or_default();
-        open.retain(|open| {
-            !open.is_over() && matches!(approvals::waiting_answer(&store, open), Ok(None))
-        });
-        open
-    })
-    .await;
+    let open = blocking(move || approvals::unanswered(&store, run).unwrap_or_default()).await;
     if open.is_empty() {
         return Ok(());
     }

@@ -186,6 +186,21 @@ pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalErro
     Ok(found.into_iter().rev().flatten().collect())
 }
 
+/// Returns the open questions of a run and its children that an answer still counts for, oldest first:
+/// those without one in the journal or the inbox, and in time.
+///
+/// # Errors
+/// A journal or an inbox cannot be read.
+pub fn unanswered(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
+    let mut unanswered = Vec::new();
+    for question in open(store, run)? {
+        if void(store, &question)?.is_none() {
+            unanswered.push(question);
+        }
+    }
+    Ok(unanswered)
+}
+
 /// Whether the end of a call voids a question of its command: all questions but those that are
 /// continued.
 pub fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {

@@ -164,15 +164,7 @@ impl Following<'_> {
     /// Returns the questions that wait for an answer.
     async fn open(&self) -> Vec<OpenQuestion> {
         let (host, run) = (Arc::clone(self.host), self.run);
-        blocking(move || {
-            let store = host.store();
-            let mut open = approvals::open(store, run).unwrap_or_default();
-            open.retain(|open| {
-                !open.is_over() && matches!(approvals::waiting_answer(store, open), Ok(None))
-            });
-            open
-        })
-        .await
+        blocking(move || approvals::unanswered(host.store(), run).unwrap_or_default()).await
     }
 }
 

@@ -356,10 +356,9 @@ fn head(
         RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => Vec::new(),
         _ => approvals::open(store, run).unwrap_or_default(),
     };
-    let unanswered = open.iter().filter(|open| {
-        let answer = approvals::waiting_answer(store, open);
-        !open.is_over() && matches!(answer, Ok(None))
-    });
+    let unanswered = open
+        .iter()
+        .filter(|open| matches!(approvals::void(store, open), Ok(None)));
     let head = Head {
         run,
         seq: reader.end()?,

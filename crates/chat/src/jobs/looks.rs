@@ -124,11 +124,8 @@ fn all_open(store: &Store) -> Vec<(RunId, OpenQuestion)> {
     let mut found = Vec::new();
     for run in live {
         // One that was removed or is damaged asks nothing.
-        let open = approvals::open(store, run).unwrap_or_default().into_iter();
-        let open = open.filter(|open| {
-            !open.is_over() && matches!(approvals::waiting_answer(store, open), Ok(None))
-        });
-        found.extend(open.map(|open| (run, open)));
+        let open = approvals::unanswered(store, run).unwrap_or_default();
+        found.extend(open.into_iter().map(|open| (run, open)));
     }
     found.sort_by_key(|(_, open)| open.valid.from_ms);
     found

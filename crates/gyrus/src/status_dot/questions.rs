@@ -55,13 +55,8 @@ impl Questions {
     pub(super) async fn show(&mut self, waiting: &[RunId], is_display_used: bool) {
         let open = waiting.iter().flat_map(|run| {
             // A run that is removed meanwhile asks nothing.
-            approvals::open(&self.store, *run).unwrap_or_default()
+            approvals::unanswered(&self.store, *run).unwrap_or_default()
         });
-        let is_answered = |open: &OpenQuestion| {
-            let answer = approvals::waiting_answer(&self.store, open);
-            answer.is_ok_and(|answer| answer.is_some())
-        };
-        let open = open.filter(|open| !is_answered(open));
         let open: Vec<(Digest, OpenQuestion)> = open
             .map(|open| {
                 (
