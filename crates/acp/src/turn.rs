@@ -361,7 +361,7 @@ fn stop_reason(ending: &Ending) -> &'static str {
         Ending::Limit { what } if what.starts_with("tokens") => "max_tokens",
         Ending::Limit { .. } => "max_turn_requests",
         Ending::ModelUnreachable {
-            error: ModelError::Refused { .. },
+            error: ModelError::Declined { .. },
         } => "refusal",
         Ending::ModelUnreachable { .. } => "end_turn",
         Ending::Stopped { .. } | Ending::Interrupted => "cancelled",

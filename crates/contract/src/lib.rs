@@ -13,6 +13,7 @@ mod ids;
 mod text;
 mod message;
 mod model;
+mod plainness;
 mod tool;
 mod server_request;
 mod touch;
@@ -72,6 +73,7 @@ pub use model::{
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
+pub use plainness::{Plainness, Simplification};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet, Relayer};

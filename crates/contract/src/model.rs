@@ -1,11 +1,11 @@
 //! Models: the prompt, the reply, and the choice of a model for each question.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Boxed, Image, Message, Part, Price, ToolCall, ToolSpec};
+use crate::{Boxed, Image, Message, Part, Price, Simplification, ToolCall, ToolSpec};
 
 /// The purpose of a question to a model. A router chooses by it, and a script keys its replies by
 /// it.
@@ -89,6 +89,9 @@ pub struct Prompt {
     /// The size of the last picture, if it shows a screen that the reply may act on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Shown>,
+    /// What is left out for this model. The client leaves out what only its protocol knows.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub plainer: BTreeSet<Simplification>,
     /// Maximum length of the reply in tokens.
     pub max_output_tokens: u64,
 }
@@ -212,7 +215,13 @@ pub enum ModelError {
         /// The provider's message.
         message: String,
     },
-    /// The model or its provider declined to answer.
+    /// The model or its provider does not want to answer.
+    #[error("the model declined: {message}")]
+    Declined {
+        /// Its message.
+        message: String,
+    },
+    /// The model's server does not accept the request as it is.
     #[error("the model refused: {message}")]
     Refused {
         /// The provider's message.
@@ -247,6 +256,7 @@ impl ModelError {
             | ModelError::BadOutput { .. }
             | ModelError::Network { .. } => true,
             ModelError::ContextTooLong { .. }
+            | ModelError::Declined { .. }
             | ModelError::Refused { .. }
             | ModelError::Auth { .. } => false,
         }
@@ -259,6 +269,7 @@ impl ModelError {
                 *after_ms
             }
             ModelError::ContextTooLong { .. }
+            | ModelError::Declined { .. }
             | ModelError::Refused { .. }
             | ModelError::BadOutput { .. }
             | ModelError::Auth { .. }
@@ -332,6 +343,8 @@ pub struct Choice {
     pub model: Arc<dyn Model>,
     /// The reason, in a few words for a person.
     pub why: String,
+    /// What the model's server is known not to accept.
+    pub refuses: BTreeSet<Simplification>,
 }
 
 /// Chooses a model for each attempt. It sends no requests and retries nothing: only the run does.
@@ -348,6 +361,9 @@ pub trait Router: Send + Sync {
 
     /// Records the result of an attempt, so that a model that is down is not chosen for a while.
     fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}
+
+    /// Records that a model's server accepts requests only without this.
+    fn learned(&self, _model: &str, _step: Simplification) {}
 
     /// Whether any model that may be chosen accepts pictures.
     fn sees_pictures(&self) -> bool {

@@ -66,7 +66,9 @@ fn then_asks(error: &ModelError, resume: &str) -> String {
         ModelError::Auth { .. } => {
             format!("when the key is right and has credit (gyrus setup): {resume}")
         }
-        ModelError::Refused { .. } => format!("with another model: {resume} --model NAME"),
+        ModelError::Declined { .. } | ModelError::Refused { .. } => {
+            format!("with another model: {resume} --model NAME")
+        }
         ModelError::RateLimited { .. }
         | ModelError::Overloaded { .. }
         | ModelError::BadOutput { .. }

@@ -11,8 +11,8 @@ use gyrus_contract::{Choice, Intent, Model, ModelError, Router, Wanted};
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, SingleModel, StandingRun, redact::Secret};
 use gyrus_models::{
-    Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, RoutingPolicy,
-    ScriptError, ScriptedModel, Tier, connect_all,
+    Blobs, Candidate, Catalogue, ConnectError, LearnedModels, MeasuredModels, ModelRouter,
+    RoutingPolicy, ScriptError, ScriptedModel, Tier, connect_all,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -230,7 +230,9 @@ impl ModelChoice {
         }
         let catalogue = catalogue(gyrus)?;
         let keys = Keys::new(&config.keys);
-        let measured = MeasuredModels::read(&gyrus.home()?.state)?;
+        let state = &gyrus.home()?.state;
+        let measured = MeasuredModels::read(state)?;
+        let learned = LearnedModels::read(state)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         for name in &self.names {
             let Name::Connected(name) = name else {
@@ -239,7 +241,7 @@ impl ModelChoice {
             for candidate in connected(name, &keys, &catalogue, &blobs).await? {
                 let is_new = |one: &Candidate| one.model.name() != candidate.model.name();
                 if candidates.iter().all(is_new) {
-                    candidates.push(measured.applied(candidate));
+                    candidates.push(learned.applied(measured.applied(candidate)));
                 }
             }
         }
@@ -253,7 +255,11 @@ impl ModelChoice {
             .hint("name one that is, like --model ollama, or choose another policy"));
         }
         Ok(Ready {
-            router: Arc::new(ModelRouter::new(candidates, policy).with_steps(self.steps)),
+            router: Arc::new(
+                ModelRouter::new(candidates, policy)
+                    .with_steps(self.steps)
+                    .with_learned_in(state.clone()),
+            ),
             assessor: None,
             secrets: [keys.secrets(), variables_of(&catalogue)].concat(),
         })

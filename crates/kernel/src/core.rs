@@ -7,7 +7,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, EffectId, Grant, Part, Place, Principal, Purpose, RunId, SurfaceMessage, Text, ToolSpec,
+    BlobId, EffectId, Grant, Part, Place, Plainness, Principal, Purpose, RunId, SurfaceMessage,
+    Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -19,9 +20,16 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     ConnectionPermit, Controls, Ending, Entry, Inline, Kernel, KernelState, ModelReply, RunStarted,
-    Settings, Stop, UnknownInput, accounts::Account, contents::Contents,
-    effects::repositories::Repositories, links::Links, log::Log, mandate::Provenance,
-    recorded::Recorded, run_tools::RunTools, typed::SecretFields,
+    Settings, Stop, UnknownInput,
+    accounts::Account,
+    contents::Contents,
+    effects::{plainer::Features, repositories::Repositories},
+    links::Links,
+    log::Log,
+    mandate::Provenance,
+    recorded::Recorded,
+    run_tools::RunTools,
+    typed::SecretFields,
 };
 
 /// One run while a process holds it.
@@ -74,6 +82,10 @@ pub(crate) struct Shared {
     pub(crate) not_undoable: Option<String>,
     /// The context window of the model that was asked last, in tokens.
     pub(crate) window: Option<u64>,
+    /// What is left out of the requests to each model.
+    pub(crate) plainer: BTreeMap<String, Plainness>,
+    /// What each model's server accepted in this process.
+    pub(crate) accepted: BTreeMap<String, Features>,
     /// Whether this process has looked at a screen.
     pub(crate) looked: bool,
     /// The fields in which passwords are typed, as of the last look.
@@ -160,6 +172,8 @@ impl Core {
             grants: state.grants,
             not_undoable: state.not_undoable,
             window: state.window,
+            plainer: state.plainer,
+            accepted: BTreeMap::new(),
             looked: false,
             secret_fields: SecretFields::default(),
             documents: state.documents,
@@ -266,6 +280,13 @@ impl Core {
             grants: shared.grants.clone(),
             not_undoable: shared.not_undoable.clone(),
             window: shared.window,
+            plainer: {
+                let left_out = shared.plainer.iter();
+                let left_out = left_out.filter(|(_, plainness)| !plainness.is_empty());
+                left_out
+                    .map(|(model, it)| (model.clone(), it.clone()))
+                    .collect()
+            },
             documents: shared.documents,
             found_tools: shared.found_tools.clone(),
             added_tools: shared.added_tools.clone(),

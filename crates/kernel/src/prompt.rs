@@ -2,7 +2,7 @@
 //! the parts that many prompts share in one blob, the messages of memory in the entries that first
 //! held them, and the rest in the entry of the request.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Message, Prompt, Shown, SystemPart, ToolSpec};
 use gyrus_journal::Reader;
@@ -78,7 +78,7 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
     let memory = items.into_iter().map(|item| item.message).collect();
     let mut messages = with_lead(memory, call.from, &frame.lead, frame.lead_at);
     messages.extend(call.tail.into_iter().map(Arc::new));
-    Ok(Prompt {
+    let mut prompt = Prompt {
         purpose: call.purpose,
         ordinal: call.ordinal,
         messages,
@@ -87,6 +87,9 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         must_call: frame.must_call,
         output_schema: frame.output_schema.into_owned(),
         screen: frame.screen,
+        plainer: BTreeSet::new(),
         max_output_tokens: call.max_output_tokens,
-    })
+    };
+    call.plainer.apply(&mut prompt);
+    Ok(prompt)
 }

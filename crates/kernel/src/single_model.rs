@@ -1,6 +1,6 @@
 //! The router for a single model.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
 
@@ -16,6 +16,7 @@ impl Router for SingleModel {
         Ok(Choice {
             model: self.0.clone(),
             why: String::new(),
+            refuses: BTreeSet::new(),
         })
     }
 

@@ -3,14 +3,17 @@
 //! A [`Protocol`] says what differs: the address and its headers, the form of the body, the meaning
 //! of the stream and of refusals. It reaches nothing by itself.
 
-use std::time::Duration;
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown};
+use gyrus_contract::{
+    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown, Simplification,
+};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::{
     Connection,
+    blobs::SmallerPictures,
     http::{Endpoint, Wire},
     screen,
     stream::ReplyReader,
@@ -20,6 +23,9 @@ use crate::{
 pub(crate) trait Protocol: Default + Send + Sync {
     /// Reader of its streams.
     type Reader: ReplyReader;
+
+    /// Fields of the body that not every server of the protocol takes.
+    const OPTIONAL: &'static [&'static str] = &[];
 
     /// Checks the connection, and corrects what has several spellings.
     ///
@@ -100,9 +106,19 @@ impl<P: Protocol> Client<P> {
         let offered = screen::offered(prompt, &connection.facts).zip(P::screen_tool());
         let shown = offered.as_ref().map(|(shown, _)| *shown);
         let prompt = screen::told(prompt, shown);
-        let mut body = self.protocol.body(&prompt, connection, shown)?;
+        let mut connection = Cow::Borrowed(connection);
+        if prompt.plainer.contains(&Simplification::SmallerPictures) {
+            let blobs = Arc::new(SmallerPictures(connection.blobs.clone()));
+            connection.to_mut().blobs = blobs;
+        }
+        let mut body = self.protocol.body(&prompt, &connection, shown)?;
         if let Some((_, tool)) = offered {
             body["tools"] = json!([tool]);
+        }
+        if prompt.plainer.contains(&Simplification::FewParameters)
+            && let Some(fields) = body.as_object_mut()
+        {
+            fields.retain(|name, _| !P::OPTIONAL.contains(&name.as_str()));
         }
         let reader = || P::Reader::new(&connection.model, shown);
         let answer = self.endpoint.ask(&body, &extra, reader(), deltas).await;

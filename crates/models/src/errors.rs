@@ -27,7 +27,9 @@ pub(crate) enum Meaning {
     Overloaded,
     /// The prompt, or prompt and reply together, are too long.
     ContextTooLong,
-    /// The request or its content is not accepted.
+    /// The model or its provider does not want to answer.
+    Declined,
+    /// The request is not accepted as it is.
     Refused,
     /// The answer does not fit the protocol.
     BadOutput,
@@ -94,6 +96,7 @@ impl Meaning {
             Meaning::RateLimited => ModelError::RateLimited { after_ms, message },
             Meaning::Overloaded => ModelError::Overloaded { after_ms, message },
             Meaning::ContextTooLong => ModelError::ContextTooLong { message },
+            Meaning::Declined => ModelError::Declined { message },
             Meaning::Refused => ModelError::Refused { message },
             Meaning::BadOutput => ModelError::BadOutput { message },
             Meaning::Auth => ModelError::Auth { message },

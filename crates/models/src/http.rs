@@ -292,6 +292,7 @@ impl Endpoint {
         let (ModelError::RateLimited { message, .. }
         | ModelError::Overloaded { message, .. }
         | ModelError::ContextTooLong { message }
+        | ModelError::Declined { message }
         | ModelError::Refused { message }
         | ModelError::BadOutput { message }
         | ModelError::Auth { message }

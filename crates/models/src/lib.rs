@@ -45,7 +45,7 @@ pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;
-pub use measured_file::{MeasuredError, MeasuredModels};
+pub use measured_file::{LearnedModels, MeasuredError, MeasuredModels};
 pub use ollama::{LocalModel, OllamaModel, local_models};
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{

@@ -1,15 +1,20 @@
-//! Results of measurements of models, in a file that can be deleted: measuring makes it again.
+//! Results of measurements of models, and what was learned while they were asked, in two files that
+//! can be deleted: measuring and asking make them again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use gyrus_contract::Simplification;
+use serde::{Serialize, de::DeserializeOwned};
+
 use crate::{CallReader, Candidate, MEASURED_VERSION, Measured, apply};
 
 const FILE: &str = "measured.json";
+const LEARNED_FILE: &str = "learned.json";
 
 /// Results of measurements, by the model's name.
 #[derive(Debug, Default)]
@@ -40,13 +45,7 @@ impl MeasuredModels {
     /// Reads the file in a folder. Entries of another version, and invalid ones, are ignored.
     pub fn read(folder: &Path) -> Result<Self, MeasuredError> {
         let file = folder.join(FILE);
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(MeasuredError::Read { file, source }),
-        };
-        let values: BTreeMap<String, serde_json::Value> =
-            serde_json::from_str(&text).unwrap_or_default();
+        let values: BTreeMap<String, serde_json::Value> = read_file(&file)?;
         let measured = values
             .into_iter()
             .filter_map(|(name, value)| {
@@ -60,18 +59,7 @@ impl MeasuredModels {
     pub fn add(folder: &Path, name: &str, measured: &Measured) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
         all.insert(name.to_owned(), measured.clone());
-        let file = folder.join(FILE);
-        let write = || {
-            let text = serde_json::to_vec_pretty(&all)?;
-            let new = tempfile::NamedTempFile::new_in(folder)?;
-            fs::write(new.path(), text)?;
-            new.persist(&file)?;
-            Ok(())
-        };
-        write().map_err(|source| MeasuredError::Write {
-            file: file.clone(),
-            source,
-        })
+        write_file(&folder.join(FILE), &all)
     }
 
     /// Whether the model was measured.
@@ -99,4 +87,64 @@ impl MeasuredModels {
             ..candidate
         }
     }
+}
+
+/// What was learned about models while they were asked: what their servers do not accept.
+#[derive(Debug, Default)]
+pub struct LearnedModels(BTreeMap<String, BTreeSet<Simplification>>);
+
+impl LearnedModels {
+    /// Reads the file in a folder. One that is invalid counts as empty.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(folder: &Path) -> Result<Self, MeasuredError> {
+        Ok(Self(read_file(&folder.join(LEARNED_FILE))?))
+    }
+
+    /// Adds that the server of a model does not accept this.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn add(folder: &Path, model: &str, step: Simplification) -> Result<(), MeasuredError> {
+        let mut all = Self::read(folder)?.0;
+        all.entry(model.to_owned()).or_default().insert(step);
+        write_file(&folder.join(LEARNED_FILE), &all)
+    }
+
+    /// Returns the candidate with what was learned about it.
+    pub fn applied(&self, mut candidate: Candidate) -> Candidate {
+        if let Some(refuses) = self.0.get(candidate.model.name()) {
+            candidate.refuses.extend(refuses);
+            if refuses.contains(&Simplification::NoPictures) {
+                candidate.facts.images = Some(false);
+            }
+        }
+        candidate
+    }
+}
+
+fn read_file<T: DeserializeOwned + Default>(file: &Path) -> Result<T, MeasuredError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(source) => Err(MeasuredError::Read {
+            file: file.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn write_file(file: &Path, all: &impl Serialize) -> Result<(), MeasuredError> {
+    let write = || {
+        let text = serde_json::to_vec_pretty(all)?;
+        let new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+        fs::write(new.path(), text)?;
+        new.persist(file)?;
+        Ok(())
+    };
+    write().map_err(|source| MeasuredError::Write {
+        file: file.to_owned(),
+        source,
+    })
 }

@@ -71,6 +71,7 @@ mod prompting;
 mod pinning;
 mod plugins;
 mod importing;
+mod plainer;
 mod planning;
 mod profiles;
 mod returning;

@@ -8,10 +8,11 @@ use std::{
 
 use gyrus_contract::{
     Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
-    Purpose, Reply, Router, Text,
+    Plainness, Purpose, Reply, Router, Simplification, Text,
 };
 
 use super::{
+    plainer::{Features, Remedy, remedy},
     request::{Ask, Request},
     silence::Silence,
 };
@@ -106,19 +107,22 @@ pub(crate) async fn once(
 ) -> Result<Reply, AskError> {
     let past = Past::read(&effect, past, ask.purpose)?;
     let mut attempts = Attempts::begin(core, effect, ask, &[], &past)?;
+    let mut last = None;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
             Again::Reply(reply) => return Ok(*reply),
-            Again::Failed(Some(error)) => return Err(EffectError::Failed(error)),
-            Again::Failed(None) => {}
+            Again::Failed(error) => last = error,
         }
+    }
+    if let Some(error) = last {
+        return Err(EffectError::Failed(error));
     }
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord.into());
     }
     let wanted = attempts.request.wanted(attempts.ask.purpose, &[]);
     let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
-    attempts.attempt(&*router, choice).await
+    attempts.attempt(&*router, &choice).await
 }
 
 /// Returns the person's messages since the last question as messages of this one. They amend the
@@ -188,10 +192,11 @@ pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steer
 /// to answer.
 fn may_be_charged(error: &ModelError) -> bool {
     match error {
-        ModelError::BadOutput { .. } | ModelError::Refused { .. } => true,
+        ModelError::BadOutput { .. } | ModelError::Declined { .. } => true,
         ModelError::RateLimited { .. }
         | ModelError::Overloaded { .. }
         | ModelError::ContextTooLong { .. }
+        | ModelError::Refused { .. }
         | ModelError::Auth { .. }
         | ModelError::Network { .. } => false,
     }
@@ -214,6 +219,11 @@ struct Attempts<'a> {
     made: u32,
     /// The time for which each model said nothing in attempts that failed.
     silent: HashMap<String, Duration>,
+    /// What was left out after the last refusal.
+    left_out: Option<Simplification>,
+    /// The refusals of exactly this request in earlier processes, after which nothing was left to
+    /// leave out or to try.
+    refused: Vec<(String, ModelError)>,
 }
 
 impl<'a> Attempts<'a> {
@@ -243,6 +253,8 @@ impl<'a> Attempts<'a> {
             ordinal,
             made: 0,
             silent: HashMap::new(),
+            left_out: None,
+            refused: Vec::new(),
         })
     }
 
@@ -257,6 +269,9 @@ impl<'a> Attempts<'a> {
             let mut shared = self.core.shared();
             shared.journaled_items = shared.journaled_items.max(call.to);
             shared.window = call.window;
+            shared
+                .plainer
+                .insert(call.model.clone(), call.plainer.clone());
         }
         let reply = match reply {
             Some(reply) => reply,
@@ -282,7 +297,14 @@ impl<'a> Attempts<'a> {
                 let reply = reply.load(&self.core.log)?;
                 Ok(Again::Reply(Box::new(reply)))
             }
-            AttemptResult::Error { error } => Ok(Again::Failed(Some(error))),
+            AttemptResult::Error { error } => {
+                if let ModelError::Refused { .. } = error
+                    && call.prompt == self.request.digest
+                {
+                    self.refused.push((call.model, error.clone()));
+                }
+                Ok(Again::Failed(Some(error)))
+            }
             AttemptResult::CutOff => Ok(Again::Failed(None)),
         }
     }
@@ -292,8 +314,14 @@ impl<'a> Attempts<'a> {
             return Err(Stop::EndOfRecord.into());
         }
         let router = self.core.kernel.organs().router.clone();
-        // Attempts of an earlier process do not count for this one's limit.
+        // Attempts of an earlier process do not count for this one's limit; what was refused would
+        // be refused again.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
+        if let Some((model, error)) = self.refused.pop()
+            && !self.make_plainer(&model, &error)
+        {
+            failed.push((model, error));
+        }
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
             let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
@@ -308,7 +336,7 @@ impl<'a> Attempts<'a> {
                 }
                 self.pause(error, tried).await?;
             }
-            let error = match self.attempt(&*router, choice).await {
+            let error = match self.attempt(&*router, &choice).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error.handled()?,
             };
@@ -343,16 +371,74 @@ impl<'a> Attempts<'a> {
         self.core.account.reserve(input, output, model.price())
     }
 
-    /// Makes one attempt, and tells the router how it went.
-    async fn attempt(&mut self, router: &dyn Router, choice: Choice) -> Result<Reply, AskError> {
-        let name = choice.model.name().to_owned();
-        let came = self.send(choice).await;
-        match &came {
-            Ok(_) => router.heard(&name, Ok(())),
-            Err(EffectError::Failed(error)) => router.heard(&name, Err(error)),
-            Err(EffectError::Stop(_)) => {}
+    /// Makes an attempt, and tells the router how it went. A request that is refused is made plainer
+    /// and sent again, until it is accepted or nothing in it could be the reason.
+    async fn attempt(&mut self, router: &dyn Router, choice: &Choice) -> Result<Reply, AskError> {
+        let name = choice.model.name();
+        loop {
+            let came = self.send(choice).await;
+            match &came {
+                Ok(_) => {
+                    router.heard(name, Ok(()));
+                    if let Some(step) = self.left_out.take() {
+                        router.learned(name, step);
+                    }
+                }
+                Err(EffectError::Failed(error)) => {
+                    router.heard(name, Err(error));
+                    if self.make_plainer(name, error) {
+                        continue;
+                    }
+                }
+                Err(EffectError::Stop(_)) => {}
+            }
+            return came;
         }
-        came
+    }
+
+    /// Returns what can be left out of the request after a refusal by this model's server.
+    fn remedy(&self, model: &str, words: &str) -> Option<Remedy> {
+        let shared = self.core.shared();
+        let left_out = shared.plainer.get(model).cloned().unwrap_or_default();
+        let mut prompt = self.request.prompt(self.ask.purpose, self.ordinal, 0);
+        left_out.apply(&mut prompt);
+        let accepted = shared.accepted.get(model);
+        remedy(&Features::of(&prompt), &left_out, accepted, words)
+    }
+
+    /// Leaves something out of the requests to this model after such an error; returns whether it
+    /// did.
+    fn make_plainer(&mut self, model: &str, error: &ModelError) -> bool {
+        let ModelError::Refused { message } = error else {
+            return false;
+        };
+        let Some(remedy) = self.remedy(model, message) else {
+            return false;
+        };
+        let mut shared = self.core.shared();
+        let left_out = shared.plainer.entry(model.to_owned()).or_default();
+        match remedy {
+            Remedy::Without(step) => {
+                left_out.steps.insert(step);
+                self.left_out = Some(step);
+            }
+            Remedy::WithoutPictures(pictures) => left_out.pictures.extend(pictures),
+            // The loop does that, and asks anew.
+            Remedy::Compact => return false,
+        }
+        true
+    }
+
+    /// Returns the error as one of length, if the conversation is all that could be refused.
+    fn as_too_long(&self, model: &str, error: ModelError) -> ModelError {
+        match error {
+            ModelError::Refused { message }
+                if self.remedy(model, &message) == Some(Remedy::Compact) =>
+            {
+                ModelError::ContextTooLong { message }
+            }
+            other => other,
+        }
     }
 
     /// Returns the one that passes on the words of an attempt.
@@ -369,14 +455,21 @@ impl<'a> Attempts<'a> {
     }
 
     /// Sends one attempt with its own reservation, recorded before.
-    async fn send(&mut self, choice: Choice) -> Result<Reply, AskError> {
+    async fn send(&mut self, choice: &Choice) -> Result<Reply, AskError> {
         let core = self.core;
         core.may_act()?;
         let model = &choice.model;
+        let plainer = {
+            let mut shared = core.shared();
+            let plainer = shared.plainer.entry(model.name().to_owned()).or_default();
+            plainer.steps.extend(&choice.refuses);
+            plainer.clone()
+        };
         let reservation = self.reserve(&**model)?;
         core.warn_of_limits()?;
         self.made += 1;
-        let call = self.intent(&choice, reservation.charge, reservation.max_output_tokens)?;
+        let mut call = self.intent(choice, reservation.charge, reservation.max_output_tokens)?;
+        call.plainer = plainer.clone();
         core.log.append(call)?;
         core.shared().open_asks.push(ModelReply {
             effect: self.effect.clone(),
@@ -387,11 +480,12 @@ impl<'a> Attempts<'a> {
             took_ms: 0,
         });
         core.log.barrier().await?;
-        let prompt = self.request.prompt(
+        let mut prompt = self.request.prompt(
             self.ask.purpose,
             self.ordinal,
             reservation.max_output_tokens,
         );
+        plainer.apply(&mut prompt);
         let since = Instant::now();
         let mut speaker = self.speaker();
         let silence = Silence::of(self.silent.get(model.name()), &**model);
@@ -413,7 +507,7 @@ impl<'a> Attempts<'a> {
                 if let ModelError::Network { .. } = error {
                     *self.silent.entry(model.name().to_owned()).or_default() += silence.lasted();
                 }
-                let error = self.redacted_error(error)?;
+                let error = self.as_too_long(model.name(), self.redacted_error(error)?);
                 let charged = (!may_be_charged(&error)).then(Charge::default);
                 let stored = AttemptResult::Error {
                     error: error.clone(),
@@ -423,6 +517,10 @@ impl<'a> Attempts<'a> {
             }
             Ok(reply) => self.redacted(reply)?,
         };
+        let mut shared = core.shared();
+        let accepted = shared.accepted.entry(model.name().to_owned()).or_default();
+        accepted.also(Features::of(&prompt));
+        drop(shared);
         let charged = came.usage.map(|usage| Charge {
             tokens: usage.input_tokens.saturating_add(usage.output_tokens),
             cost: model
@@ -473,6 +571,7 @@ impl<'a> Attempts<'a> {
             tail: self.request.tail.clone(),
             max_output_tokens,
             reserved,
+            plainer: Plainness::default(),
         })
     }
 

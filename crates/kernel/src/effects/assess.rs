@@ -9,8 +9,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, Choice, Containment, Decision, Delta, EffectId, Image, Message, Model, ModelError,
-    Network, Origin, Part, Price, Prompt, Purpose, Reply, ResolvedCall, Risk, Router, StopReason,
-    SystemPart, Text, Verdict, Wanted,
+    Network, Origin, Part, Price, Prompt, Purpose, Reply, ResolvedCall, Risk, Router,
+    Simplification, StopReason, SystemPart, Text, Verdict, Wanted,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -305,6 +305,10 @@ impl Router for WithTimeout {
         self.0.heard(model, came);
     }
 
+    fn learned(&self, model: &str, step: Simplification) {
+        self.0.learned(model, step);
+    }
+
     fn unpriced(&self) -> Option<String> {
         self.0.unpriced()
     }
@@ -348,7 +352,7 @@ impl Model for ModelWithTimeout {
 
 #[cfg(test)]
 mod tests {
-    use std::future;
+    use std::{collections::BTreeSet, future};
 
     use super::*;
 
@@ -383,6 +387,7 @@ mod tests {
             must_call: false,
             output_schema: None,
             screen: None,
+            plainer: BTreeSet::new(),
             max_output_tokens: 1,
         };
         let model = ModelWithTimeout(Arc::new(Silent));

@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod ask;
+pub(crate) mod plainer;
 mod silence;
 mod assess;
 pub(crate) mod branches;

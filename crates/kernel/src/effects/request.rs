@@ -1,6 +1,6 @@
 //! A question to a model in all its parts, with the digest that identifies it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{
     DEFAULT_IMAGE_TOKENS, Digest, Image, MemoryBuffer, Message, Model, ModelError, Part, Prompt,
@@ -181,6 +181,7 @@ impl<'a> Request<'a> {
             must_call: self.must_call,
             output_schema: self.output_schema.clone(),
             screen: self.screen,
+            plainer: BTreeSet::new(),
             max_output_tokens,
         }
     }

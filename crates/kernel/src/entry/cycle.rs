@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{Claim, Destination, Digest, Grant, Purpose, Spent, Strength, Text, ToolSpec};
+use gyrus_contract::{
+    Claim, Destination, Digest, Grant, Plainness, Purpose, Spent, Strength, Text, ToolSpec,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -75,6 +77,9 @@ pub struct KernelState {
     /// The context window of the model that was asked last, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// What is left out of the requests to each model, whose server refused it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plainer: BTreeMap<String, Plainness>,
     /// Number of documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,

@@ -3,7 +3,7 @@
 use std::ops;
 
 use gyrus_contract::{
-    BlobId, Digest, EffectId, Item, Message, Microdollars, ModelError, Purpose, Reply,
+    BlobId, Digest, EffectId, Item, Message, Microdollars, ModelError, Plainness, Purpose, Reply,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,9 @@ pub struct ModelCall {
     pub max_output_tokens: u64,
     /// The charge that is reserved until the reply is settled.
     pub reserved: Charge,
+    /// What is left out of it for this model, whose server refused it.
+    #[serde(default, skip_serializing_if = "Plainness::is_empty")]
+    pub plainer: Plainness,
 }
 
 /// A charge in tokens and money.

@@ -6,7 +6,9 @@
 //! provider) is left out. The same prompt gives the same bytes, which is what makes the
 //! provider's cache work.
 
-use gyrus_contract::{Image, ModelError, Part, Prompt, Purpose, Role, ToolResult, ToolSpec};
+use gyrus_contract::{
+    Image, ModelError, Part, Prompt, Purpose, Role, Simplification, ToolResult, ToolSpec,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,10 +55,17 @@ fn system(prompt: &Prompt) -> Vec<Value> {
         .map(|part| json!({"type": "text", "text": part.text}))
         .collect();
     let cacheable: Vec<_> = parts().map(|part| part.cacheable).collect();
-    if let Some(last) = cacheable.iter().rposition(|&cacheable| cacheable) {
+    if let Some(last) = cacheable.iter().rposition(|&cacheable| cacheable)
+        && has_markers(prompt)
+    {
         mark(&mut blocks[last]);
     }
     blocks
+}
+
+/// Whether the server takes marks for its cache.
+fn has_markers(prompt: &Prompt) -> bool {
+    !prompt.plainer.contains(&Simplification::FewParameters)
 }
 
 /// Marks a block up to and including which the provider caches the prompt.
@@ -98,7 +107,7 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
         || messages
             .iter()
             .any(|message| message["role"] == "assistant");
-    if prompt.purpose == Purpose::Agent && is_conversation {
+    if prompt.purpose == Purpose::Agent && is_conversation && has_markers(prompt) {
         mark_end(&mut messages);
     }
     Ok(messages)
@@ -216,6 +225,7 @@ mod tests {
             must_call: false,
             output_schema: None,
             screen: None,
+            plainer: Default::default(),
             max_output_tokens: 100,
         }
     }

@@ -287,7 +287,7 @@ fn stop_reason(word: &str, details: Option<&Value>) -> Result<StopReason, ModelE
         "refusal" => {
             let why = details.and_then(|details| details.get("explanation")?.as_str());
             let message = bounded_line(why.unwrap_or("it gave no reason"));
-            Err(ModelError::Refused { message })
+            Err(ModelError::Declined { message })
         }
         other => Err(bad(format!(
             "the reply stopped for the reason `{}`",

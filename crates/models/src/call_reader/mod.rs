@@ -16,8 +16,8 @@ mod write;
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
-    ToolCall, ToolSpec,
+    Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, Simplification,
+    StopReason, Text, ToolCall, ToolSpec,
 };
 
 use crate::reading::unique_id;
@@ -48,14 +48,19 @@ impl CallReader {
         }
     }
 
+    fn is_prompted_for(&self, prompt: &Prompt) -> bool {
+        self.is_prompted || prompt.plainer.contains(&Simplification::CallsInText)
+    }
+
     async fn ask(
         &self,
         prompt: &Prompt,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let written = self.is_prompted.then(|| write::as_text(prompt));
+        let is_prompted = self.is_prompted_for(prompt);
+        let written = is_prompted.then(|| write::as_text(prompt));
         let mut shown = Shown {
-            only_at_first: !self.is_prompted,
+            only_at_first: !is_prompted,
             ..Shown::default()
         };
         let mut show = |delta| shown.hear(delta, deltas);
@@ -101,7 +106,7 @@ impl Model for CallReader {
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         // A reply that must fit a schema has no calls.
         let has_calls = !prompt.tools.is_empty() && prompt.output_schema.is_none();
-        let is_plain = if self.is_prompted {
+        let is_plain = if self.is_prompted_for(prompt) {
             write::is_plain(prompt)
         } else {
             !has_calls

@@ -33,6 +33,8 @@ pub struct Gemini;
 impl Protocol for Gemini {
     type Reader = Reader;
 
+    const OPTIONAL: &'static [&'static str] = &["generationConfig"];
+
     fn prepare(connection: &mut Connection) -> Result<(), ModelError> {
         // The provider lists its models with this word in front.
         if let Some(short) = connection.model.strip_prefix("models/") {

@@ -107,7 +107,7 @@ impl ReplyReader for Reader {
         }
         if let Some(reason) = event.prompt_feedback.as_ref().and_then(blocked) {
             let message = format!("the prompt was blocked: {}", bounded_line(reason));
-            return Err(ModelError::Refused { message });
+            return Err(ModelError::Declined { message });
         }
         self.has_begun = true;
         if let Some(model) = event.model_version.filter(|model| !model.is_empty()) {
@@ -287,7 +287,7 @@ fn stop_reason(reason: &str, why: &str) -> Result<StopReason, ModelError> {
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Err(ModelError::Refused {
+        | "IMAGE_RECITATION" => Err(ModelError::Declined {
             message: told("the reply was withheld"),
         }),
         // The conversation is at fault, so asking again would not help.

@@ -69,6 +69,7 @@ impl<'a> Asked<'a> {
             must_call: false,
             output_schema: question.schema,
             screen: None,
+            plainer: Default::default(),
             max_output_tokens: REPLY_TOKENS,
         };
         self.requests += 1;
@@ -108,7 +109,9 @@ impl Trouble {
     pub(super) fn finding(&self) -> ProbeFinding {
         let why = self.words();
         match self {
-            Trouble::Error(ModelError::Refused { .. }) => ProbeFinding::Fails { why },
+            Trouble::Error(ModelError::Declined { .. } | ModelError::Refused { .. }) => {
+                ProbeFinding::Fails { why }
+            }
             Trouble::Error(_) | Trouble::Silent(_) => ProbeFinding::Unknown { why },
         }
     }

@@ -55,9 +55,11 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
             }
             // An answer without the word has lost it.
             Ok(_)
-            | Err(Trouble::Error(ModelError::ContextTooLong { .. } | ModelError::Refused { .. })) => {
-                too_long = Some(too_long.map_or(wanted, |known| known.min(wanted)))
-            }
+            | Err(Trouble::Error(
+                ModelError::ContextTooLong { .. }
+                | ModelError::Declined { .. }
+                | ModelError::Refused { .. },
+            )) => too_long = Some(too_long.map_or(wanted, |known| known.min(wanted))),
             // The results so far remain valid.
             Err(_) if held.is_some() => break,
             Err(trouble) => return Err(trouble.words()),

@@ -42,8 +42,9 @@ pub(super) fn choose(
                 standing.rests_for,
                 failures(candidate, wanted).count(),
                 nearness(candidate.tier, tier),
-                // A schema is a preference: for a model without support the prompt describes the
-                // form.
+                // Pictures and a schema are preferences: for a model without support, pictures are
+                // left out and the form is described in the prompt.
+                wanted.images && candidate.facts.images == Some(false),
                 wanted.schema && candidate.facts.schema == Some(false),
                 by_policy(candidate, standing, policy, wanted),
                 index,
@@ -147,9 +148,6 @@ fn why_not(
         return other("it is not on this machine");
     }
     let facts = &candidate.facts;
-    if wanted.images && facts.images == Some(false) {
-        return other("it sees no pictures");
-    }
     if wanted.tools && facts.tools == Some(false) && !candidate.is_prompted {
         return other("it calls no tools");
     }
@@ -177,6 +175,7 @@ fn in_words(error: &ModelError) -> &'static str {
         ModelError::RateLimited { .. } => "is limited",
         ModelError::Overloaded { .. } => "is overloaded",
         ModelError::ContextTooLong { .. } => "finds it too long",
+        ModelError::Declined { .. } => "declined",
         ModelError::Refused { .. } => "refused",
         ModelError::BadOutput { .. } => "could not be understood",
         ModelError::Auth { .. } => "does not accept the key",
@@ -266,6 +265,9 @@ fn nobody(candidates: &[Candidate], unfit: &[Option<Unfit>], wanted: &Wanted<'_>
             message: said(message),
         },
         Some(ModelError::Auth { message }) => ModelError::Auth {
+            message: said(message),
+        },
+        Some(ModelError::Declined { message }) => ModelError::Declined {
             message: said(message),
         },
         Some(

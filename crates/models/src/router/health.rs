@@ -81,7 +81,9 @@ impl Health {
         let is_down = match came {
             Ok(()) => false,
             Err(error) => match error {
-                ModelError::Refused { .. } | ModelError::ContextTooLong { .. } => false,
+                ModelError::Declined { .. }
+                | ModelError::Refused { .. }
+                | ModelError::ContextTooLong { .. } => false,
                 ModelError::RateLimited { .. }
                 | ModelError::Overloaded { .. }
                 | ModelError::BadOutput { .. }

@@ -9,14 +9,16 @@ mod health;
 mod timed;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
-use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
+use gyrus_contract::{Choice, Model, ModelError, Router, Simplification, Wanted};
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Tier};
+use crate::{Facts, LearnedModels, Tier};
 use choose::{choose, may_be_chosen};
 use health::Health;
 use timed::Timed;
@@ -36,6 +38,8 @@ pub struct Candidate {
     pub is_prompted: bool,
     /// Time of a reply when it was last measured, in milliseconds.
     pub latency_ms: Option<u64>,
+    /// What its server is known not to accept.
+    pub refuses: BTreeSet<Simplification>,
 }
 
 /// Preference among models of the same tier.
@@ -64,6 +68,10 @@ pub struct ModelRouter {
     steps: Tier,
     health: Arc<Mutex<Vec<Health>>>,
     clock: Clock,
+    /// What the models' servers do not accept, by candidate.
+    learned: Mutex<Vec<BTreeSet<Simplification>>>,
+    /// The folder in which that is kept for later runs.
+    kept_in: Option<PathBuf>,
 }
 
 impl ModelRouter {
@@ -79,6 +87,22 @@ impl ModelRouter {
         self
     }
 
+    /// Keeps what it learns about models in this folder, where [`LearnedModels`] finds it.
+    #[must_use]
+    pub fn with_learned_in(mut self, folder: PathBuf) -> Self {
+        self.kept_in = Some(folder);
+        self
+    }
+
+    fn index_of(&self, model: &str) -> Option<usize> {
+        let mut candidates = self.candidates.iter();
+        candidates.position(|candidate| candidate.model.name() == model)
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Vec<BTreeSet<Simplification>>> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: Clock) -> Self {
         let mut unique: Vec<Candidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
@@ -89,6 +113,7 @@ impl ModelRouter {
         }
         let names: Vec<_> = unique.iter().map(|it| it.model.name()).collect();
         let healths = unique.iter().map(|it| Health::new(it.latency_ms)).collect();
+        let learned = unique.iter().map(|it| it.refuses.clone()).collect();
         Self {
             name: names.join(", "),
             candidates: unique,
@@ -96,6 +121,8 @@ impl ModelRouter {
             steps: Tier::Medium,
             health: Arc::new(Mutex::new(healths)),
             clock,
+            learned: Mutex::new(learned),
+            kept_in: None,
         }
     }
 }
@@ -117,23 +144,37 @@ impl Router for ModelRouter {
             wanted,
         )?;
         healths[index].chosen(now);
+        let candidate = &self.candidates[index];
+        let mut refuses = self.learned()[index].clone();
+        if candidate.facts.images == Some(false) {
+            refuses.insert(Simplification::NoPictures);
+        }
         Ok(Choice {
             model: Arc::new(Timed {
-                model: self.candidates[index].model.clone(),
+                model: candidate.model.clone(),
                 index,
-                takes_schemas: self.candidates[index].facts.schema != Some(false),
+                takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
                 clock: self.clock.clone(),
             }),
             why,
+            refuses,
         })
     }
 
+    fn learned(&self, model: &str, step: Simplification) {
+        let Some(index) = self.index_of(model) else {
+            return;
+        };
+        let is_new = self.learned()[index].insert(step);
+        if let Some(folder) = self.kept_in.as_ref().filter(|_| is_new) {
+            // Without it, a later run learns it again, for one request.
+            let _ = LearnedModels::add(folder, model, step);
+        }
+    }
+
     fn heard(&self, model: &str, came: Result<(), &ModelError>) {
-        let index = self
-            .candidates
-            .iter()
-            .position(|it| it.model.name() == model);
+        let index = self.index_of(model);
         let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(health) = index.and_then(|index| healths.get_mut(index)) {
             health.heard(came, (self.clock)());

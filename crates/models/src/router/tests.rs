@@ -46,6 +46,7 @@ fn candidate(name: &'static str, tier: Tier, window: u64, dollars: Option<u64>) 
         is_local: name.starts_with("local"),
         is_prompted: false,
         latency_ms: None,
+        refuses: Default::default(),
     }
 }
 
@@ -420,6 +421,7 @@ async fn a_schema_is_a_preference() {
         must_call: false,
         output_schema: Some(serde_json::json!({"type": "object"})),
         screen: None,
+        plainer: Default::default(),
         max_output_tokens: 1,
     };
     choice.model.reply(&prompt, &mut |_| {}).await.unwrap_err();

@@ -33,6 +33,9 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     if !asked.why.is_empty() {
         remark(format!("because {}", asked.why));
     }
+    if !asked.plainer.is_empty() {
+        remark(format!("its server needs {}", asked.plainer.words()));
+    }
     let messages = asked.to.saturating_sub(asked.from);
     if messages > 0 {
         remark(format!("{} of memory", counted(messages, "message")));

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Price;
-use gyrus_models::{Blobs, Candidate, MeasuredModels, NoBlobs};
+use gyrus_models::{Blobs, Candidate, LearnedModels, MeasuredModels, NoBlobs};
 use gyrus_text::visible;
 use serde_json::json;
 
@@ -54,7 +54,9 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let runtime = drive::runtime()?;
     let catalogue = model_choice::catalogue(gyrus)?;
     let keys = Keys::new(&config.keys);
-    let measured = MeasuredModels::read(&gyrus.home()?.state)?;
+    let state = &gyrus.home()?.state;
+    let measured = MeasuredModels::read(state)?;
+    let learned = LearnedModels::read(state)?;
     let found = runtime.block_on(async {
         let mut names = Vec::new();
         if let Some(choice) = ModelChoice::named(gyrus, &config, &[])? {
@@ -93,7 +95,10 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
             let model = candidate.model.name();
             if shown.insert(model.to_owned()) {
                 let was_measured = measured.has(model);
-                models.push((measured.applied(candidate.clone()), was_measured));
+                models.push((
+                    learned.applied(measured.applied(candidate.clone())),
+                    was_measured,
+                ));
             }
         }
         let why = connected.err().map(|failure| failure.message);
@@ -131,6 +136,7 @@ fn facts(candidate: &Candidate, was_measured: bool) -> serde_json::Value {
         "images": facts.images,
         "schema": facts.schema,
         "measured": was_measured,
+        "refuses": candidate.refuses,
     })
 }
 
@@ -165,6 +171,13 @@ fn line(candidate: &Candidate, was_measured: bool) -> String {
         }
         .to_owned(),
     );
+    words.extend((!candidate.refuses.is_empty()).then(|| {
+        let refuses = candidate.refuses.iter().map(|step| step.words());
+        format!(
+            "its server needs {}",
+            refuses.collect::<Vec<_>>().join(", ")
+        )
+    }));
     words.join(" · ")
 }
 

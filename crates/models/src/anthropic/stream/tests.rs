@@ -363,7 +363,7 @@ fn bad_streams_say_what_is_wrong() {
     assert!(matches!(key, ModelError::Auth { .. }));
     bad(&[failed("new_error")], "no (new_error)");
     let refused = check(&[begin(), end("refusal")[0].clone()], "it gave no reason");
-    assert!(matches!(refused, ModelError::Refused { .. }));
+    assert!(matches!(refused, ModelError::Declined { .. }));
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn reasons_and_usage_are_understood() {
     let ended = |reason: &str| read(&events(&[parts(json!([{"text": "x"}])), end(reason)]), 50).0;
     assert_eq!(ended("STOP").unwrap().stop, StopReason::EndOfTurn);
     assert_eq!(ended("MAX_TOKENS").unwrap().stop, StopReason::MaxTokens);
-    assert!(matches!(ended("SAFETY"), Err(ModelError::Refused { .. })));
+    assert!(matches!(ended("SAFETY"), Err(ModelError::Declined { .. })));
     let empty = read(&events(&[end("STOP")]), 50).0.unwrap();
     assert_eq!((empty.parts.len(), empty.stop), (0, StopReason::EndOfTurn));
 
@@ -226,7 +226,7 @@ fn bad_streams_say_what_is_wrong() {
     let failed = |list: &[Value]| read(&events(list), 50).0.unwrap_err().to_string();
     insta::assert_snapshot!(failed(&[]), @"the model's reply could not be read: the stream broke off before it began: the provider sent no more");
     insta::assert_snapshot!(failed(&[parts(json!([{"text": "x"}]))]), @"the model's reply could not be read: the stream broke off before its end: the provider sent no more");
-    insta::assert_snapshot!(failed(&[json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})]), @"the model refused: the prompt was blocked: PROHIBITED_CONTENT");
+    insta::assert_snapshot!(failed(&[json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})]), @"the model declined: the prompt was blocked: PROHIBITED_CONTENT");
     insta::assert_snapshot!(failed(&[parts(json!([])), json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})]), @"the model's provider is overloaded: busy (UNAVAILABLE)");
     insta::assert_snapshot!(failed(&[end("STOP"), json!({"error": {"code": "?"}})]), @"the model's reply could not be read: (no status)");
     insta::assert_snapshot!(failed(&[parts(json!([{"inlineData": {"data": ""}}]))]), @"the model's reply could not be read: a part is of the kind `inlineData`");

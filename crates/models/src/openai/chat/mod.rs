@@ -27,6 +27,9 @@ pub struct Chat;
 impl Protocol for Chat {
     type Reader = Reader;
 
+    const OPTIONAL: &'static [&'static str] =
+        &["stream_options", "max_tokens", "max_completion_tokens"];
+
     fn wire(_connection: &Connection) -> Wire {
         Wire::new("/chat/completions", errors::from_refusal)
     }

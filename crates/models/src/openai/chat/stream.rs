@@ -222,7 +222,7 @@ impl Reader {
             return Err(bad("the stream ended without a finish reason"));
         };
         if !self.refusal.trim().is_empty() {
-            return Err(Meaning::Refused.error(&self.refusal, None));
+            return Err(Meaning::Declined.error(&self.refusal, None));
         }
         let mut parts = Vec::with_capacity(self.calls.len() + 1);
         if !self.text.is_empty() {
@@ -265,7 +265,7 @@ fn stop_reason(word: &str) -> Result<StopReason, ModelError> {
         "length" | "max_tokens" | "model_length" => Ok(StopReason::MaxTokens),
         "content_filter" => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Refused.error(words, None))
+            Err(Meaning::Declined.error(words, None))
         }
         "error" | "insufficient_system_resource" => {
             let words = "the provider failed in the middle of the reply";

@@ -33,6 +33,8 @@ pub struct Responses {
 impl Protocol for Responses {
     type Reader = Reader;
 
+    const OPTIONAL: &'static [&'static str] = &["include", "max_output_tokens"];
+
     fn wire(_connection: &Connection) -> Wire {
         Wire::new("/responses", errors::from_refusal)
     }

@@ -220,7 +220,7 @@ impl Reader {
 fn message(item: &Value, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     for content in item["content"].as_array().into_iter().flatten() {
         if let Some(words) = content["refusal"].as_str() {
-            return Err(Meaning::Refused.error(words, None));
+            return Err(Meaning::Declined.error(words, None));
         }
         if let Some(text) = content["text"].as_str().filter(|text| !text.is_empty()) {
             parts.push(Part::Text(Text::new(text, Origin::Model)));
@@ -252,7 +252,7 @@ fn incomplete(details: &Value) -> Result<StopReason, ModelError> {
         Some("max_output_tokens") => Ok(StopReason::MaxTokens),
         Some("content_filter") => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Refused.error(words, None))
+            Err(Meaning::Declined.error(words, None))
         }
         other => Err(bad(format!(
             "the reply is incomplete for the reason `{}`",

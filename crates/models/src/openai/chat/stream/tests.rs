@@ -173,8 +173,8 @@ fn ends_and_usage_are_understood() {
         json!({"refusal": "I cannot "}),
         json!({"refusal": "do that"}),
     ];
-    insta::assert_snapshot!(refused(&refusal, "stop"), @"the model refused: I cannot do that");
-    insta::assert_snapshot!(refused(&text, "content_filter"), @"the model refused: the provider's content filter stopped the reply");
+    insta::assert_snapshot!(refused(&refusal, "stop"), @"the model declined: I cannot do that");
+    insta::assert_snapshot!(refused(&text, "content_filter"), @"the model declined: the provider's content filter stopped the reply");
     insta::assert_snapshot!(refused(&text, "error"), @"the model's provider is overloaded: the provider failed in the middle of the reply");
     insta::assert_snapshot!(refused(&text, "whim"), @"the model's reply could not be read: the reply stopped for the reason `whim`");
 

@@ -174,10 +174,10 @@ fn bad_streams_say_what_is_wrong() {
     insta::assert_snapshot!(told(&[json!({"type": "response.completed"})]), @r#"the model's reply could not be read: an event `"response.completed"` is not what was expected: missing field `response`: {"type":"response.completed"}"#);
     insta::assert_snapshot!(told(&[done(0, &json!({"type": "function_call"})), completed(&[])]), @"the model's reply could not be read: a tool call has no name");
     insta::assert_snapshot!(told(&[incomplete("whim", &[])]), @"the model's reply could not be read: the reply is incomplete for the reason `whim`");
-    insta::assert_snapshot!(told(&[incomplete("content_filter", &[])]), @"the model refused: the provider's content filter stopped the reply");
+    insta::assert_snapshot!(told(&[incomplete("content_filter", &[])]), @"the model declined: the provider's content filter stopped the reply");
     let refusal =
         json!({"type": "message", "content": [{"type": "refusal", "refusal": "I cannot"}]});
-    insta::assert_snapshot!(told(&[done(0, &refusal), completed(&[])]), @"the model refused: I cannot");
+    insta::assert_snapshot!(told(&[done(0, &refusal), completed(&[])]), @"the model declined: I cannot");
     let failed = json!({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "later"}}});
     insta::assert_snapshot!(told(&[failed]), @"the model's provider limits the rate: later (rate_limit_exceeded)");
     insta::assert_snapshot!(told(&[json!({"type": "error", "code": "server_error", "message": "no"})]), @"the model's provider is overloaded: no (server_error)");
