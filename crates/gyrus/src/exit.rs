@@ -4,6 +4,7 @@
 
 use gyrus_contract::ModelError;
 use gyrus_kernel::{Ending, QuestionId};
+use gyrus_text::on_the_clock;
 
 /// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,10 +124,13 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
             format!("the run waits for the signal `{signal}`"),
             format!("when it has come: {resume}"),
         ),
-        Ending::Sleeping { .. } => (
-            "the run waits for a time".to_owned(),
-            format!("then: {resume}"),
-        ),
+        Ending::Sleeping { until_ms, .. } => {
+            let time = until_ms.map_or_else(|| "a time".to_owned(), on_the_clock);
+            (
+                format!("the run waits until {time}"),
+                format!("then: {resume}"),
+            )
+        }
         Ending::Stuck { what } => (
             format!("the run is stuck: {what}"),
             format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),

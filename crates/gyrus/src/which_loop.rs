@@ -113,11 +113,12 @@ pub(crate) fn choose(
         chosen = chosen.with_reason(rule.because);
         if let Some(intent) = rule.intent {
             chosen = chosen.with_intent(intent);
-            let given = [flags.limits.limits(), config.limits.limits()];
-            if given == [Limits::default(); 2] {
-                chosen = chosen.with_max_iterations(most_steps(intent));
-            }
         }
+    }
+    let given = [flags.limits.limits(), config.limits.limits()];
+    if given == [Limits::default(); 2] && matches!(strategy, Strategy::React | Strategy::Reactive) {
+        let steps = most_steps(classify(subject.goal).intent);
+        chosen = chosen.with_max_iterations(steps);
     }
     if strategy == Strategy::Engineer {
         let judge = flags.judging.judge.clone().ok_or_else(|| {
@@ -195,9 +196,9 @@ fn by_size(flags: &RunFlags, subject: &LoopSubject<'_>) -> ByRule {
 /// resumed, and far above what such goals take.
 fn most_steps(intent: Intent) -> u64 {
     match intent {
-        Intent::Simple => 25,
-        Intent::MultiStep => 200,
-        Intent::Complex => 500,
+        Intent::Simple => 35,
+        Intent::MultiStep => 100,
+        Intent::Complex => 200,
     }
 }
 

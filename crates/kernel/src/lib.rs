@@ -68,7 +68,7 @@ pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished
 pub use controls::Controls;
 pub use driver::{Finished, Ready};
 pub use effects::approval::PersonAnswer;
-pub use effects::ask::{MAX_ATTEMPTS, amendment_message};
+pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;

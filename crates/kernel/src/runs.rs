@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use gyrus_contract::{RunId, View};
 use gyrus_journal::{Birth, Error, LogName, Reader, Recovery, Store, Take, Writer};
+use gyrus_text::on_the_clock;
 
 use crate::{Ending, Entry, Inline, Stop, log::parse};
 
@@ -169,7 +170,10 @@ pub fn summary(ending: &Ending) -> String {
             signal: Some(signal),
             ..
         } => format!("waits for `{signal}`"),
-        Ending::Sleeping { .. } => "sleeps".to_owned(),
+        Ending::Sleeping { until_ms, .. } => match until_ms {
+            Some(until_ms) => format!("sleeps until {}", on_the_clock(*until_ms)),
+            None => "sleeps".to_owned(),
+        },
         Ending::Stuck { what } => format!("stuck: {}", first_line(what)),
         Ending::ModelUnreachable { error } => error.to_string(),
         Ending::Stopped { by, reason } => {

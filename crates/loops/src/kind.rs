@@ -4,6 +4,10 @@ use gyrus_kernel::ErasedLoop;
 
 use crate::CognitiveConfig;
 
+/// The maximum number of cycles of a loop that has no end of its own, unless a person says another.
+/// It is far above what goals take, and a run that reached it can be resumed.
+pub(crate) const MOST_STEPS: u64 = 200;
+
 /// A kind of loop, as its own file describes it.
 #[derive(Debug)]
 pub struct LoopKind {

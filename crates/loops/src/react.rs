@@ -19,6 +19,7 @@ use crate::{
     engineer::Judge,
     goal,
     kept_work::{KeptWork, Summary},
+    kind::MOST_STEPS,
     mandate, prompt, words,
 };
 
@@ -30,7 +31,7 @@ const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "react",
     prompts: &[PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, mandate::PROMPT],
-    max_iterations: None,
+    max_iterations: Some(MOST_STEPS),
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(React::new(config))),
 };

@@ -3,7 +3,11 @@
 //! A [`Protocol`] says what differs: the address and its headers, the form of the body, the meaning
 //! of the stream and of refusals. It reaches nothing by itself.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use gyrus_contract::{
     Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown, Simplification,
@@ -71,6 +75,8 @@ pub struct Client<P> {
     endpoint: Endpoint,
     connection: Connection,
     name: String,
+    /// The last body that was refused, and the error.
+    refused: Mutex<Option<(Value, ModelError)>>,
 }
 
 #[expect(
@@ -92,7 +98,12 @@ impl<P: Protocol> Client<P> {
             endpoint: Endpoint::new(&connection, P::wire(&connection))?,
             name: connection.name(),
             connection,
+            refused: Mutex::default(),
         })
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<(Value, ModelError)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends one request, with `extra` headers.
@@ -120,6 +131,12 @@ impl<P: Protocol> Client<P> {
         {
             fields.retain(|name, _| !P::OPTIONAL.contains(&name.as_str()));
         }
+        // A protocol may have nothing to leave out: the same body would be refused again.
+        if !prompt.plainer.is_empty()
+            && let Some((_, error)) = self.refused().as_ref().filter(|(last, _)| *last == body)
+        {
+            return Err(error.clone());
+        }
         let reader = || P::Reader::new(&connection.model, shown);
         let answer = self.endpoint.ask(&body, &extra, reader(), deltas).await;
         let answer = match answer {
@@ -128,7 +145,12 @@ impl<P: Protocol> Client<P> {
             }
             answer => answer,
         };
-        answer.map_err(P::advise)
+        let answer = answer.map_err(P::advise);
+        *self.refused() = match &answer {
+            Err(error @ ModelError::Refused { .. }) => Some((body, error.clone())),
+            _ => None,
+        };
+        answer
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 
 /// A UTC time like `2026-03-01T12:00:00.123Z`, from milliseconds since 1970.
 pub fn utc(at_ms: i64) -> String {
@@ -13,6 +13,18 @@ pub fn utc(at_ms: i64) -> String {
         |_| format!("{at_ms} ms after 1970"),
         |time| format!("{time:.3}"),
     )
+}
+
+/// A time on the clock of this machine like `17:40`, from milliseconds since 1970; with the day if it
+/// is not today.
+pub fn on_the_clock(at_ms: i64) -> String {
+    let here = |time: Timestamp| time.to_zoned(TimeZone::system());
+    let Ok(time) = Timestamp::from_millisecond(at_ms).map(here) else {
+        return utc(at_ms);
+    };
+    let is_today = time.date() == here(Timestamp::now()).date();
+    let form = if is_today { "%H:%M" } else { "%H:%M on %-d %B" };
+    time.strftime(form).to_string()
 }
 
 /// Checks that an HTTP server can write the time as the date of its answers; it panics if it cannot.

@@ -343,3 +343,32 @@ fn half_an_answer_is_no_answer() {
         .exits(1)
         .says("cut off");
 }
+
+#[test]
+fn a_quota_that_returns_later_is_waited_for() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(move |number, _| match number {
+        0 => Says::Limited(7_200),
+        _ => words("Here."),
+    });
+    let model = provider.model();
+    let arguments = ["run", "--model", &model, "--workdir", ".", "hello"];
+    // A run that may park does, until the quota is there again.
+    let parked = world.gyrus(&[&arguments[..], &["--on-ask", "park"]].concat());
+    let parked = parked.exits(5);
+    assert!(
+        parked.err.contains("it is asked again at "),
+        "{}",
+        parked.err
+    );
+    assert!(
+        parked.err.contains("the run waits until "),
+        "{}",
+        parked.err
+    );
+    assert_eq!(provider.asked.lock().unwrap().len(), 1);
+    // Whoever knows better goes on at once.
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(provider.asked.lock().unwrap().len(), 2);
+    world.replays();
+}

@@ -270,7 +270,7 @@ fn the_loop_is_chosen_by_rules_that_say_why() {
     let world = World::new(crate::support::THREE_STEPS);
     auto(&world, &["--approve", "auto", "--workdir", "."])
         .exits(0)
-        .says("multi-step: as most goals are; loop `react`, at most 200 steps; change with --loop, --max-steps");
+        .says("multi-step: as most goals are; loop `react`, at most 100 steps; change with --loop, --max-steps");
     let named = auto(
         &World::new(crate::support::THREE_STEPS),
         &["--loop", "react"],

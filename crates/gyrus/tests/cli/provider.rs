@@ -18,6 +18,8 @@ pub(crate) enum Says {
     Answer(u16, &'static str, String),
     /// The beginning of a stream, and then nothing more.
     Dies(String),
+    /// Too many requests, for so many seconds.
+    Limited(u32),
 }
 
 /// A running provider. It ends with the test's process.
@@ -75,6 +77,10 @@ fn serve(
             stream,
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\
              \r\n{start}"
+        ),
+        Says::Limited(seconds) => write!(
+            stream,
+            "HTTP/1.1 429 Too Many Requests\r\nretry-after: {seconds}\r\ncontent-length: 0\r\n\r\n"
         ),
     }
 }

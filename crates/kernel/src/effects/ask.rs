@@ -12,14 +12,16 @@ use gyrus_contract::{
 };
 
 use super::{
-    plainer::{Features, Remedy, remedy},
+    plainer::{Features, Remedy, is_about_large_pictures, is_about_the_model, remedy},
     request::{Ask, Request},
     silence::Silence,
+    wait,
 };
 use crate::{
     Appended, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
     OUTPUT_FLOOR, Steered, Stop,
     accounts::{Reservation, Used},
+    clock::now_ms,
     core::Core,
     entry::is_steering,
     live::Speaker,
@@ -34,7 +36,7 @@ pub const MAX_ATTEMPTS: u32 = 4;
 pub(crate) const FIRST_DELAY_MS: u64 = 500;
 
 /// Maximum wait between attempts, whatever a provider asks for.
-pub(crate) const LONGEST_DELAY_MS: u64 = 60_000;
+pub const LONGEST_DELAY_MS: u64 = 60_000;
 
 /// The recorded entries of an ask.
 #[derive(Default)]
@@ -202,6 +204,15 @@ fn may_be_charged(error: &ModelError) -> bool {
     }
 }
 
+/// Returns the time at which a provider's quota returns, if that is longer away than attempts wait.
+fn quota_returns_at(error: &ModelError) -> Option<i64> {
+    let ModelError::RateLimited { after_ms, .. } = error else {
+        return None;
+    };
+    let after_ms = after_ms.filter(|after_ms| *after_ms > LONGEST_DELAY_MS)?;
+    Some(now_ms().saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX)))
+}
+
 /// The result of a recorded attempt.
 enum Again {
     Reply(Box<Reply>),
@@ -298,8 +309,9 @@ impl<'a> Attempts<'a> {
                 Ok(Again::Reply(Box::new(reply)))
             }
             AttemptResult::Error { error } => {
-                if let ModelError::Refused { .. } = error
+                if let ModelError::Refused { message } = &error
                     && call.prompt == self.request.digest
+                    && !is_about_the_model(message)
                 {
                     self.refused.push((call.model, error.clone()));
                 }
@@ -329,6 +341,11 @@ impl<'a> Attempts<'a> {
             let mut before = failed.iter().filter(|(model, _)| *model == name);
             // A model that has not failed yet is asked at once.
             if let Some((_, error)) = before.next_back() {
+                if let Some(until_ms) = quota_returns_at(error) {
+                    wait::until(self.core, &self.effect, until_ms).await?;
+                    failed.clear();
+                    continue;
+                }
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
                 let is_silent = self.silence_left(&*choice.model).is_zero();
                 if !error.is_transient() || tried >= MAX_ATTEMPTS || is_silent {
@@ -429,13 +446,22 @@ impl<'a> Attempts<'a> {
         true
     }
 
-    /// Returns the error as one of length, if the conversation is all that could be refused.
-    fn as_too_long(&self, model: &str, error: ModelError) -> ModelError {
+    /// Returns the error as what it is for this request: one of length, if the conversation is all
+    /// that could be refused; a refusal, if its pictures are too large.
+    fn classified(&self, model: &str, error: ModelError) -> ModelError {
         match error {
             ModelError::Refused { message }
                 if self.remedy(model, &message) == Some(Remedy::Compact) =>
             {
                 ModelError::ContextTooLong { message }
+            }
+            ModelError::ContextTooLong { message }
+                if is_about_large_pictures(&message)
+                    && self
+                        .remedy(model, &message)
+                        .is_some_and(|it| it != Remedy::Compact) =>
+            {
+                ModelError::Refused { message }
             }
             other => other,
         }
@@ -507,7 +533,7 @@ impl<'a> Attempts<'a> {
                 if let ModelError::Network { .. } = error {
                     *self.silent.entry(model.name().to_owned()).or_default() += silence.lasted();
                 }
-                let error = self.as_too_long(model.name(), self.redacted_error(error)?);
+                let error = self.classified(model.name(), self.redacted_error(error)?);
                 let charged = (!may_be_charged(&error)).then(Charge::default);
                 let stored = AttemptResult::Error {
                     error: error.clone(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gyrus_contract::{EffectId, MessageBody, OnAsk, Origin, Text};
+use gyrus_journal::os::watch::Watch;
 
 use crate::{
     Ending, Entry, Stop, WaitEnded, WaitStarted, clock::now_ms, core::Core, recorded::diverges,
@@ -60,11 +61,7 @@ async fn live(
     until_ms: Option<i64>,
 ) -> Result<Option<Text>, Stop> {
     core.spares.end_all();
-    let mut watch = core
-        .inbox
-        .as_ref()
-        .map(gyrus_journal::Inbox::watch)
-        .transpose()?;
+    let mut watch = inbox_watch(core)?;
     loop {
         core.obey_messages()?;
         if let Some(name) = &signal
@@ -91,7 +88,7 @@ async fn live(
             })?;
             return Ok(None);
         }
-        if core.settings.on_ask == OnAsk::Park && left_ms.is_none_or(|left| left > PARK_AFTER_MS) {
+        if parks(core, left_ms) {
             return Err(Ending::Sleeping {
                 effect,
                 until_ms,
@@ -99,25 +96,64 @@ async fn live(
             }
             .into());
         }
-        let time_over = async {
-            match left_ms {
-                Some(left) => {
-                    tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
-        let message_came = async {
-            match &mut watch {
-                Some(watch) => watch.changed().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = time_over => {}
-            _ = message_came => {}
-            ending = core.controls.paused() => return Err(ending.into()),
+        wait_for_news(core, &mut watch, left_ms).await?;
+    }
+}
+
+/// Waits until a time inside an effect that has no entries about it. The run parks where that is
+/// allowed, and the effect begins again when it goes on.
+pub(super) async fn until(core: &Core, effect: &EffectId, until_ms: i64) -> Result<(), Stop> {
+    core.spares.end_all();
+    let mut watch = inbox_watch(core)?;
+    loop {
+        core.obey_messages()?;
+        let left_ms = until_ms - now_ms();
+        if left_ms <= 0 {
+            return Ok(());
         }
+        if parks(core, Some(left_ms)) {
+            return Err(Ending::Sleeping {
+                effect: effect.clone(),
+                until_ms: Some(until_ms),
+                signal: None,
+            }
+            .into());
+        }
+        wait_for_news(core, &mut watch, Some(left_ms)).await?;
+    }
+}
+
+fn parks(core: &Core, left_ms: Option<i64>) -> bool {
+    core.settings.on_ask == OnAsk::Park && left_ms.is_none_or(|left| left > PARK_AFTER_MS)
+}
+
+fn inbox_watch(core: &Core) -> Result<Option<Watch>, Stop> {
+    let watch = core.inbox.as_ref().map(gyrus_journal::Inbox::watch);
+    Ok(watch.transpose()?)
+}
+
+/// Waits until the time is over or a message arrives.
+async fn wait_for_news(
+    core: &Core,
+    watch: &mut Option<Watch>,
+    left_ms: Option<i64>,
+) -> Result<(), Stop> {
+    let time_over = async {
+        match left_ms {
+            Some(left) => tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await,
+            None => std::future::pending().await,
+        }
+    };
+    let message_came = async {
+        match watch {
+            Some(watch) => watch.changed().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = time_over => Ok(()),
+        _ = message_came => Ok(()),
+        ending = core.controls.paused() => Err(ending.into()),
     }
 }
 

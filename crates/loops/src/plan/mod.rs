@@ -24,7 +24,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
-use crate::{CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, mandate};
+use crate::{
+    CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, kind::MOST_STEPS,
+    mandate,
+};
 
 const PROMPT: &str = include_str!("plan.md");
 const SUMMARY_PROMPT: &str = include_str!("summary.md");
@@ -33,7 +36,7 @@ const SUMMARY_PROMPT: &str = include_str!("summary.md");
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "plan",
     prompts: &[PROMPT, SUMMARY_PROMPT],
-    max_iterations: None,
+    max_iterations: Some(MOST_STEPS),
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(Planner::new(config))),
 };

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CognitiveConfig, LoopKind, React, Reactive, Replays,
+    kind::MOST_STEPS,
     reactive::words::{clean, quoted},
 };
 use ready::{Next, Ready};
@@ -28,7 +29,7 @@ use ready::{Next, Ready};
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "procedure",
     prompts: &[],
-    max_iterations: None,
+    max_iterations: Some(MOST_STEPS),
     max_output_tokens: 2_048,
     build: |config| Ok(Box::new(ReplayLoop::new(config)?)),
 };

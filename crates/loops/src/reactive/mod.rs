@@ -34,7 +34,7 @@ use gyrus_kernel::{
 use gyrus_text::shorten;
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal, mandate};
+use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal, kind::MOST_STEPS, mandate};
 use actions::Finish;
 pub use prompt::FRESH;
 use prompt::Sight;
@@ -53,7 +53,7 @@ const DESKTOP_PROMPT: &str = include_str!("desktop.md");
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "reactive",
     prompts: &[PROMPT, DESKTOP_PROMPT, mandate::PROMPT],
-    max_iterations: None,
+    max_iterations: Some(MOST_STEPS),
     max_output_tokens: 2_048,
     build: |config| Ok(Box::new(Reactive::new(config))),
 };

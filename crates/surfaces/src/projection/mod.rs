@@ -54,7 +54,7 @@ impl Projection {
         let effect = parsed.effect().cloned();
         let ends_step = matches!(parsed, Entry::CycleEnded(_) | Entry::CycleDropped(_));
         self.changeset.prepare(entry, reader);
-        let mut happenings = self.known(parsed, reader);
+        let mut happenings = self.known(parsed, entry.at_ms, reader);
         for happening in &mut happenings {
             happening.seq = entry.seq;
             happening.at_ms = entry.at_ms;
@@ -69,7 +69,7 @@ impl Projection {
         happenings
     }
 
-    fn known(&mut self, entry: Entry, reader: &Reader) -> Vec<Happening> {
+    fn known(&mut self, entry: Entry, at_ms: i64, reader: &Reader) -> Vec<Happening> {
         match entry {
             Entry::RunStarted(started) => vec![run::started(&started, reader)],
             // It serves undoing and forking, and tells a reader nothing.
@@ -104,7 +104,7 @@ impl Projection {
                 happenings.push(model::request(asked));
                 happenings
             }
-            Entry::ModelReply(reply) => vec![model::reply(reply, reader)],
+            Entry::ModelReply(reply) => vec![model::reply(reply, at_ms, reader)],
             Entry::ToolCalled(called) => {
                 self.called.insert(called.call.id.clone());
                 vec![call::called(called)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::{Message, Origin, Part as MessagePart, Purpose, StopReason};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Appended, AttemptResult, Inline, ModelCall, ModelReply};
-use gyrus_text::{counted, grouped};
+use gyrus_kernel::{Appended, AttemptResult, Inline, LONGEST_DELAY_MS, ModelCall, ModelReply};
+use gyrus_text::{counted, grouped, on_the_clock};
 
 use super::{Happening, HappeningPart, Subject, TextForm, Tone, stored};
 
@@ -43,7 +43,7 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     happening
 }
 
-pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
+pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening {
     let mut remarks = Vec::new();
     let mut texts = Vec::new();
     let (subject, headline, mut tokens) = match &reply.came {
@@ -80,7 +80,14 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
         },
         AttemptResult::Error { error } => {
             let attempt = reply.attempt;
-            let headline = format!("attempt {attempt} of asking the model failed: {error}");
+            let mut headline = format!("attempt {attempt} of asking the model failed: {error}");
+            let after_ms = error
+                .retry_after_ms()
+                .filter(|after| *after > LONGEST_DELAY_MS);
+            if let Some(after_ms) = after_ms.and_then(|after| i64::try_from(after).ok()) {
+                let time = on_the_clock(at_ms.saturating_add(after_ms));
+                headline = format!("{headline}; it is asked again at {time}");
+            }
             (Subject::ReplyFailed, headline, None)
         }
         AttemptResult::CutOff => {
