@@ -14,6 +14,7 @@ mod miniwob;
 mod prompt;
 mod picture;
 mod play;
+mod calls;
 mod desktop;
 mod tokens;
 mod wire;
