@@ -42,8 +42,9 @@ pub(crate) fn has_calls(task: &Task) -> bool {
 /// Returns the reply to a request in which `calls` calls of this task stand.
 pub(crate) fn next(task: &Task, calls: usize) -> Said {
     match task.does.get(calls) {
-        Some(step) => said(step)
-            .unwrap_or_else(|| Said::finish(true, step.answer.as_deref().unwrap_or(DONE))),
+        Some(step) => {
+            said(step).unwrap_or_else(|| Said::finish(true, step.answer.as_deref().unwrap_or(DONE)))
+        }
         None => Said::finish(true, DONE),
     }
 }

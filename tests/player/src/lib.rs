@@ -22,4 +22,4 @@ mod server;
 
 pub use play::Figures;
 pub use server::Player;
-pub use task::{Task, read};
+pub use task::{Step, Task, read};

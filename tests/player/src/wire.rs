@@ -89,7 +89,10 @@ pub(crate) fn stream(said: &Said, usage: Usage) -> String {
         Said::Call(tool, arguments) => {
             let function = json!({"name": tool, "arguments": arguments.to_string()});
             let call = json!({"index": 0, "id": format!("call_{}", usage.number), "type": "function", "function": function});
-            (json!({"role": "assistant", "tool_calls": [call]}), "tool_calls")
+            (
+                json!({"role": "assistant", "tool_calls": [call]}),
+                "tool_calls",
+            )
         }
     };
     [

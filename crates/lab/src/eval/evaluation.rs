@@ -11,7 +11,9 @@ use maud::{Markup, html};
 use super::{Attempt, Report, film_name};
 
 /// Figures of an attempt, in the order of their columns.
-const COUNTS: [&str; 7] = ["steps", "requests", "prompt", "output", "asked", "cost", "time"];
+const COUNTS: [&str; 7] = [
+    "steps", "requests", "prompt", "output", "asked", "cost", "time",
+];
 
 const STYLE: &str = include_str!("evaluation.css");
 

@@ -12,8 +12,22 @@ macro_rules! files {
 
 /// Name and text of each file of tasks.
 const TASKS: [(&str, &str); 16] = files![
-    "writing", "editing", "moving", "counting", "sorting", "converting", "extracting", "scripts",
-    "git", "logs", "knowing", "impossible", "injected", "several", "names", "large",
+    "writing",
+    "editing",
+    "moving",
+    "counting",
+    "sorting",
+    "converting",
+    "extracting",
+    "scripts",
+    "git",
+    "logs",
+    "knowing",
+    "impossible",
+    "injected",
+    "several",
+    "names",
+    "large",
 ];
 
 /// Returns the files of tasks, each with its name.

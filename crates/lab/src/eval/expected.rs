@@ -65,16 +65,22 @@ impl ExpectedAnswer {
     pub(super) fn mismatch(&self, answer: &str) -> Option<String> {
         let said = plain(answer);
         let (holds, expected) = match self {
-            Self::Exact(text) => (bare(&said) == bare(&plain(text)), format!("is not `{text}`")),
-            Self::Contains(text) => {
-                (said.contains(&plain(text)), format!("does not contain `{text}`"))
-            }
-            Self::Pattern(pattern) => {
-                (pattern.is_match(&said), format!("does not match `{pattern}`"))
-            }
-            Self::Number(number) => {
-                (has_number(&said, *number), format!("does not contain the number {number}"))
-            }
+            Self::Exact(text) => (
+                bare(&said) == bare(&plain(text)),
+                format!("is not `{text}`"),
+            ),
+            Self::Contains(text) => (
+                said.contains(&plain(text)),
+                format!("does not contain `{text}`"),
+            ),
+            Self::Pattern(pattern) => (
+                pattern.is_match(&said),
+                format!("does not match `{pattern}`"),
+            ),
+            Self::Number(number) => (
+                has_number(&said, *number),
+                format!("does not contain the number {number}"),
+            ),
         };
         (!holds).then(|| format!("its answer {expected}: {answer}"))
     }
@@ -126,7 +132,11 @@ mod tests {
                 answer: ExpectedAnswer,
             }
             let file: File = toml::from_str(&format!("answer = {rule}")).unwrap();
-            assert_eq!(file.answer.mismatch(answer).is_none(), holds, "{rule} {answer}");
+            assert_eq!(
+                file.answer.mismatch(answer).is_none(),
+                holds,
+                "{rule} {answer}"
+            );
         }
         let wrong = toml::from_str::<std::collections::BTreeMap<String, ExpectedAnswer>>(
             "answer = { regex = \"(\" }",

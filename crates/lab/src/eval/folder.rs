@@ -76,7 +76,11 @@ impl TaskFolder {
     ) -> Result<Option<String>, LabError> {
         for check in &task.checks {
             if let CommandEnd::Failed(said) = gyrus.run_command(self.path(), check).await? {
-                let said = if said.is_empty() { said } else { format!(": {said}") };
+                let said = if said.is_empty() {
+                    said
+                } else {
+                    format!(": {said}")
+                };
                 return Ok(Some(format!("the check `{}` failed{said}", check.trim())));
             }
         }
@@ -113,12 +117,16 @@ mod tests {
         fs::create_dir(beside.path().join("deep")).unwrap();
         fs::write(beside.path().join("deep/a b.txt"), "copied").unwrap();
         let mut task: Task =
-            toml::from_str("id = \"a\"\ngoal = \"g\"\nfiles = { \"x/ü.txt\" = \"inline\" }").unwrap();
+            toml::from_str("id = \"a\"\ngoal = \"g\"\nfiles = { \"x/ü.txt\" = \"inline\" }")
+                .unwrap();
         task.folder = Some(beside.path().to_owned());
         let files = BTreeMap::from([("s.txt".into(), b"suite".to_vec())]);
         let folder = TaskFolder::new(&task, &files).unwrap();
-        for (path, text) in [("deep/a b.txt", "copied"), ("x/ü.txt", "inline"), ("s.txt", "suite")]
-        {
+        for (path, text) in [
+            ("deep/a b.txt", "copied"),
+            ("x/ü.txt", "inline"),
+            ("s.txt", "suite"),
+        ] {
             assert_eq!(fs::read_to_string(folder.path().join(path)).unwrap(), text);
         }
     }

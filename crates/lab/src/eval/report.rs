@@ -334,7 +334,9 @@ impl Totals {
         let words = ["verified", "checked", "claimed", "answered", "failed"];
         let counts = words.map(|word| (word, self.outcomes.get(word).copied().unwrap_or(0)));
         let counts = counts.iter().filter(|(_, count)| *count > 0);
-        let told: Vec<String> = counts.map(|(word, count)| format!("{count} {word}")).collect();
+        let told: Vec<String> = counts
+            .map(|(word, count)| format!("{count} {word}"))
+            .collect();
         told.join(", ")
     }
 }

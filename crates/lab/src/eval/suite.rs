@@ -356,7 +356,10 @@ mod tests {
         }
         let address = "screen = \"x11\"\naddress = \"http://127.0.0.1:1\"";
         let said = with(address, "programs = [\"a\"]");
-        assert!(said.contains("only tasks on pages have an address"), "{said}");
+        assert!(
+            said.contains("only tasks on pages have an address"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -372,7 +375,10 @@ mod tests {
             ("", "neither `checks` nor an `answer`"),
             ("answer = \"x\"\nstart = \"/\"", "there are no addresses"),
             ("answer = { regexp = \"x\" }", "expected a text, or one of"),
-            ("answer = { regex = \"(\" }", "invalid regular expression `(`"),
+            (
+                "answer = { regex = \"(\" }",
+                "invalid regular expression `(`",
+            ),
             ("checks = [\"file:a\"]", "is made by a run"),
             (
                 "answer = \"x\"\nfiles = { \"../a\" = \"\" }",
@@ -395,7 +401,11 @@ mod tests {
     #[test]
     fn the_everyday_tasks_are_sound() {
         let suites = load(&[EVERYDAY.to_owned()], None).unwrap();
-        assert!(suites[0].tasks.len() >= 60, "{}", suites[0].tasks.len());
+        let tasks = &suites[0].tasks;
+        assert!(tasks.len() >= 60, "{}", tasks.len());
+        // The player knows a task by its goal.
+        let goals: BTreeSet<&str> = tasks.iter().map(|task| task.goal.as_str()).collect();
+        assert_eq!(goals.len(), tasks.len());
     }
 
     #[test]

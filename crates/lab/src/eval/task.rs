@@ -45,8 +45,8 @@ pub(super) struct Task {
     pub(super) folder: Option<PathBuf>,
     /// A command that completes the task's folder before the run.
     pub(super) setup: Option<String>,
-    /// Whether nobody can reach the goal: the task is solved by a run that does not claim to have
-    /// reached it.
+    /// Whether nobody can reach the goal: the task is solved by a run that gives up, or that answers
+    /// with the expected answer and does not claim to have reached the goal.
     #[serde(default)]
     pub(super) impossible: bool,
     #[serde(default)]
@@ -283,12 +283,10 @@ impl Task {
     /// Checks that the programs of a desktop are installed.
     pub(super) fn needs_programs(&self) -> Result<(), LabError> {
         match self.missing_program() {
-            Some(missing) if self.screen == ScreenKind::X11 => {
-                Err(LabError::usage(missing).hint(
-                    "install it (in Debian its package has the same name), or choose other tasks with \
+            Some(missing) if self.screen == ScreenKind::X11 => Err(LabError::usage(missing).hint(
+                "install it (in Debian its package has the same name), or choose other tasks with \
                      --only",
-                ))
-            }
+            )),
             Some(_) | None => Ok(()),
         }
     }
@@ -296,7 +294,10 @@ impl Task {
     /// Says which of its programs is not installed; `None` if all are.
     pub(super) fn missing_program(&self) -> Option<String> {
         let programs = Programs::of_this_process();
-        let missing = self.programs.iter().find_map(|name| programs.find(name).err())?;
+        let missing = self
+            .programs
+            .iter()
+            .find_map(|name| programs.find(name).err())?;
         Some(format!("the task `{}` needs a program: {missing}", self.id))
     }
 }
@@ -306,4 +307,3 @@ pub(super) fn is_address(text: &str) -> bool {
         .iter()
         .any(|start| text.len() > start.len() && text.starts_with(start))
 }
-
