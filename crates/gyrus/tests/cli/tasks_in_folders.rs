@@ -14,7 +14,7 @@ use crate::support::{Said, World, read};
 /// One of so many tasks is in the sample that the tests play; `cargo xtask eval everyday` plays all.
 const ONE_OF: usize = 7;
 
-/// What a run may do and say, and what is so.
+/// Tasks whose runs do and say different things.
 const TASKS: &str = r#"
 screen = "none"
 [[task]]

@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// What a run says is told apart from what is so.
+    /// A claim counts as false where the answer is wrong.
     #[test]
     fn a_claim_is_compared_with_the_answer() {
         let settled = |strength, answer: &str| {
