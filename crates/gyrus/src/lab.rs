@@ -13,6 +13,7 @@ use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
 use gyrus_lab::{CommandEnd, Installation, LabConsole, LabError, TrialEnd};
+use gyrus_process::Programs;
 
 use crate::{
     Gyrus, browser,
@@ -59,14 +60,11 @@ impl Installed {
         })
     }
 
-    async fn ran(&self, folder: &Path, line: &str) -> Result<CommandEnd, Failure> {
-        sandbox::holds(&self.home).map_err(|why| {
-            Failure::usage(format!("tasks without a screen need the sandbox: {why}"))
-                .hint("`gyrus doctor` tells what is missing")
-        })?;
+    async fn run_in_sandbox(&self, folder: &Path, line: &str) -> Result<CommandEnd, Failure> {
+        sandbox::holds(&self.home).map_err(Failure::failed)?;
         let own = tempfile::tempdir()?;
         let containment = sandbox::plan(&self.home, own.path(), folder).map_err(Failure::failed)?;
-        let path = std::env::var("PATH").unwrap_or_default();
+        let path = Programs::of_this_process().path();
         let command = CommandSpec {
             program: "/bin/sh".to_owned(),
             arguments: vec!["-c".to_owned(), line.to_owned()],
@@ -124,7 +122,7 @@ impl Installation for Installed {
         folder: &'a Path,
         line: &'a str,
     ) -> Boxed<'a, Result<CommandEnd, LabError>> {
-        Box::pin(async move { Ok(self.ran(folder, line).await?) })
+        Box::pin(async move { Ok(self.run_in_sandbox(folder, line).await?) })
     }
 
     fn browser_works(&self) -> Boxed<'_, Result<(), String>> {

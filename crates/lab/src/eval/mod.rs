@@ -113,6 +113,13 @@ impl Evaluation {
         now_ms: i64,
     ) -> Result<TrialEnd, LabError> {
         let all = attempts(&self.suites, self.options.repeat);
+        if let Some(needs) = all.iter().find(|planned| planned.task.needs_sandbox()) {
+            gyrus.sandbox().map_err(|why| {
+                let id = &needs.task.id;
+                LabError::usage(format!("the task `{id}` is checked in the sandbox: {why}"))
+                    .hint("`gyrus doctor` tells what is missing")
+            })?;
+        }
         let plan = Plan {
             suites: self.suites.iter().map(|suite| suite.name.clone()).collect(),
             model: models.join(", "),

@@ -244,7 +244,7 @@ impl Report {
 pub(super) fn heading(console: &dyn LabConsole) -> String {
     let line = format!(
         "  {:<NAME$} {:<8} {:<5} {:>4} {:>6} {:>6} {:>6} {:>6}  run",
-        "task", "outcome", "claim", "asks", "prompt", "output", "cost", "time"
+        "task", "outcome", "claim", "reqs", "prompt", "output", "cost", "time"
     );
     format!("{}\n", console.paint(Tone::Aside, &line))
 }

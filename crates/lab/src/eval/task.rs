@@ -280,6 +280,12 @@ impl Task {
         ))
     }
 
+    /// Whether the evaluation runs commands of the task.
+    pub(super) fn needs_sandbox(&self) -> bool {
+        let has_commands = self.setup.is_some() || !self.checks.is_empty();
+        self.screen == ScreenKind::NoScreen && has_commands
+    }
+
     /// Checks that the programs of a desktop are installed.
     pub(super) fn needs_programs(&self) -> Result<(), LabError> {
         match self.missing_program() {
