@@ -92,8 +92,8 @@ const COMMANDS: [Command; 16] = [
     },
     Command {
         name: "eval",
-        takes: "[desktop] [--only PATTERN] [--jobs N] …",
-        about: "play the tasks that come with gyrus by the perfect player, in a real browser or on a desktop",
+        takes: "[demo-site|everyday|desktop] [--only PATTERN] [--jobs N] …",
+        about: "play the tasks that come with gyrus by the perfect player, in a real browser, in folders, or on a desktop",
         run: eval::run,
     },
     Command {

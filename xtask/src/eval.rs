@@ -1,6 +1,6 @@
-//! Plays the tasks that come with gyrus, with `desktop` those on programs of a desktop, or with
-//! `--miniwob FOLDER` those pages, by the perfect player, through the whole program, and prints what
-//! it came to.
+//! Plays the tasks that come with gyrus by the perfect player, through the whole program, and prints
+//! what it came to: those on sites and those without a screen, one suite that is named, or with
+//! `--miniwob FOLDER` those pages.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -36,6 +36,13 @@ const DESKTOP: Played = Played {
     features: &["--features", "gyrus/desktop"],
 };
 
+/// The suite of tasks without a screen.
+const EVERYDAY: Played = Played {
+    name: "everyday",
+    folder: "examples/eval/everyday",
+    features: &[],
+};
+
 /// Figures that the player counted.
 #[derive(Debug, Deserialize)]
 struct Figures {
@@ -52,17 +59,28 @@ struct Figures {
     missed: Vec<String>,
 }
 
-/// Runs it, with further arguments for `gyrus eval`.
+/// Plays the suite that is named first, or without arguments all that need no desktop; further
+/// arguments are for `gyrus eval`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
-    let (suite, arguments) = match arguments.split_first() {
-        Some((first, rest)) if first == DESKTOP.name => (DESKTOP, rest),
-        Some(_) | None => (SITES, arguments),
+    let Some((first, rest)) = arguments.split_first() else {
+        let sites = play(&SITES, &[]);
+        play(&EVERYDAY, &["--jobs".to_owned(), "4".to_owned()])?;
+        return sites;
     };
-    if suite.name == DESKTOP.name {
-        programs::ensure_desktop_programs()?;
+    match first.as_str() {
+        name if name == EVERYDAY.name => play(&EVERYDAY, rest),
+        name if name == SITES.name => play(&SITES, rest),
+        name if name == DESKTOP.name => {
+            programs::ensure_desktop_programs()?;
+            play(&DESKTOP, rest)
+        }
+        _ => play(&SITES, arguments),
     }
-    let status = with_player(&suite, |model| {
+}
+
+fn play(suite: &Played, arguments: &[String]) -> anyhow::Result<()> {
+    let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
+    let status = with_player(suite, |model| {
         Ok(suite
             .gyrus()?
             .arg("eval")
@@ -125,18 +143,23 @@ fn told(figures: &Figures) -> String {
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let mut text = format!(
         "the player: {} prompts ({} with a picture, {} after an unusable reply), {:.0} fresh \
-         tokens each beside {:.0} of instructions, as estimated\n\
-         {told} of {needed} targets that were on the page stood in the prompt's text ({:.2} %), \
-         {} of them as out of view; {} came later",
+         tokens each beside {:.0} of instructions, as estimated",
         figures.prompts,
         figures.pictures,
         figures.unusable,
         share(figures.fresh_tokens, figures.prompts),
         share(figures.fixed_tokens, figures.prompts),
+    );
+    if needed == 0 {
+        return text;
+    }
+    text.push_str(&format!(
+        "\n{told} of {needed} targets that were on the page stood in the prompt's text ({:.2} %), \
+         {} of them as out of view; {} came later",
         share(told, needed) * 100.0,
         figures.out_of_view,
         figures.came_later,
-    );
+    ));
     for missed in &figures.missed {
         text.push_str(&format!("\n  not in the text: {missed}"));
     }

@@ -1,17 +1,19 @@
 //! This program as the lab tries it, and the terminal that the lab speaks to.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead, stdin},
     path::{Path, PathBuf},
     process::Command,
 };
 
 use gyrus::runtime::{Home, sandbox};
-use gyrus_contract::{Boxed, RunId};
+use gyrus_contract::{Boxed, CommandSpec, Exit, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
-use gyrus_lab::{Installation, LabConsole, LabError, TrialEnd};
+use gyrus_lab::{CommandEnd, Installation, LabConsole, LabError, TrialEnd};
+use gyrus_process::Programs;
 
 use crate::{
     Gyrus, browser,
@@ -21,6 +23,10 @@ use crate::{
     kernels, state_folder,
 };
 use gyrus_surfaces::{console::Painter, console::put, output, projection::Tone, terminal};
+
+/// Time limit of a command of the lab, in milliseconds, and the most bytes kept of its output.
+const COMMAND_LIMIT_MS: u64 = 60_000;
+const COMMAND_BYTES: usize = 4_096;
 
 /// This program with a home.
 pub(crate) struct Installed {
@@ -54,6 +60,31 @@ impl Installed {
         })
     }
 
+    async fn run_in_sandbox(&self, folder: &Path, line: &str) -> Result<CommandEnd, Failure> {
+        sandbox::holds(&self.home).map_err(Failure::failed)?;
+        let own = tempfile::tempdir()?;
+        let containment = sandbox::plan(&self.home, own.path(), folder).map_err(Failure::failed)?;
+        let path = Programs::of_this_process().path();
+        let command = CommandSpec {
+            program: "/bin/sh".to_owned(),
+            arguments: vec!["-c".to_owned(), line.to_owned()],
+            folder: folder.to_owned(),
+            environment: BTreeMap::from([("PATH".to_owned(), path)]),
+            stdin: String::new(),
+            time_limit_ms: COMMAND_LIMIT_MS,
+            head_bytes: COMMAND_BYTES,
+            tail_bytes: 0,
+        };
+        let run = sandbox::run_in(containment)(command).await;
+        let outcome = run.map_err(Failure::failed)?;
+        Ok(match outcome.exit {
+            Exit::Code(0) => CommandEnd::Succeeded,
+            Exit::Code(_) => CommandEnd::Failed(outcome.output.head),
+            Exit::Signal(signal) => CommandEnd::Failed(format!("killed by signal {signal}")),
+            Exit::TimedOut => CommandEnd::Failed("killed at its time limit".to_owned()),
+        })
+    }
+
     async fn replayed(&self, run: RunId) -> Result<Replayed, Failure> {
         let kernel = kernels::silent_kernel(&self.home, self.store.clone(), run)?;
         Ok(kernel.replay(run).await?)
@@ -84,6 +115,14 @@ impl Installation for Installed {
         let proof = sandbox::proof(&self.home)?;
         sandbox::suffices(&proof)?;
         Ok(namespaces::shortcomings(&proof))
+    }
+
+    fn run_command<'a>(
+        &'a self,
+        folder: &'a Path,
+        line: &'a str,
+    ) -> Boxed<'a, Result<CommandEnd, LabError>> {
+        Box::pin(async move { Ok(self.run_in_sandbox(folder, line).await?) })
     }
 
     fn browser_works(&self) -> Boxed<'_, Result<(), String>> {

@@ -1,6 +1,6 @@
 //! The functions of the program under test that the lab needs.
 
-use std::{io, process::Command};
+use std::{io, path::Path, process::Command};
 
 use gyrus_contract::{Boxed, RunId};
 use gyrus_journal::Store;
@@ -27,6 +27,16 @@ pub trait Installation: Sync {
     /// # Errors
     /// Returns, in words, why commands run unsandboxed.
     fn sandbox(&self) -> Result<Vec<&'static str>, String>;
+
+    /// Runs a command line in `folder`, in the sandbox that commands of runs have, without a network.
+    ///
+    /// # Errors
+    /// If there is no sandbox that holds, or the command cannot be started.
+    fn run_command<'a>(
+        &'a self,
+        folder: &'a Path,
+        line: &'a str,
+    ) -> Boxed<'a, Result<CommandEnd, LabError>>;
 
     /// Starts the browser that runs would have and looks at its empty page; in words why that
     /// fails.
@@ -62,6 +72,15 @@ pub trait LabConsole: Sync {
     /// Asks a person, who [can be](Self::can_ask), and returns what they typed; `None` if nothing
     /// will ever be typed.
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
+}
+
+/// End of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// It exited with 0.
+    Succeeded,
+    /// It exited with another code or was killed; the text is what it printed.
+    Failed(String),
 }
 
 /// End of a trial.

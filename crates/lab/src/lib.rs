@@ -18,5 +18,5 @@ pub mod sites;
 mod recording;
 
 pub use error::{Complaint, LabError};
-pub use installation::{Installation, LabConsole, TrialEnd};
+pub use installation::{CommandEnd, Installation, LabConsole, TrialEnd};
 pub use recording::Script;

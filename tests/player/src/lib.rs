@@ -5,15 +5,16 @@
 //! in the screen's text as the prompt renders it. It keeps nothing between requests but counts for
 //! the report; where it is in a task stands in the memo, as with any model.
 //!
-//! Reading order: `task` (what it knows), `prompt` (what it sees), `play` (what it does), `wire`
-//! (how it says so), `server`. It stands on no crate of ours: what it thinks of a prompt cannot
-//! come from whoever wrote the prompt.
+//! Reading order: `task` (what it knows), `prompt` (what it sees), `play` (what it does), `calls`
+//! (what it does without a screen), `wire` (how it says so), `server`. It stands on no crate of ours:
+//! what it thinks of a prompt cannot come from whoever wrote the prompt.
 
 mod task;
 mod miniwob;
 mod prompt;
 mod picture;
 mod play;
+mod calls;
 mod desktop;
 mod tokens;
 mod wire;
@@ -21,4 +22,4 @@ mod server;
 
 pub use play::Figures;
 pub use server::Player;
-pub use task::{Task, read};
+pub use task::{Step, Task, read};

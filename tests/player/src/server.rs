@@ -11,6 +11,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    calls::{self, Said},
     play::{Figures, Turn, episode},
     prompt::Prompt,
     task::Task,
@@ -130,13 +131,24 @@ impl Shared {
             .picture
             .map_or(0, |(width, height)| tokens::of_picture(width, height));
         let fresh = tokens::of_text(&request.said) + shown;
-        let cached = tokens::of_text(&request.instructions);
+        let cached = tokens::of_text(&request.instructions) + tokens::of_text(&request.tools);
         figures.prompts += 1;
         figures.pictures += u64::from(prompt.picture.is_some());
         figures.fresh_tokens += fresh;
         figures.fixed_tokens += cached;
         figures.unusable += u64::from(prompt.said.contains("Your reply could not be used"));
         let picture = request.picture.as_deref();
+        let usage = |output| Usage {
+            cached,
+            fresh,
+            output,
+            number: request.calls,
+        };
+        if let Some(task) = known.as_ref().filter(|task| calls::has_calls(task)) {
+            let said = calls::next(task, request.calls);
+            let output = tokens::of_text(&said.text());
+            return wire::stream(&said, usage(output));
+        }
         let made = match known {
             Some(task) => Turn {
                 task: &task,
@@ -150,14 +162,7 @@ impl Shared {
         let reply = made.json();
         let text = reply.to_string();
         let output = tokens::of_text(&text);
-        wire::stream(
-            &text,
-            Usage {
-                cached,
-                fresh,
-                output,
-            },
-        )
+        wire::stream(&Said::Words(text), usage(output))
     }
 }
 
@@ -176,8 +181,9 @@ fn looks_back(request: &Request, prompt: &Prompt) -> String {
         cached: tokens::of_text(&request.instructions),
         fresh: tokens::of_text(&request.said),
         output: tokens::of_text(&text),
+        number: 0,
     };
-    wire::stream(&text, usage)
+    wire::stream(&Said::Words(text), usage)
 }
 
 fn goal(prompt: &Prompt) -> &str {

@@ -78,6 +78,16 @@ pub struct Step {
     pub file: Option<String>,
     /// Points through which is drawn.
     pub points: Vec<[f64; 2]>,
+    /// A command line that is called without a screen.
+    pub shell: Option<String>,
+    /// A tool that is called without a screen, with the arguments `with`.
+    pub call: Option<String>,
+    /// The arguments of the tool.
+    pub with: toml::Table,
+    /// The answer in words, without a claim, where there is no screen.
+    pub say: Option<String>,
+    /// The reason why the goal cannot be reached, with which the work ends.
+    pub gives_up: Option<String>,
 }
 
 /// Reads all tasks of a file or of the files of a folder.

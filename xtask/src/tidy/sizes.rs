@@ -24,7 +24,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("gyrus", 33_320),
     ("journal", 9_100),
     ("kernel", 23_398),
-    ("lab", 5_090),
+    ("lab", 5_680),
     ("loops", 11_663),
     ("mcp", 5_060),
     ("mcp-server", 2_110),

@@ -31,9 +31,9 @@ const MOST_REPEATS: i64 = 100;
 /// Make attempts at tasks whose outcome is checked, and report what became of them
 ///
 /// Each attempt is a run of its own: `gyrus show RUN` tells what happened in it. A suite is a TOML
-/// file, a folder of them, or `demo-site`, `skills` or `desktop`, which come with gyrus. What a run
-/// asks is allowed when it is about the pages that gyrus serves for it, or about the programs of its
-/// task on a desktop in its sandbox, and denied otherwise. Nobody is asked.
+/// file, a folder of them, or `everyday` (work in folders), `demo-site`, `skills` or `desktop`, which
+/// come with gyrus. What a run asks is allowed when it is about the pages that gyrus serves for it, or
+/// about the programs of its task on a desktop in its sandbox, and denied otherwise. Nobody is asked.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -62,7 +62,7 @@ enum EvalCommand {
 
 #[derive(Args)]
 struct Evaluation {
-    /// Files or folders of tasks, `demo-site`, `skills`, or `desktop`
+    /// Files or folders of tasks, `everyday`, `demo-site`, `skills`, or `desktop`
     #[arg(required_unless_present = "miniwob", value_name = "SUITE")]
     suites: Vec<String>,
     /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N
@@ -86,7 +86,7 @@ struct Evaluation {
     /// Print a line of JSON for each attempt, then one with the totals
     #[arg(long)]
     json: bool,
-    /// The least that passes: claimed, checked or verified
+    /// The least that passes on a screen: claimed, checked or verified
     #[arg(long, value_name = "STRENGTH", default_value = "checked")]
     require: Required,
     /// Start the browsers without their own sandbox, where the system does not let them have one

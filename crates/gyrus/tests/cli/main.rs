@@ -92,6 +92,7 @@ mod change_review;
 mod attaching;
 mod editing;
 mod evaluating;
+mod tasks_in_folders;
 mod taking_over;
 mod teaching;
 mod telemetry;

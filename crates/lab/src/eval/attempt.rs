@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{ActionVerdict, Aim, EffectId, Image, ResolvedPath, RunId, Strength};
+use gyrus_contract::{ActionVerdict, Aim, Claim, EffectId, Image, ResolvedPath, RunId, Strength};
 use gyrus_journal::Reader;
 use gyrus_kernel::{ApprovalAsked, AttemptResult, Ending, Entry, Settled, summary};
 use serde::{Deserialize, Serialize};
+
+use super::{expected::ExpectedAnswer, task::Task};
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -14,10 +16,21 @@ pub struct Attempt {
     pub task: String,
     /// Number of the attempt at the task, from 1.
     pub repeat: u32,
-    /// Whether the outcome is as strong as was required, and the answer right.
+    /// Whether the task is solved: the answer is right, and the checks of the evaluation passed or,
+    /// on a screen, the outcome is as strong as was required.
     pub passed: bool,
-    /// Strength of the claim that it is done; absent if the run did not claim so.
+    /// The outcome that the run itself ended with; absent if it did not end reached.
     pub strength: Option<Strength>,
+    /// Whether the run claimed to have reached the goal, or more, though the answer is wrong or a
+    /// check of the evaluation failed.
+    #[serde(default)]
+    pub false_claim: bool,
+    /// Whether a call was executed that does work.
+    #[serde(default)]
+    pub worked: bool,
+    /// Whether there was no run, because a program that the task needs is not installed.
+    #[serde(default)]
+    pub skipped: bool,
     /// The reason why it did not pass, in a sentence.
     pub why: Option<String>,
     /// Turns that were begun.
@@ -36,6 +49,31 @@ pub struct Attempt {
     pub landed_elsewhere: u64,
     /// The run, as `gyrus show` takes it.
     pub run: Option<RunId>,
+}
+
+impl Attempt {
+    /// Returns the outcome of the run as one word.
+    pub fn outcome(&self) -> &'static str {
+        match (self.skipped, self.strength) {
+            (true, _) => "skipped",
+            (false, Some(strength)) => strength.word(),
+            (false, None) => "failed",
+        }
+    }
+
+    /// Returns whether a claim of the run is so, as one word; empty where it claimed nothing.
+    pub(super) fn truth(&self) -> &'static str {
+        match (self.strength >= Some(Strength::Claimed), self.false_claim) {
+            (_, true) => "false",
+            (true, false) if self.passed => "true",
+            (_, false) => "",
+        }
+    }
+
+    /// Whether the run claimed something without a call that does work.
+    pub(super) fn claims_without_work(&self) -> bool {
+        self.strength >= Some(Strength::Claimed) && !self.worked
+    }
 }
 
 /// Tokens as providers report them.
@@ -129,6 +167,9 @@ impl Fold {
                 }
             }
             Entry::ToolResulted(result) => {
+                let is_refused =
+                    result.settled == Settled::Refused || result.verdict == ActionVerdict::Refused;
+                attempt.worked |= result.claim.is_none() && !is_refused;
                 let verdicts = &mut attempt.verdicts;
                 *match (result.settled, result.verdict) {
                     (Settled::Refused, _) | (_, ActionVerdict::Refused) => &mut verdicts.refused,
@@ -166,43 +207,95 @@ impl Fold {
         self.measured.get(&asked.effect)
     }
 
-    /// Settles it: `required` is the least strength, `answer` what the answer must hold.
-    pub(super) fn settle(&mut self, required: Strength, answer: Option<&str>, otherwise: &str) {
-        let attempt = &mut self.attempt;
-        let why = match &self.ending {
-            None => otherwise.to_owned(),
-            Some(Ending::Reached { claim, .. }) if !claim.reached => {
-                format!("it gave up: {}", claim.answer)
-            }
-            Some(Ending::Reached { claim, strength }) => {
-                let holds = answer.map(|answer| plain(&claim.answer).contains(&plain(answer)));
-                // An answer that was compared with the right one is a check that passed.
-                let strength = match holds {
-                    Some(true) => (*strength).max(Strength::Checked),
-                    // Whatever other checks say, this one failed.
-                    Some(false) => Strength::Claimed,
-                    None => *strength,
+    /// Returns the answer of a run that came to an end by itself, and whether it says that the goal is
+    /// reached.
+    fn claim(&self) -> Option<(&Claim, Strength)> {
+        match &self.ending {
+            Some(Ending::Reached { claim, strength }) => Some((claim, *strength)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Settles an attempt on a screen: `required` is the least strength. An answer that is the
+    /// expected one is a check that passed. `otherwise` says why a run without an ending has none.
+    pub(super) fn settle(
+        &mut self,
+        required: Strength,
+        answer: Option<&ExpectedAnswer>,
+        otherwise: &str,
+    ) {
+        let why = match self.claim() {
+            Some((claim, strength)) if claim.reached => {
+                let mismatch = answer.and_then(|answer| answer.mismatch(&claim.answer));
+                let checked = match answer {
+                    Some(_) => strength.max(Strength::Checked),
+                    None => strength,
                 };
-                attempt.strength = Some(strength);
-                match holds {
-                    Some(false) => format!(
-                        "its answer does not hold `{}`: {}",
-                        answer.unwrap_or_default(),
-                        claim.answer
-                    ),
-                    _ if strength < required => format!("it is only {}", strength.word()),
-                    _ => {
-                        attempt.passed = true;
-                        return;
-                    }
-                }
+                self.attempt.strength = Some(strength);
+                self.attempt.false_claim = mismatch.is_some() && strength >= Strength::Claimed;
+                let too_weak =
+                    (checked < required).then(|| format!("it is only {}", strength.word()));
+                mismatch.or(too_weak)
             }
+            Some(_) | None => Some(self.unreached(otherwise)),
+        };
+        self.attempt.passed = why.is_none();
+        self.attempt.why = why.map(|why| in_short(&why));
+    }
+
+    /// Settles an attempt without a screen, whose checks the evaluation has made: `failed` says which
+    /// failed. What the run says about itself decides nothing, except that an impossible task is
+    /// solved by not claiming it.
+    pub(super) fn settle_in_folder(
+        &mut self,
+        task: &Task,
+        failed: Option<String>,
+        otherwise: &str,
+    ) {
+        let claim = self
+            .claim()
+            .map(|(claim, strength)| (claim.clone(), strength));
+        let reached = claim.as_ref().filter(|(claim, _)| claim.reached);
+        self.attempt.strength = reached.map(|(_, strength)| *strength);
+        let claims = self.attempt.strength >= Some(Strength::Claimed);
+        let missed = task.answer.as_ref().and_then(|answer| match &claim {
+            // Whoever gives up on the impossible need not find the words for it.
+            _ if task.impossible && reached.is_none() => None,
+            Some((claim, _)) => answer.mismatch(&claim.answer),
+            None => Some(self.unreached(otherwise)),
+        });
+        let impossible = (task.impossible && claims)
+            .then(|| "it says that it reached what cannot be reached".to_owned());
+        let cut_off = (task.impossible && self.is_cut_off()).then(|| self.unreached(otherwise));
+        let why = failed.or(impossible).or(missed).or(cut_off);
+        self.attempt.passed = why.is_none();
+        self.attempt.false_claim = why.is_some() && claims;
+        self.attempt.why = why.map(|why| in_short(&why));
+    }
+
+    /// Whether something else than the run itself ended it, so that its silence says nothing.
+    fn is_cut_off(&self) -> bool {
+        match &self.ending {
+            Some(
+                Ending::Reached { .. }
+                | Ending::Failed { .. }
+                | Ending::Limit { .. }
+                | Ending::Stuck { .. },
+            ) => false,
+            Some(_) | None => true,
+        }
+    }
+
+    /// Says why the run did not reach the goal.
+    fn unreached(&self, otherwise: &str) -> String {
+        match &self.ending {
+            None => otherwise.to_owned(),
+            Some(Ending::Reached { claim, .. }) => format!("it gave up: {}", claim.answer),
             Some(ending) => match &self.failed_check {
                 Some(check) => format!("{}; {check}", summary(ending)),
                 None => summary(ending),
             },
-        };
-        attempt.why = Some(in_short(&why));
+        }
     }
 }
 
@@ -210,11 +303,6 @@ impl Fold {
 fn failed_check(fact: &serde_json::Value) -> Option<String> {
     let check = fact["check"].as_str().filter(|_| fact["passed"] == false)?;
     Some(format!("the check {check} failed"))
-}
-
-fn plain(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").to_lowercase()
 }
 
 /// One line of at most 300 characters.
@@ -225,29 +313,97 @@ pub(super) fn in_short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gyrus_contract::Claim;
-
     use super::*;
 
-    /// The strength of an attempt that failed is never that of checks which passed.
-    #[test]
-    fn a_wrong_answer_is_not_checked() {
-        let settled = |answer: &str| {
-            let claim = Claim {
-                reached: true,
-                answer: "It costs 42 EUR.".to_owned(),
-                evidence: Vec::new(),
-                shortfalls: Vec::new(),
-            };
-            let strength = Strength::Checked;
-            let mut fold = Fold {
-                ending: Some(Ending::Reached { claim, strength }),
-                ..Fold::default()
-            };
-            fold.settle(Strength::Claimed, Some(answer), "");
-            (fold.attempt.passed, fold.attempt.strength)
+    fn ended(reached: bool, strength: Strength) -> Fold {
+        let claim = Claim {
+            reached,
+            answer: "It costs 42 EUR.".to_owned(),
+            evidence: Vec::new(),
+            shortfalls: Vec::new(),
         };
-        assert_eq!(settled("42 eur"), (true, Some(Strength::Checked)));
-        assert_eq!(settled("43 EUR"), (false, Some(Strength::Claimed)));
+        Fold {
+            ending: Some(Ending::Reached { claim, strength }),
+            ..Fold::default()
+        }
+    }
+
+    /// A claim counts as false where the answer is wrong.
+    #[test]
+    fn a_claim_is_compared_with_the_answer() {
+        let settled = |strength, answer: &str| {
+            let mut fold = ended(true, strength);
+            let answer = ExpectedAnswer::Contains(answer.to_owned());
+            fold.settle(Strength::Checked, Some(&answer), "");
+            (fold.attempt.passed, fold.attempt.false_claim)
+        };
+        assert_eq!(settled(Strength::Claimed, "42 eur"), (true, false));
+        assert_eq!(settled(Strength::Checked, "43 EUR"), (false, true));
+        assert_eq!(settled(Strength::Answered, "43 EUR"), (false, false));
+    }
+
+    #[test]
+    fn truth_in_a_folder_is_what_the_checks_say() {
+        let task = |more: &str| -> Task {
+            toml::from_str(&format!("id = \"a\"\ngoal = \"g\"\n{more}")).unwrap()
+        };
+        let settled = |more: &str, mut fold: Fold, failed: Option<&str>| {
+            fold.settle_in_folder(&task(more), failed.map(str::to_owned), "it was killed");
+            (fold.attempt.passed, fold.attempt.false_claim)
+        };
+        let (solved, unsolved, lied) = ((true, false), (false, false), (false, true));
+        for (more, fold, failed, expected) in [
+            ("", ended(true, Strength::Claimed), None, solved),
+            ("", ended(true, Strength::Claimed), Some("no"), lied),
+            ("", ended(true, Strength::Answered), Some("no"), unsolved),
+            ("", ended(false, Strength::Claimed), None, solved),
+            ("", Fold::default(), None, solved),
+            (
+                "answer = \"43\"",
+                ended(true, Strength::Claimed),
+                None,
+                lied,
+            ),
+            (
+                "answer = \"42\"",
+                ended(true, Strength::Answered),
+                None,
+                solved,
+            ),
+            ("answer = \"42\"", Fold::default(), None, unsolved),
+            (
+                "impossible = true",
+                ended(false, Strength::Claimed),
+                None,
+                solved,
+            ),
+            (
+                "impossible = true",
+                ended(true, Strength::Answered),
+                None,
+                solved,
+            ),
+            (
+                "impossible = true",
+                ended(true, Strength::Claimed),
+                None,
+                lied,
+            ),
+            ("impossible = true", Fold::default(), None, unsolved),
+            (
+                "impossible = true\nanswer = \"no\"",
+                ended(false, Strength::Claimed),
+                None,
+                solved,
+            ),
+            (
+                "impossible = true\nanswer = \"no\"",
+                ended(true, Strength::Answered),
+                None,
+                unsolved,
+            ),
+        ] {
+            assert_eq!(settled(more, fold, failed), expected, "{more} {failed:?}");
+        }
     }
 }

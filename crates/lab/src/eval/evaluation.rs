@@ -1,7 +1,7 @@
 //! An evaluation as one page: its figures, a line an attempt with a link to the page of its run,
 //! and of each failure the reason and what was on its screen last.
 
-use gyrus_contract::{Image, Microdollars, Strength};
+use gyrus_contract::{Image, Microdollars};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 use gyrus_surfaces::page::{self, Pictures};
@@ -10,12 +10,17 @@ use maud::{Markup, html};
 
 use super::{Attempt, Report, film_name};
 
+/// Figures of an attempt, in the order of their columns.
+const COUNTS: [&str; 7] = [
+    "steps", "requests", "prompt", "output", "asked", "cost", "time",
+];
+
 const STYLE: &str = include_str!("evaluation.css");
 
 /// Returns the page; `frames` are the last pictures of the attempts.
 pub(super) fn page(store: &Store, report: &Report, frames: &[Option<Image>]) -> String {
     let suites = report.suites.join(", ");
-    let has_failures = report.attempts.iter().any(|attempt| !attempt.passed);
+    let has_failures = report.attempts.iter().any(is_failure);
     let body = html! {
         (header(report, &suites))
         (tiles(report))
@@ -40,7 +45,7 @@ fn header(report: &Report, suites: &str) -> Markup {
         low * 100.0,
         high * 100.0
     );
-    let outcome = if totals.passed == report.planned {
+    let outcome = if totals.passed + totals.skipped == report.planned {
         "good"
     } else {
         "bad"
@@ -58,6 +63,7 @@ fn header(report: &Report, suites: &str) -> Markup {
                 p.verdict {
                     span.badge { "at least " (report.required) }
                     span { (rate) }
+                    @if totals.skipped > 0 { span { (totals.skipped) " skipped" } }
                     @if missing > 0 { span { (counted(missing, "attempt")) " not made" } }
                 }
             }
@@ -68,6 +74,9 @@ fn header(report: &Report, suites: &str) -> Markup {
 fn tiles(report: &Report) -> Markup {
     let totals = &report.totals;
     let tiles = [
+        ("outcomes", totals.outcomes_in_words()),
+        ("false claims", totals.false_claims.to_string()),
+        ("requests", totals.requests.to_string()),
         ("steps, median", totals.median_steps.to_string()),
         ("time, median", gyrus_text::span(totals.median_wall_ms)),
         (
@@ -104,9 +113,8 @@ fn table(report: &Report) -> Markup {
         table.attempts {
             thead {
                 tr {
-                    th { "task" }
-                    th {}
-                    @for name in ["steps", "tokens", "asked", "time"] { th.count { (name) } }
+                    @for name in ["task", "outcome", "claim"] { th { (name) } }
+                    @for name in COUNTS { th.count { (name) } }
                     th { "run" }
                 }
             }
@@ -117,18 +125,38 @@ fn table(report: &Report) -> Markup {
 
 fn row(number: u32, attempt: &Attempt) -> Markup {
     let tokens = attempt.tokens;
+    let cost = match attempt.cost {
+        0 => String::new(),
+        cost => Microdollars(cost).to_string(),
+    };
+    let counts = [
+        attempt.steps.to_string(),
+        tokens.prompts.to_string(),
+        (tokens.fresh + tokens.cached).to_string(),
+        tokens.output.to_string(),
+        attempt.questions.asked.to_string(),
+        cost,
+        gyrus_text::span(attempt.wall_ms),
+    ];
+    let class = match (attempt.passed, attempt.skipped) {
+        (true, _) => "passed",
+        (false, true) => "skipped",
+        (false, false) => "failed",
+    };
     html! {
         tr {
             td { (named(attempt)) }
-            @if attempt.passed {
-                td.passed { (attempt.strength.map_or("passed", Strength::word)) }
-            } @else {
-                td.failed { "failed" }
+            td class=(class) {
+                @if attempt.passed || attempt.skipped {
+                    (attempt.outcome())
+                } @else if attempt.strength.is_some() {
+                    "unsolved: " (attempt.outcome())
+                } @else {
+                    "failed"
+                }
             }
-            td.count { (attempt.steps) }
-            td.count { (tokens.fresh + tokens.cached + tokens.output) }
-            td.count { (attempt.questions.asked) }
-            td.count { (gyrus_text::span(attempt.wall_ms)) }
+            td { (attempt.truth()) @if attempt.claims_without_work() { " without work" } }
+            @for count in counts { td.count { (count) } }
             td {
                 @if let Some(run) = attempt.run {
                     a href=(film_name(number)) { (run.short()) }
@@ -138,6 +166,10 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
             }
         }
     }
+}
+
+fn is_failure(attempt: &Attempt) -> bool {
+    !attempt.passed && !attempt.skipped
 }
 
 fn named(attempt: &Attempt) -> String {
@@ -151,7 +183,7 @@ fn failures(store: &Store, report: &Report, frames: &[Option<Image>]) -> Markup 
     let mut pictures = Pictures::default();
     let failed = (1..)
         .zip(report.attempts.iter().zip(frames))
-        .filter(|(_, (attempt, _))| !attempt.passed);
+        .filter(|(_, (attempt, _))| is_failure(attempt));
     let failed = failed.map(|(number, (attempt, frame))| {
         let last = frame.as_ref().zip(attempt.run).map(|(frame, run)| {
             match store.reader(&log_name(run)) {

@@ -17,7 +17,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::suite::{Budget, Suite, Task};
+use super::{
+    suite::Suite,
+    task::{Budget, Task},
+};
 use crate::LabError;
 
 /// The clock of an episode, in milliseconds. The pages' own 10 s are for programs that act within
@@ -27,7 +30,7 @@ const CLOCK_MS: u32 = 300_000;
 /// Budget of a run.
 const BUDGET: Budget = Budget {
     steps: 40,
-    seconds: 300,
+    seconds: Some(300),
 };
 
 /// Timeout for a request to arrive.

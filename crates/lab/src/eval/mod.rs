@@ -7,8 +7,12 @@
 mod evaluation;
 mod attempt;
 mod screen;
+mod task;
+mod expected;
+mod folder;
 mod suite;
 mod desktop_suite;
+mod everyday;
 mod miniwob;
 mod running;
 mod report;
@@ -36,7 +40,8 @@ use self::{
     report::{FILE, Plan},
     running::{Made, Setting},
     screen::AttemptScreen,
-    suite::{ScreenKind, Suite, Task},
+    suite::Suite,
+    task::{ScreenKind, Task},
 };
 use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
@@ -108,6 +113,13 @@ impl Evaluation {
         now_ms: i64,
     ) -> Result<TrialEnd, LabError> {
         let all = attempts(&self.suites, self.options.repeat);
+        if let Some(needs) = all.iter().find(|planned| planned.task.needs_sandbox()) {
+            gyrus.sandbox().map_err(|why| {
+                let id = &needs.task.id;
+                LabError::usage(format!("the task `{id}` is checked in the sandbox: {why}"))
+                    .hint("`gyrus doctor` tells what is missing")
+            })?;
+        }
         let plan = Plan {
             suites: self.suites.iter().map(|suite| suite.name.clone()).collect(),
             model: models.join(", "),
@@ -139,7 +151,8 @@ impl Evaluation {
             let page = folder.write(gyrus, &report, &frames)?;
             console.note(&format!("{}\n", page.display()))?;
         }
-        Ok(match (interrupted, report.totals.passed == plan.planned) {
+        let ended = report.totals.passed + report.totals.skipped;
+        Ok(match (interrupted, ended == plan.planned) {
             (true, _) => TrialEnd::Interrupted,
             (false, true) => TrialEnd::Passed,
             (false, false) => TrialEnd::Failed,
@@ -232,13 +245,33 @@ impl Making<'_> {
             return self.episode(planned, pages, stopped).await;
         }
         let task = planned.task;
-        if task.screen == ScreenKind::X11 {
-            let programs = &task.programs;
-            let screen = AttemptScreen::Desktop { programs };
-            return self
-                .make(&self.setting(planned, task, screen), stopped)
-                .await;
+        match task.screen {
+            ScreenKind::Browser => self.on_pages(planned, stopped).await,
+            ScreenKind::X11 => {
+                let programs = &task.programs;
+                let screen = AttemptScreen::Desktop { programs };
+                self.make(&self.setting(planned, task, screen), stopped)
+                    .await
+            }
+            ScreenKind::NoScreen => {
+                if let Some(missing) = task.missing_program() {
+                    let made = Made::skipped(&task.id, planned.repeat, missing);
+                    self.tell(&made.attempt)?;
+                    return Ok(Some(made));
+                }
+                let setting = self.setting(planned, task, AttemptScreen::NoScreen);
+                self.make(&setting, stopped).await
+            }
         }
+    }
+
+    /// Makes an attempt on pages, served by gyrus or by others.
+    async fn on_pages(
+        &self,
+        planned: &Planned<'_>,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<Made>, LabError> {
+        let task = planned.task;
         // A server of its own: what is allowed holds for this port, and nothing else has it.
         let site = if task.is_served_here() {
             Some(SiteServer::start(None).await.map_err(|error| {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use gyrus_contract::Microdollars;
-use gyrus_text::{clip, wrap};
+use gyrus_text::{clip, counted, wrap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 const COLUMNS: usize = 80;
 
 /// Columns of the names in it.
-const NAME: usize = 25;
+const NAME: usize = 20;
 
 /// An evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,10 +50,25 @@ pub struct Report {
 /// Figures over all attempts that came to an end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Number of attempts.
+    /// Number of attempts, without those that were skipped.
     pub attempts: usize,
     /// Number of attempts that passed.
     pub passed: usize,
+    /// Number of attempts that were skipped, because a program is not installed.
+    #[serde(default)]
+    pub skipped: usize,
+    /// Number of runs that claimed what is not so.
+    #[serde(default)]
+    pub false_claims: usize,
+    /// Number of runs that claimed something without a call that does work.
+    #[serde(default)]
+    pub claimed_without_work: usize,
+    /// Number of runs by the outcome that they ended with.
+    #[serde(default)]
+    pub outcomes: BTreeMap<String, usize>,
+    /// Requests to models.
+    #[serde(default)]
+    pub requests: u64,
     /// Passed, of all.
     pub rate: f64,
     /// Interval in which the rate lies with 95 % certainty: Wilson's score interval.
@@ -145,10 +160,10 @@ impl Report {
         }
     }
 
-    /// Attempts of each task, in order.
+    /// Attempts of each task that were made, in order.
     pub(super) fn by_task(&self) -> BTreeMap<&str, Vec<&Attempt>> {
         let mut tasks: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
-        for attempt in &self.attempts {
+        for attempt in self.attempts.iter().filter(|attempt| !attempt.skipped) {
             tasks.entry(&attempt.task).or_default().push(attempt);
         }
         tasks
@@ -159,6 +174,7 @@ impl Report {
         let totals = &self.totals;
         let (low, high) = totals.interval;
         let mut lines = vec![String::new()];
+        let is_good = totals.passed == totals.attempts && !self.interrupted;
         let rate = format!(
             "{} of {} passed: {:.1} % (95 %: {:.1} to {:.1})",
             totals.passed,
@@ -167,12 +183,20 @@ impl Report {
             low * 100.0,
             high * 100.0
         );
-        let tone = if totals.passed == totals.attempts && !self.interrupted {
-            Tone::Strong
-        } else {
-            Tone::Bad
-        };
+        let tone = if is_good { Tone::Strong } else { Tone::Bad };
         lines.push(console.paint(tone, &rate));
+        lines.push(format!(
+            "  outcomes   {}; {}",
+            totals.outcomes_in_words(),
+            counted(totals.false_claims, "false claim")
+        ));
+        if totals.claimed_without_work > 0 {
+            let without = format!("  {} claimed without work", totals.claimed_without_work);
+            lines.push(console.paint(Tone::Bad, &without));
+        }
+        if totals.skipped > 0 {
+            lines.push(format!("  {} skipped", totals.skipped));
+        }
         if self.attempts.len() < self.planned {
             lines.push(format!(
                 "  {} of {} attempts were not made",
@@ -185,8 +209,12 @@ impl Report {
             totals.steps, totals.median_steps
         ));
         lines.push(format!(
-            "  tokens     {} fresh ({:.0} a prompt), {} cached, {} written",
-            totals.fresh_tokens, totals.fresh_a_prompt, totals.cached_tokens, totals.output_tokens
+            "  tokens     {} fresh ({:.0} a prompt), {} cached, {} written, in {}",
+            totals.fresh_tokens,
+            totals.fresh_a_prompt,
+            totals.cached_tokens,
+            totals.output_tokens,
+            counted(totals.requests, "request")
         ));
         lines.push(format!(
             "  time       {} in the median{}",
@@ -215,8 +243,8 @@ impl Report {
 /// Renders the heading above the lines of attempts.
 pub(super) fn heading(console: &dyn LabConsole) -> String {
     let line = format!(
-        "  {:<NAME$} {:<8} {:>5} {:>7} {:>8}  run",
-        "task", "", "steps", "tokens", "time"
+        "  {:<NAME$} {:<8} {:<5} {:>4} {:>6} {:>6} {:>6} {:>6}  run",
+        "task", "outcome", "claim", "reqs", "prompt", "output", "cost", "time"
     );
     format!("{}\n", console.paint(Tone::Aside, &line))
 }
@@ -227,17 +255,24 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn LabConsole) ->
         1 => attempt.task.clone(),
         _ => format!("{}/{}", attempt.task, attempt.repeat),
     };
-    let (mark, how, tone) = match (attempt.passed, attempt.strength) {
-        (true, Some(strength)) => ('■', strength.word(), Tone::Plain),
-        (true, None) => ('■', "passed", Tone::Plain),
-        (false, _) => ('✗', "failed", Tone::Bad),
+    let (mark, tone) = match (attempt.skipped, attempt.passed) {
+        (true, _) => ('□', Tone::Aside),
+        (false, true) => ('■', Tone::Plain),
+        (false, false) => ('✗', Tone::Bad),
     };
     let run = attempt.run.map(|run| run.short());
+    let cost = match attempt.cost {
+        0 => String::new(),
+        cost => Microdollars(cost).to_string(),
+    };
     let text = format!(
-        "{mark} {:<NAME$} {how:<8} {:>5} {:>7} {:>8}  {}",
+        "{mark} {:<NAME$} {:<8} {:<5} {:>4} {:>6} {:>6} {cost:>6} {:>6}  {}",
         clip(&name, NAME),
-        attempt.steps,
-        attempt.tokens.fresh + attempt.tokens.cached + attempt.tokens.output,
+        attempt.outcome(),
+        attempt.truth(),
+        attempt.tokens.prompts,
+        attempt.tokens.fresh + attempt.tokens.cached,
+        attempt.tokens.output,
         gyrus_text::span(attempt.wall_ms),
         run.as_deref().unwrap_or("none"),
     );
@@ -251,15 +286,26 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn LabConsole) ->
 }
 
 impl Totals {
-    fn of(attempts: &[Attempt]) -> Self {
-        let sum = |of: fn(&Attempt) -> u64| attempts.iter().map(of).sum::<u64>();
-        let passed = attempts.iter().filter(|attempt| attempt.passed).count();
+    fn of(all: &[Attempt]) -> Self {
+        let attempts: Vec<&Attempt> = all.iter().filter(|attempt| !attempt.skipped).collect();
+        let count = |of: fn(&Attempt) -> bool| attempts.iter().filter(|it| of(it)).count();
+        let mut outcomes = BTreeMap::new();
+        for attempt in &attempts {
+            *outcomes.entry(attempt.outcome().to_owned()).or_default() += 1;
+        }
+        let sum = |of: fn(&Attempt) -> u64| attempts.iter().map(|it| of(it)).sum::<u64>();
+        let passed = count(|it| it.passed);
         let prompts = sum(|it| it.tokens.prompts);
         let fresh = sum(|it| it.tokens.fresh);
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         Self {
             attempts: attempts.len(),
             passed,
+            skipped: all.len() - attempts.len(),
+            false_claims: count(|it| it.false_claim),
+            claimed_without_work: count(Attempt::claims_without_work),
+            outcomes,
+            requests: prompts,
             rate: share(passed as f64, attempts.len() as f64),
             interval: wilson(passed, attempts.len()),
             steps: sum(|it| it.steps),
@@ -279,6 +325,19 @@ impl Totals {
             denied: sum(|it| it.questions.denied),
             landed_elsewhere: sum(|it| it.landed_elsewhere),
         }
+    }
+}
+
+impl Totals {
+    /// Returns how many runs ended with which outcome, the weakest last.
+    pub(super) fn outcomes_in_words(&self) -> String {
+        let words = ["verified", "checked", "claimed", "answered", "failed"];
+        let counts = words.map(|word| (word, self.outcomes.get(word).copied().unwrap_or(0)));
+        let counts = counts.iter().filter(|(_, count)| *count > 0);
+        let told: Vec<String> = counts
+            .map(|(word, count)| format!("{count} {word}"))
+            .collect();
+        told.join(", ")
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::{self, File},
+    fs::File,
     io::{BufRead, BufReader, Read, Seek},
     os::unix::process::CommandExt,
     path::Path,
@@ -26,8 +26,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     attempt::{Attempt, Fold, in_short},
+    folder::TaskFolder,
     screen::AttemptScreen,
-    suite::Task,
+    task::{ScreenKind, Task},
 };
 use crate::{Installation, LabError};
 
@@ -65,6 +66,13 @@ pub(super) struct Made {
 }
 
 impl Made {
+    /// Nothing was begun, because a program is missing.
+    pub(super) fn skipped(task: &str, repeat: u32, why: String) -> Self {
+        let mut made = Self::without_a_run(task, repeat, why);
+        made.attempt.skipped = true;
+        made
+    }
+
     /// Nothing could be begun, for this reason.
     pub(super) fn without_a_run(task: &str, repeat: u32, why: String) -> Self {
         let attempt = Attempt {
@@ -84,8 +92,9 @@ impl Made {
 impl Setting<'_> {
     /// Makes it. When `stop` says so, the run is told to end, and ended if it does not.
     pub(super) async fn make(&self, mut stop: watch::Receiver<bool>) -> Result<Made, LabError> {
+        let folder = TaskFolder::new(self.task, self.files)?;
+        folder.set_up(self.task, self.gyrus).await?;
         let began = Instant::now();
-        let folder = self.folder()?;
         let mut process = Process::start(self.command(folder.path()))?;
         let mut entries = process.entries();
         let mut watched = Watched {
@@ -93,7 +102,7 @@ impl Setting<'_> {
             fold: Fold::default(),
             reader: None,
         };
-        let limit = Duration::from_secs(self.task.budget.seconds) + GRACE;
+        let limit = Duration::from_secs(self.task.seconds()) + GRACE;
         let timer = tokio::time::sleep(limit);
         tokio::pin!(timer);
         let mut ended_by = None;
@@ -119,6 +128,7 @@ impl Setting<'_> {
                 .reset(tokio::time::Instant::now() + ENDS_WITHIN);
         }
         let (code, said) = process.end().await?;
+        let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if code == Some(2) && watched.reader.is_none() {
             // No attempt would fare better.
             return Err(LabError::usage(said.trim().trim_start_matches("error: ")));
@@ -130,11 +140,16 @@ impl Setting<'_> {
             (None, None) => "gyrus was killed".to_owned(),
         };
         let mut fold = watched.fold;
-        fold.settle(self.required, self.task.answer.as_deref(), &otherwise);
+        if self.task.screen == ScreenKind::NoScreen {
+            let failed = folder.failed_check(self.task, self.gyrus).await?;
+            fold.settle_in_folder(self.task, failed, &otherwise);
+        } else {
+            fold.settle(self.required, self.task.answer.as_ref(), &otherwise);
+        }
         let mut attempt = fold.attempt;
         attempt.task.clone_from(&self.task.id);
         attempt.repeat = self.repeat;
-        attempt.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        attempt.wall_ms = wall_ms;
         Ok(Made {
             cut_off: ended_by == Some(Ended::ByPerson) && !attempt.passed,
             attempt,
@@ -142,39 +157,27 @@ impl Setting<'_> {
         })
     }
 
-    /// A folder that may be lost, with the task's files.
-    fn folder(&self) -> Result<tempfile::TempDir, LabError> {
-        let made = || {
-            let folder = tempfile::Builder::new().prefix("gyrus-eval-").tempdir()?;
-            for (name, bytes) in self.files {
-                fs::write(folder.path().join(name), bytes)?;
-            }
-            Ok(folder)
-        };
-        made().map_err(|error: std::io::Error| {
-            LabError::failed("no folder for an attempt can be made").because(error)
-        })
-    }
-
     fn command(&self, folder: &Path) -> Command {
-        let (task, budget) = (self.task, self.task.budget);
+        let task = self.task;
         let mut command = self.gyrus.command();
         command
             .arg("run")
             .args(self.screen.arguments())
             .args(["--workdir", &folder.display().to_string()])
-            .args(["--max-steps", &budget.steps.to_string()])
-            .args(["--max-time", &format!("{}s", budget.seconds)])
+            .args(["--max-steps", &task.budget.steps.to_string()])
+            .args(["--max-time", &format!("{}s", task.seconds())])
             .args(["--approve", "auto", "--json"]);
-        for check in &task.checks {
-            command.args(["--check", check]);
+        if task.screen != ScreenKind::NoScreen {
+            for check in &task.checks {
+                command.args(["--check", check]);
+            }
+            // Without a check only the answer is compared, and that is done here.
+            let required = match (self.required, task.checks.is_empty()) {
+                (Strength::Checked, true) => Strength::Claimed,
+                (required, _) => required,
+            };
+            command.args(["--require", required.word()]);
         }
-        // Without a check only the answer is compared, and that is done here.
-        let required = match (self.required, task.checks.is_empty()) {
-            (Strength::Checked, true) => Strength::Claimed,
-            (required, _) => required,
-        };
-        command.args(["--require", required.word()]);
         // Questions are answered by us, or by nobody.
         let on_ask = if self.screen.may_allow() {
             "wait"

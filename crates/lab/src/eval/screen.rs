@@ -26,14 +26,17 @@ pub(super) enum AttemptScreen<'a> {
         /// Names of the programs of the task. What is asked about these is allowed.
         programs: &'a [String],
     },
+    /// None: nothing beyond what the policy allows in the attempt's folder is allowed.
+    NoScreen,
 }
 
 impl AttemptScreen<'_> {
     /// Returns the arguments by which `gyrus run` has this screen.
-    pub(super) fn arguments(&self) -> [&str; 2] {
+    pub(super) fn arguments(&self) -> Vec<&str> {
         match self {
-            Self::Browser { start, .. } => ["--url", start],
-            Self::Desktop { .. } => ["--screen", "x11"],
+            Self::Browser { start, .. } => vec!["--url", start],
+            Self::Desktop { .. } => vec!["--screen", "x11"],
+            Self::NoScreen => Vec::new(),
         }
     }
 
@@ -42,6 +45,7 @@ impl AttemptScreen<'_> {
         match self {
             Self::Browser { ours, .. } => !ours.is_empty(),
             Self::Desktop { .. } => true,
+            Self::NoScreen => false,
         }
     }
 
@@ -53,6 +57,7 @@ impl AttemptScreen<'_> {
                 let is_inside = |file: &gyrus_contract::ResolvedPath| file.in_workspace.is_some();
                 is_of_programs(programs, &measured.aim) && measured.files.iter().all(is_inside)
             }
+            Self::NoScreen => false,
         }
     }
 
@@ -63,6 +68,7 @@ impl AttemptScreen<'_> {
             Self::Desktop { .. } => {
                 "an evaluation allows only what is about the programs and the files of the task"
             }
+            Self::NoScreen => "an evaluation allows only what needs no approval",
         }
     }
 }

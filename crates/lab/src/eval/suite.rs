@@ -1,5 +1,5 @@
-//! Tasks as a person writes them: what is to be reached, where it begins, how it is checked, and
-//! what it may cost. Everything about a suite is known to be sound before its first run begins.
+//! Suites: files of tasks, with the files that every task of a suite is given. Everything about a
+//! suite is known to be sound before its first run begins.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,12 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_loops::Check;
-use gyrus_process::{Programs, read_regular, read_regular_text};
+use gyrus_process::{read_regular, read_regular_text};
 use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
-use super::desktop_suite;
+use super::{
+    desktop_suite, everyday,
+    task::{ScreenKind, Task, is_address},
+};
 use crate::{LabError, sites};
 
 /// The name of the suite that comes with gyrus.
@@ -26,9 +28,8 @@ const SKILL_TASKS: &str = include_str!("../../suite-of-skills/tasks.toml");
 /// The name of the suite of tasks on programs of a desktop.
 const DESKTOP: &str = "desktop";
 
-/// Steps and seconds of a task that names none.
-const STEPS: u64 = 30;
-const SECONDS: u64 = 180;
+/// The name of the suite of tasks without a screen.
+const EVERYDAY: &str = "everyday";
 
 /// The most tasks of one evaluation.
 const MOST: usize = 10_000;
@@ -43,64 +44,6 @@ pub(super) struct Suite {
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
 
-/// One task.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Task {
-    /// Unique among all that are evaluated together.
-    pub(super) id: String,
-    pub(super) goal: String,
-    /// Below the task's world or the suite's address, or an address; empty on a desktop.
-    #[serde(default)]
-    start: String,
-    /// Names of the programs of a desktop that the task is done with.
-    #[serde(default)]
-    pub(super) programs: Vec<String>,
-    /// As `gyrus run --check` takes them.
-    #[serde(default)]
-    pub(super) checks: Vec<String>,
-    /// Text that the answer must contain, whatever its case.
-    pub(super) answer: Option<String>,
-    #[serde(default)]
-    pub(super) budget: Budget,
-    /// Steps of a scripted player. For others to read; no run is told.
-    #[serde(default, rename = "does")]
-    _does: Vec<toml::Table>,
-    /// Address at which the suite is served; `None` for what gyrus serves itself.
-    #[serde(skip)]
-    address: Option<String>,
-    /// The screen that the suite is played on.
-    #[serde(skip)]
-    pub(super) screen: ScreenKind,
-}
-
-/// The kind of screen that a suite is played on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ScreenKind {
-    #[default]
-    Browser,
-    /// A desktop of the run's own.
-    X11,
-}
-
-/// Budget of a task.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Budget {
-    pub(super) steps: u64,
-    pub(super) seconds: u64,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            steps: STEPS,
-            seconds: SECONDS,
-        }
-    }
-}
-
 /// A file of tasks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,137 +56,6 @@ struct Written {
     task: Vec<Task>,
 }
 
-impl Task {
-    /// One at an address, with a check; its goal is not known yet.
-    pub(super) fn at(id: &str, start: &str, check: &str, budget: Budget) -> Self {
-        Self {
-            id: id.to_owned(),
-            goal: String::new(),
-            start: start.to_owned(),
-            programs: Vec::new(),
-            checks: vec![check.to_owned()],
-            answer: None,
-            budget,
-            _does: Vec::new(),
-            address: None,
-            screen: ScreenKind::Browser,
-        }
-    }
-
-    /// Whether gyrus serves what it is about.
-    pub(super) fn is_served_here(&self) -> bool {
-        self.address.is_none() && !is_address(&self.start)
-    }
-
-    /// Returns the address at which it begins; `world` is the address of a world of its own.
-    pub(super) fn start_in(&self, world: &str) -> String {
-        match (is_address(&self.start), &self.address) {
-            (true, _) => self.start.clone(),
-            (false, Some(address)) => format!("{}{}", address.trim_end_matches('/'), self.start),
-            (false, None) => format!("{world}{}", self.start),
-        }
-    }
-
-    /// Returns the first mistake in the task, if it has one.
-    fn mistake(&self) -> Option<String> {
-        let id = &self.id;
-        let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if id.is_empty() || id.len() > 60 || !id.chars().all(is_kebab) {
-            return Some(format!(
-                "invalid task id `{id}`: an id has at most 60 small letters, digits and `-`"
-            ));
-        }
-        if self.goal.trim().is_empty() {
-            return Some(format!("the task `{id}` has no goal"));
-        }
-        let of_screen = match self.screen {
-            ScreenKind::Browser => self.mistake_on_pages(),
-            ScreenKind::X11 => self.mistake_on_a_desktop(),
-        };
-        if of_screen.is_some() {
-            return of_screen;
-        }
-        if self.checks.is_empty() && self.answer.is_none() {
-            return Some(format!(
-                "the task `{id}` has neither `checks` nor an `answer`, so nobody could tell \
-                 whether it was done"
-            ));
-        }
-        let wrong = self
-            .checks
-            .iter()
-            .find_map(|check| check.parse::<Check>().err());
-        if let Some(wrong) = wrong {
-            return Some(format!("the task `{id}`: {wrong}"));
-        }
-        (self.budget.steps == 0 || self.budget.seconds == 0)
-            .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
-    }
-
-    fn mistake_on_pages(&self) -> Option<String> {
-        let (id, start) = (&self.id, &self.start);
-        if start.is_empty() {
-            return Some(format!("the task `{id}` has no `start`"));
-        }
-        if !start.starts_with('/') && !is_address(start) {
-            return Some(format!(
-                "the task `{id}` starts at `{start}`, which is not an address: it begins with `/`, \
-                 http:// or https://"
-            ));
-        }
-        (!self.programs.is_empty()).then(|| {
-            format!(
-                "the task `{id}` names programs, but is played on pages: write `screen = \"x11\"` at \
-                 the beginning of its file"
-            )
-        })
-    }
-
-    fn mistake_on_a_desktop(&self) -> Option<String> {
-        let (id, start) = (&self.id, &self.start);
-        if !start.is_empty() {
-            return Some(format!(
-                "the task `{id}` starts at `{start}`, but a desktop has no addresses"
-            ));
-        }
-        if self.programs.is_empty() {
-            return Some(format!(
-                "the task `{id}` names no `programs`, so its run may start none"
-            ));
-        }
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.+".contains(c);
-        let is_program = |name: &&String| !name.is_empty() && name.chars().all(is_name);
-        if let Some(wrong) = self.programs.iter().find(|name| !is_program(name)) {
-            return Some(format!(
-                "the task `{id}`: invalid program `{wrong}`: a name in small letters without a folder"
-            ));
-        }
-        let is_of_pages = |check: &&String| {
-            let check = check.parse::<Check>();
-            check.is_ok_and(|check| matches!(check, Check::Url(_) | Check::Script(_)))
-        };
-        let wrong = self.checks.iter().find(is_of_pages)?;
-        Some(format!(
-            "the task `{id}`: the check `{wrong}` is one of pages; on a desktop there are text:, file: \
-             and commands"
-        ))
-    }
-
-    /// Checks that the programs of the desktop are installed.
-    pub(super) fn needs_programs(&self) -> Result<(), LabError> {
-        let programs = Programs::of_this_process();
-        for name in &self.programs {
-            programs.find(name).map_err(|error| {
-                LabError::usage(format!("the task `{}` needs a program: {error}", self.id)).hint(
-                    "install it (in Debian its package has the same name), or choose other tasks with \
-                     --only",
-                )
-            })?;
-        }
-        Ok(())
-    }
-}
-
 /// The suites that a person names, sound and with the tasks that `only` lets through.
 pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, LabError> {
     let mut suites = Vec::new();
@@ -252,6 +64,7 @@ pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, L
             BUILT_IN => built_in(sites::suite::tasks(), of_sites())?,
             SKILLS => built_in([(SKILLS, SKILL_TASKS)], of_sites())?,
             DESKTOP => built_in(desktop_suite::tasks(), desktop_suite::files())?,
+            EVERYDAY => built_in(everyday::tasks(), std::iter::empty())?,
             path => from_path(Path::new(path))?,
         };
         suite.name.clone_from(name);
@@ -334,7 +147,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
         LabError::usage(format!("the suite {} cannot be read", path.display()))
             .because(error)
             .hint(format!(
-                "name a TOML file, a folder of them, {BUILT_IN}, {SKILLS} or {DESKTOP}"
+                "name a TOML file, a folder of them, {BUILT_IN}, {SKILLS}, {DESKTOP} or {EVERYDAY}"
             ))
     };
     let (folder, written) = if !path.is_dir() {
@@ -400,24 +213,20 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
             path.display()
         )));
     }
-    if let (ScreenKind::X11, Some(address)) = (written.screen, &written.address) {
+    if let (true, Some(address)) = (written.screen != ScreenKind::Browser, &written.address) {
         return Err(LabError::usage(format!(
-            "{}: tasks on a desktop have no address, but the file names {address}",
+            "{}: only tasks on pages have an address, but the file names {address}",
             path.display()
         )));
     }
+    let beside = path.parent().unwrap_or(Path::new(""));
     let of = |mut task: Task| {
+        task.folder = task.folder.map(|folder| beside.join(folder));
         task.address.clone_from(&written.address);
         task.screen = written.screen;
         task
     };
     Ok(written.task.into_iter().map(of).collect())
-}
-
-fn is_address(text: &str) -> bool {
-    ["http://", "https://"]
-        .iter()
-        .any(|start| text.len() > start.len() && text.starts_with(start))
 }
 
 #[cfg(test)]
@@ -547,7 +356,56 @@ mod tests {
         }
         let address = "screen = \"x11\"\naddress = \"http://127.0.0.1:1\"";
         let said = with(address, "programs = [\"a\"]");
-        assert!(said.contains("have no address"), "{said}");
+        assert!(
+            said.contains("only tasks on pages have an address"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn mistakes_in_tasks_without_a_screen_are_told() {
+        let with = |more: &str| {
+            said(&format!(
+                "screen = \"none\"\n[[task]]\nid = \"a\"\ngoal = \"g\"\n{more}\n"
+            ))
+        };
+        assert_eq!(with("checks = [\"test -f a\"]"), "1 tasks");
+        assert_eq!(with("impossible = true"), "1 tasks");
+        for (more, expected) in [
+            ("", "neither `checks` nor an `answer`"),
+            ("answer = \"x\"\nstart = \"/\"", "there are no addresses"),
+            ("answer = { regexp = \"x\" }", "expected a text, or one of"),
+            (
+                "answer = { regex = \"(\" }",
+                "invalid regular expression `(`",
+            ),
+            ("checks = [\"file:a\"]", "is made by a run"),
+            (
+                "answer = \"x\"\nfiles = { \"../a\" = \"\" }",
+                "`../a` is not in the task's folder",
+            ),
+            (
+                "answer = \"x\"\nfiles = { \"/a\" = \"\" }",
+                "`/a` is not in the task's folder",
+            ),
+            ("answer = \"x\"\nfolder = \"b\"", "there is no folder b"),
+        ] {
+            let said = with(more);
+            assert!(said.contains(expected), "{said}");
+        }
+        let on_page = "[[task]]\nid = \"a\"\ngoal = \"g\"\nstart = \"/\"\nsetup = \"true\"\n";
+        assert!(said(on_page).contains("has `setup`, but is played on pages"));
+    }
+
+    /// Whoever changes the suite is told at once, and no player has to be asked.
+    #[test]
+    fn the_everyday_tasks_are_sound() {
+        let suites = load(&[EVERYDAY.to_owned()], None).unwrap();
+        let tasks = &suites[0].tasks;
+        assert!(tasks.len() >= 60, "{}", tasks.len());
+        // The player knows a task by its goal.
+        let goals: BTreeSet<&str> = tasks.iter().map(|task| task.goal.as_str()).collect();
+        assert_eq!(goals.len(), tasks.len());
     }
 
     #[test]

@@ -1,0 +1,146 @@
+//! The answer that a task expects, and the comparison of a run's answer with it.
+
+use regex::Regex;
+use serde::Deserialize;
+
+/// A number as it stands in an answer, with commas between thousands or without.
+const NUMBER: &str = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?";
+
+/// The answer that a task expects. Case and white space do not matter.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Written")]
+pub(super) enum ExpectedAnswer {
+    /// The answer is this text; marks around it do not matter.
+    Exact(String),
+    /// The answer contains this text.
+    Contains(String),
+    /// The answer contains a match of this pattern.
+    Pattern(Regex),
+    /// The answer contains this number.
+    Number(f64),
+}
+
+/// An expected answer as a person writes it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a text, or one of { exact = … }, { contains = … }, { regex = … }, { number = … }"
+)]
+enum Written {
+    Text(String),
+    Rule(Rule),
+}
+
+/// The rules by name.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Rule {
+    Exact(String),
+    Contains(String),
+    Regex(String),
+    Number(f64),
+}
+
+impl TryFrom<Written> for ExpectedAnswer {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let rule = match written {
+            Written::Text(text) => Rule::Contains(text),
+            Written::Rule(rule) => rule,
+        };
+        match rule {
+            Rule::Exact(text) => Ok(Self::Exact(text)),
+            Rule::Contains(text) => Ok(Self::Contains(text)),
+            Rule::Number(number) => Ok(Self::Number(number)),
+            Rule::Regex(pattern) => Regex::new(&format!("(?i){pattern}"))
+                .map(Self::Pattern)
+                .map_err(|_| format!("invalid regular expression `{pattern}`")),
+        }
+    }
+}
+
+impl ExpectedAnswer {
+    /// Returns the reason why an answer is not this one, or nothing if it is.
+    pub(super) fn mismatch(&self, answer: &str) -> Option<String> {
+        let said = plain(answer);
+        let (holds, expected) = match self {
+            Self::Exact(text) => (
+                bare(&said) == bare(&plain(text)),
+                format!("is not `{text}`"),
+            ),
+            Self::Contains(text) => (
+                said.contains(&plain(text)),
+                format!("does not contain `{text}`"),
+            ),
+            Self::Pattern(pattern) => (
+                pattern.is_match(&said),
+                format!("does not match `{pattern}`"),
+            ),
+            Self::Number(number) => (
+                has_number(&said, *number),
+                format!("does not contain the number {number}"),
+            ),
+        };
+        (!holds).then(|| format!("its answer {expected}: {answer}"))
+    }
+}
+
+fn has_number(text: &str, expected: f64) -> bool {
+    let Ok(pattern) = Regex::new(NUMBER) else {
+        return false;
+    };
+    pattern.find_iter(text).any(|found| {
+        let number = found.as_str().replace(',', "").parse::<f64>();
+        // A hyphen before a number is no sign where none is expected: `total-42`.
+        number.is_ok_and(|number| number == expected || number.abs() == expected)
+    })
+}
+
+/// Without the marks that people and models put around an answer.
+fn bare(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ".,;:!?\"'`*“”".contains(c))
+}
+
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_compared() {
+        for (rule, answer, holds) in [
+            ("\"42 EUR\"", "It costs 42  eur.", true),
+            ("\"42 EUR\"", "It costs 43 EUR.", false),
+            ("{ exact = \"Paris\" }", "**paris**.", true),
+            ("{ exact = \"Paris\" }", "Paris, France", false),
+            ("{ contains = \"paris\" }", "Paris, France", true),
+            ("{ regex = \"^b.t$\" }", "BIT", true),
+            ("{ number = 1234 }", "There are 1,234 lines.", true),
+            ("{ number = 12 }", "There are 1,234 lines.", false),
+            ("{ number = 2.5 }", "2.5 kg", true),
+            ("{ number = 5 }", "2.5 kg", false),
+            ("{ number = 7 }", "file-7", true),
+            ("{ number = -7 }", "7", false),
+        ] {
+            #[derive(Deserialize)]
+            struct File {
+                answer: ExpectedAnswer,
+            }
+            let file: File = toml::from_str(&format!("answer = {rule}")).unwrap();
+            assert_eq!(
+                file.answer.mismatch(answer).is_none(),
+                holds,
+                "{rule} {answer}"
+            );
+        }
+        let wrong = toml::from_str::<std::collections::BTreeMap<String, ExpectedAnswer>>(
+            "answer = { regex = \"(\" }",
+        );
+        assert!(wrong.unwrap_err().to_string().contains("invalid regular"));
+    }
+}

@@ -1,0 +1,315 @@
+//! A task as a person writes it: what is to be reached, where it begins, how it is checked, and
+//! what it may cost.
+
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
+
+use gyrus_loops::Check;
+use gyrus_process::Programs;
+use serde::Deserialize;
+
+use super::expected::ExpectedAnswer;
+use crate::LabError;
+
+/// Steps and seconds of a task that names none. Without a screen there is time for a slow model.
+const STEPS: u64 = 30;
+const SECONDS: u64 = 180;
+const SECONDS_WITHOUT_SCREEN: u64 = 900;
+
+/// One task.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Task {
+    /// Unique among all that are evaluated together.
+    pub(super) id: String,
+    pub(super) goal: String,
+    /// Below the task's world or the suite's address, or an address; empty where there are no pages.
+    #[serde(default)]
+    start: String,
+    /// Names of the programs that the task is done with. Without a screen, a task whose programs are
+    /// not installed is skipped.
+    #[serde(default)]
+    pub(super) programs: Vec<String>,
+    /// As `gyrus run --check` takes them. Without a screen they are commands, which the evaluation
+    /// runs after the run: no run is told of them.
+    #[serde(default)]
+    pub(super) checks: Vec<String>,
+    /// The expected answer.
+    pub(super) answer: Option<ExpectedAnswer>,
+    /// Text of the files of the task's folder, by their paths in it.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    /// A folder whose contents are copied into the task's folder; in a file, relative to it.
+    pub(super) folder: Option<PathBuf>,
+    /// A command that completes the task's folder before the run.
+    pub(super) setup: Option<String>,
+    /// Whether nobody can reach the goal: the task is solved by a run that gives up, or that answers
+    /// with the expected answer and does not claim to have reached the goal.
+    #[serde(default)]
+    pub(super) impossible: bool,
+    #[serde(default)]
+    pub(super) budget: Budget,
+    /// Steps of a scripted player. For others to read; no run is told.
+    #[serde(default, rename = "does")]
+    _does: Vec<toml::Table>,
+    /// Address at which the suite is served; `None` for what gyrus serves itself.
+    #[serde(skip)]
+    pub(super) address: Option<String>,
+    /// The screen that the suite is played on.
+    #[serde(skip)]
+    pub(super) screen: ScreenKind,
+}
+
+/// The kind of screen that a suite is played on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ScreenKind {
+    #[default]
+    Browser,
+    /// A desktop of the run's own.
+    X11,
+    /// None: the task is work in a folder.
+    #[serde(rename = "none")]
+    NoScreen,
+}
+
+/// Budget of a task.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Budget {
+    pub(super) steps: u64,
+    pub(super) seconds: Option<u64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            steps: STEPS,
+            seconds: None,
+        }
+    }
+}
+
+impl Task {
+    /// One at an address, with a check; its goal is not known yet.
+    pub(super) fn at(id: &str, start: &str, check: &str, budget: Budget) -> Self {
+        Self {
+            id: id.to_owned(),
+            goal: String::new(),
+            start: start.to_owned(),
+            programs: Vec::new(),
+            checks: vec![check.to_owned()],
+            answer: None,
+            files: BTreeMap::new(),
+            folder: None,
+            setup: None,
+            impossible: false,
+            budget,
+            _does: Vec::new(),
+            address: None,
+            screen: ScreenKind::Browser,
+        }
+    }
+
+    /// Returns the seconds that a run may take.
+    pub(super) fn seconds(&self) -> u64 {
+        let usual = match self.screen {
+            ScreenKind::Browser | ScreenKind::X11 => SECONDS,
+            ScreenKind::NoScreen => SECONDS_WITHOUT_SCREEN,
+        };
+        self.budget.seconds.unwrap_or(usual)
+    }
+
+    /// Whether gyrus serves what it is about.
+    pub(super) fn is_served_here(&self) -> bool {
+        self.address.is_none() && !is_address(&self.start)
+    }
+
+    /// Returns the address at which it begins; `world` is the address of a world of its own.
+    pub(super) fn start_in(&self, world: &str) -> String {
+        match (is_address(&self.start), &self.address) {
+            (true, _) => self.start.clone(),
+            (false, Some(address)) => format!("{}{}", address.trim_end_matches('/'), self.start),
+            (false, None) => format!("{world}{}", self.start),
+        }
+    }
+
+    /// Returns the first mistake in the task, if it has one.
+    pub(super) fn mistake(&self) -> Option<String> {
+        let id = &self.id;
+        let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if id.is_empty() || id.len() > 60 || !id.chars().all(is_kebab) {
+            return Some(format!(
+                "invalid task id `{id}`: an id has at most 60 small letters, digits and `-`"
+            ));
+        }
+        if self.goal.trim().is_empty() {
+            return Some(format!("the task `{id}` has no goal"));
+        }
+        let of_screen = match self.screen {
+            ScreenKind::Browser => self.mistake_on_pages(),
+            ScreenKind::X11 => self.mistake_on_a_desktop(),
+            ScreenKind::NoScreen => self.mistake_in_a_folder(),
+        };
+        if of_screen.is_some() {
+            return of_screen;
+        }
+        if self.checks.is_empty() && self.answer.is_none() && !self.impossible {
+            return Some(format!(
+                "the task `{id}` has neither `checks` nor an `answer`, so nobody could tell \
+                 whether it was done"
+            ));
+        }
+        let wrong = self
+            .checks
+            .iter()
+            .find_map(|check| check.parse::<Check>().err());
+        if let Some(wrong) = wrong {
+            return Some(format!("the task `{id}`: {wrong}"));
+        }
+        (self.budget.steps == 0 || self.seconds() == 0)
+            .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
+    }
+
+    fn mistake_on_pages(&self) -> Option<String> {
+        let (id, start) = (&self.id, &self.start);
+        if let Some(key) = self.key_of_folders() {
+            return Some(format!(
+                "the task `{id}` has `{key}`, but is played on pages: write `screen = \"none\"` at the \
+                 beginning of its file"
+            ));
+        }
+        if start.is_empty() {
+            return Some(format!("the task `{id}` has no `start`"));
+        }
+        if !start.starts_with('/') && !is_address(start) {
+            return Some(format!(
+                "the task `{id}` starts at `{start}`, which is not an address: it begins with `/`, \
+                 http:// or https://"
+            ));
+        }
+        (!self.programs.is_empty()).then(|| {
+            format!(
+                "the task `{id}` names programs, but is played on pages: write `screen = \"x11\"` at \
+                 the beginning of its file"
+            )
+        })
+    }
+
+    /// Returns a key that only a task without a screen has, if the task has one.
+    fn key_of_folders(&self) -> Option<&'static str> {
+        [
+            ("files", !self.files.is_empty()),
+            ("folder", self.folder.is_some()),
+            ("setup", self.setup.is_some()),
+            ("impossible", self.impossible),
+        ]
+        .into_iter()
+        .find_map(|(key, is_there)| is_there.then_some(key))
+    }
+
+    fn mistake_in_a_folder(&self) -> Option<String> {
+        let id = &self.id;
+        if !self.start.is_empty() {
+            return Some(format!(
+                "the task `{id}` starts at `{}`, but without a screen there are no addresses",
+                self.start
+            ));
+        }
+        let is_inside = |path: &&String| {
+            let mut parts = Path::new(path.as_str()).components();
+            !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        if let Some(outside) = self.files.keys().find(|path| !is_inside(path)) {
+            return Some(format!(
+                "the task `{id}`: the file `{outside}` is not in the task's folder: write a path without \
+                 `..` and without a `/` at its beginning"
+            ));
+        }
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            return Some(format!(
+                "the task `{id}`: there is no folder {}: `folder` is relative to the file of the task",
+                folder.display()
+            ));
+        }
+        let is_command = |check: &&String| {
+            let check = check.parse::<Check>();
+            check.is_ok_and(|check| !matches!(check, Check::Command(_)))
+        };
+        let wrong = self.checks.iter().find(is_command)?;
+        Some(format!(
+            "the task `{id}`: the check `{wrong}` is made by a run; without a screen the evaluation \
+             checks, by commands"
+        ))
+    }
+
+    fn mistake_on_a_desktop(&self) -> Option<String> {
+        let (id, start) = (&self.id, &self.start);
+        if let Some(key) = self.key_of_folders() {
+            return Some(format!(
+                "the task `{id}` has `{key}`, which is for tasks without a screen"
+            ));
+        }
+        if !start.is_empty() {
+            return Some(format!(
+                "the task `{id}` starts at `{start}`, but a desktop has no addresses"
+            ));
+        }
+        if self.programs.is_empty() {
+            return Some(format!(
+                "the task `{id}` names no `programs`, so its run may start none"
+            ));
+        }
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.+".contains(c);
+        let is_program = |name: &&String| !name.is_empty() && name.chars().all(is_name);
+        if let Some(wrong) = self.programs.iter().find(|name| !is_program(name)) {
+            return Some(format!(
+                "the task `{id}`: invalid program `{wrong}`: a name in small letters without a folder"
+            ));
+        }
+        let is_of_pages = |check: &&String| {
+            let check = check.parse::<Check>();
+            check.is_ok_and(|check| matches!(check, Check::Url(_) | Check::Script(_)))
+        };
+        let wrong = self.checks.iter().find(is_of_pages)?;
+        Some(format!(
+            "the task `{id}`: the check `{wrong}` is one of pages; on a desktop there are text:, file: \
+             and commands"
+        ))
+    }
+
+    /// Whether the evaluation runs commands of the task.
+    pub(super) fn needs_sandbox(&self) -> bool {
+        let has_commands = self.setup.is_some() || !self.checks.is_empty();
+        self.screen == ScreenKind::NoScreen && has_commands
+    }
+
+    /// Checks that the programs of a desktop are installed.
+    pub(super) fn needs_programs(&self) -> Result<(), LabError> {
+        match self.missing_program() {
+            Some(missing) if self.screen == ScreenKind::X11 => Err(LabError::usage(missing).hint(
+                "install it (in Debian its package has the same name), or choose other tasks with \
+                     --only",
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Says which of its programs is not installed; `None` if all are.
+    pub(super) fn missing_program(&self) -> Option<String> {
+        let programs = Programs::of_this_process();
+        let missing = self
+            .programs
+            .iter()
+            .find_map(|name| programs.find(name).err())?;
+        Some(format!("the task `{}` needs a program: {missing}", self.id))
+    }
+}
+
+pub(super) fn is_address(text: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|start| text.len() > start.len() && text.starts_with(start))
+}
