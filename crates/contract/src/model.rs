@@ -31,6 +31,18 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// All purposes.
+    pub const ALL: [Self; 8] = [
+        Self::Agent,
+        Self::Plan,
+        Self::Reflect,
+        Self::Verify,
+        Self::Safety,
+        Self::Summarise,
+        Self::Mandate,
+        Self::Sampling,
+    ];
+
     /// Returns the word of the purpose, as in journals and scripts.
     pub fn word(self) -> &'static str {
         match self {
@@ -42,6 +54,39 @@ impl Purpose {
             Purpose::Summarise => "summarise",
             Purpose::Mandate => "mandate",
             Purpose::Sampling => "sampling",
+        }
+    }
+}
+
+/// The effort that a model spends on thinking before it replies. Providers have names or numbers of
+/// their own for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingEffort {
+    /// No thinking, where the model allows that.
+    None,
+    /// Little.
+    Low,
+    /// A middle way.
+    Medium,
+    /// Much.
+    High,
+    /// As much as the model can.
+    Max,
+}
+
+impl ThinkingEffort {
+    /// All, least first.
+    pub const ALL: [Self; 5] = [Self::None, Self::Low, Self::Medium, Self::High, Self::Max];
+
+    /// Returns the word of the effort, as a person writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Max => "max",
         }
     }
 }
@@ -89,11 +134,22 @@ pub struct Prompt {
     /// The size of the last picture, if it shows a screen that the reply may act on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Shown>,
+    /// The effort of thinking; `None` leaves it to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<ThinkingEffort>,
     /// What is left out for this model. The client leaves out what only its protocol knows.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub plainer: BTreeSet<Simplification>,
     /// Maximum length of the reply in tokens.
     pub max_output_tokens: u64,
+}
+
+impl Prompt {
+    /// Returns the effort that the request names, if its server takes such a parameter.
+    pub fn sent_effort(&self) -> Option<ThinkingEffort> {
+        let takes = !self.plainer.contains(&Simplification::FewParameters);
+        self.effort.filter(|_| takes)
+    }
 }
 
 /// The size of the picture of a screen, as it is sent. A provider whose models have a built-in tool

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use gyrus_contract::{Limits, Microdollars, Mode, OnAsk, Purpose, ThinkingEffort};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_mcp::ServerSection;
 use gyrus_models::RoutingPolicy;
@@ -37,6 +37,8 @@ pub(crate) struct Config {
     /// Criterion that decides among models of the same strength: order, cost, latency or
     /// local-only.
     pub(crate) policy: RoutingPolicy,
+    /// As `--effort`: one word, or one for each purpose.
+    pub(crate) effort: EffortSection,
     /// Sources of the values of key variables that the environment does not set.
     pub(crate) keys: BTreeMap<String, Source>,
     /// As `--loop`.
@@ -65,6 +67,35 @@ pub(crate) struct Config {
     pub(crate) memory: MemorySection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
+}
+
+/// The effort of thinking: one word, or a section `[effort]` with one for each purpose.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum EffortSection {
+    Every(ThinkingEffort),
+    ByPurpose(BTreeMap<Purpose, ThinkingEffort>),
+}
+
+impl Default for EffortSection {
+    fn default() -> Self {
+        Self::ByPurpose(BTreeMap::new())
+    }
+}
+
+impl EffortSection {
+    /// Returns the efforts by purpose; what the person said for this run counts for all.
+    pub(crate) fn by_purpose(
+        &self,
+        said: Option<ThinkingEffort>,
+    ) -> BTreeMap<Purpose, ThinkingEffort> {
+        match (said, self) {
+            (None, Self::ByPurpose(efforts)) => efforts.clone(),
+            (Some(effort), _) | (None, &Self::Every(effort)) => {
+                Purpose::ALL.map(|purpose| (purpose, effort)).into()
+            }
+        }
+    }
 }
 
 /// The section `[approvals]`.

@@ -7,7 +7,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus::runtime::StoredPictures;
-use gyrus_contract::{Choice, Intent, Model, ModelError, Router, Wanted};
+use gyrus_contract::{Choice, Intent, Model, ModelError, Router, ThinkingEffort, Wanted};
 use gyrus_journal::Store;
 use gyrus_kernel::{Pins, SingleModel, StandingRun, redact::Secret};
 use gyrus_models::{
@@ -17,10 +17,13 @@ use gyrus_models::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Gyrus, config::Config, failure::Failure, keys::Keys, procedures};
+use crate::{Gyrus, config::Config, failure::Failure, flags::ModelFlags, keys::Keys, procedures};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
+
+/// The pin that names the effort of thinking, if the person said one.
+const EFFORT_PIN: &str = "effort";
 
 /// Between two names in that pin.
 const BETWEEN: &str = ", ";
@@ -40,6 +43,8 @@ pub(crate) struct ModelChoice {
     names: Vec<Name>,
     /// The strength for the steps of the run, among the models of a provider.
     steps: Tier,
+    /// The effort of thinking, whatever the question, if the person said one.
+    effort: Option<ThinkingEffort>,
 }
 
 /// Models that are ready to be asked.
@@ -84,6 +89,7 @@ impl ModelChoice {
         Ok(Self {
             names,
             steps: Tier::Medium,
+            effort: None,
         })
     }
 
@@ -92,19 +98,26 @@ impl ModelChoice {
     pub(crate) fn named(
         gyrus: &Gyrus,
         config: &Config,
-        flags: &[String],
+        flags: &ModelFlags,
     ) -> Result<Option<Self>, Failure> {
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let named = match (flags.is_empty(), &gyrus.environment.model) {
-            (false, _) => flags,
+        let names: Vec<&str> = flags.names.iter().map(String::as_str).collect();
+        let named = match (names.is_empty(), &gyrus.environment.model) {
+            (false, _) => names,
             (true, Some(model)) => vec![model.as_str()],
             (true, None) => config.model.iter().map(String::as_str).collect(),
         };
         if named.is_empty() {
             Ok(None)
         } else {
-            Self::parse(named).map(Some)
+            Ok(Some(Self::parse(named)?.with_effort(flags.effort)))
         }
+    }
+
+    /// Sets the effort of thinking, if one is said.
+    #[must_use]
+    pub(crate) fn with_effort(mut self, effort: Option<ThinkingEffort>) -> Self {
+        self.effort = effort.or(self.effort);
+        self
     }
 
     /// Makes the steps of a run as strong as its goal needs, where its loop was chosen by that.
@@ -124,6 +137,7 @@ impl ModelChoice {
         Self {
             names: Vec::new(),
             steps: Tier::Medium,
+            effort: None,
         }
     }
 
@@ -139,7 +153,10 @@ impl ModelChoice {
 
     /// Returns the person's choice as a run's first entry records it.
     pub(crate) fn pins(&self) -> Pins {
-        Pins::from([(MODEL_PIN.to_owned(), self.to_string())])
+        let effort = self.effort.map(|effort| effort.word().to_owned());
+        let effort = effort.map(|word| (EFFORT_PIN.to_owned(), word));
+        let model = (MODEL_PIN.to_owned(), self.to_string());
+        [Some(model), effort].into_iter().flatten().collect()
     }
 
     /// Returns the models that a run had.
@@ -151,16 +168,22 @@ impl ModelChoice {
         if names.is_empty() {
             return Ok(Self::none());
         }
-        Self::parse(names.split(BETWEEN))
+        let effort = pins.get(EFFORT_PIN).and_then(|word| {
+            let mut all = ThinkingEffort::ALL.into_iter();
+            all.find(|effort| effort.word() == word)
+        });
+        Ok(Self::parse(names.split(BETWEEN))?.with_effort(effort))
     }
 
     /// Returns the models to go on with a run: those that are named, else those of before.
-    pub(crate) fn again(given: &[String], before: &StandingRun) -> Result<Self, Failure> {
-        let choice = match given {
+    pub(crate) fn again(given: &ModelFlags, before: &StandingRun) -> Result<Self, Failure> {
+        let choice = match &given.names[..] {
             [] => Self::pinned(&before.pins),
-            given => Self::parse(given.iter().map(String::as_str)),
+            names => Self::parse(names.iter().map(String::as_str)),
         };
-        Ok(choice?.for_goal(&before.started.loop_config))
+        Ok(choice?
+            .with_effort(given.effort)
+            .for_goal(&before.started.loop_config))
     }
 
     /// Makes them ready to be asked, and whoever is to take a second look at calls; pictures come
@@ -241,7 +264,9 @@ impl ModelChoice {
             for candidate in connected(name, &keys, &catalogue, &blobs).await? {
                 let is_new = |one: &Candidate| one.model.name() != candidate.model.name();
                 if candidates.iter().all(is_new) {
-                    candidates.push(learned.applied(measured.applied(candidate)));
+                    let mut candidate = learned.applied(measured.applied(candidate));
+                    candidate.efforts = config.effort.by_purpose(self.effort);
+                    candidates.push(candidate);
                 }
             }
         }

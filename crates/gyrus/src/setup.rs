@@ -24,6 +24,7 @@ use crate::{
     discover, drive, env,
     exit::Code,
     failure::Failure,
+    flags::ModelFlags,
     inside_run,
     keys::{Keys, Source},
     model_choice::{self, ModelChoice},
@@ -61,13 +62,13 @@ pub(crate) fn model_if_any(
     runtime: &Runtime,
     gyrus: &Gyrus,
     config: &Config,
-    flags: &[String],
+    flags: &ModelFlags,
 ) -> Result<ModelChoice, Failure> {
     if let Some(named) = ModelChoice::named(gyrus, config, flags)? {
         return Ok(named);
     }
     match runtime.block_on(discover::first(gyrus, config))? {
-        Some(name) => ModelChoice::parse([name.as_str()]),
+        Some(name) => Ok(ModelChoice::parse([name.as_str()])?.with_effort(flags.effort)),
         None => Ok(ModelChoice::none()),
     }
 }
@@ -78,13 +79,13 @@ pub(crate) fn model_choice(
     runtime: &Runtime,
     gyrus: &Gyrus,
     config: &Config,
-    flags: &[String],
+    flags: &ModelFlags,
 ) -> Result<ModelChoice, Failure> {
     let mut found = ModelChoice::named(gyrus, config, flags)?;
     if found.is_none()
         && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
     {
-        found = Some(ModelChoice::parse([name.as_str()])?);
+        found = Some(ModelChoice::parse([name.as_str()])?.with_effort(flags.effort));
     }
     if found.is_none() && offer(gyrus)? {
         found = ModelChoice::named(gyrus, &gyrus.config()?, flags)?;

@@ -87,6 +87,7 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         must_call: frame.must_call,
         output_schema: frame.output_schema.into_owned(),
         screen: frame.screen,
+        effort: None,
         plainer: BTreeSet::new(),
         max_output_tokens: call.max_output_tokens,
     };

@@ -10,8 +10,8 @@ use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
 use crate::{
-    Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
-    plugins,
+    Gyrus, browser, discover, drive, exit::Code, failure::Failure, flags::ModelFlags,
+    model_choice::ModelChoice, plugins,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -121,7 +121,7 @@ fn plugins(gyrus: &Gyrus) -> Option<Finding> {
 fn model(gyrus: &Gyrus) -> Finding {
     let tried = || {
         let config = gyrus.config()?;
-        if let Some(choice) = ModelChoice::named(gyrus, &config, &[])? {
+        if let Some(choice) = ModelChoice::named(gyrus, &config, &ModelFlags::default())? {
             return Ok(Finding::Good(choice.to_string()));
         }
         let runtime = drive::runtime()?;

@@ -13,6 +13,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
+    flags::ModelFlags,
     lab::{Installed, Streams},
     setup, stopped, time,
 };
@@ -114,7 +115,8 @@ impl Eval {
         let (model, options) = evaluation.options();
         let evaluation = eval::Evaluation::prepare(options)?;
         let runtime = drive::runtime()?;
-        let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &model)?;
+        let choice =
+            setup::model_choice(&runtime, gyrus, &gyrus.config()?, &ModelFlags::named(model))?;
         let models: Vec<String> = choice.names().collect();
         let (installed, streams) = (Installed::here(gyrus)?, Streams::new(gyrus));
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());

@@ -13,7 +13,7 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ChangeFlags, OutputFlags, RunFlags},
+    flags::{ChangeFlags, ModelFlags, OutputFlags, RunFlags},
     inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
@@ -122,7 +122,9 @@ impl Resume {
         let runtime = drive::runtime()?;
         let model = match ModelChoice::again(&self.changes.model, &before)? {
             // One may have been set up since.
-            none if none.is_none() => setup::model_if_any(&runtime, gyrus, &config, &[])?,
+            none if none.is_none() => {
+                setup::model_if_any(&runtime, gyrus, &config, &ModelFlags::default())?
+            }
             named => named,
         };
         let at_terminal = terminal::can_ask() && !self.output.json();

@@ -67,7 +67,7 @@ impl Editor {
         }
         flags.cognitive_loop = Some(settings.cognitive_loop.clone());
         if !settings.model.is_empty() {
-            flags.model = vec![settings.model.clone()];
+            flags.model.names = vec![settings.model.clone()];
         }
         flags.workdir = Some(folder.to_owned());
         Ok(flags)

@@ -20,7 +20,7 @@ use crate::{
     config::Config,
     drive::{self, Beside, Teaches},
     failure::Failure,
-    flags::RunFlags,
+    flags::{ModelFlags, RunFlags},
     kernels::{self, RunContext},
     mcp::{self, Around, Connected, Found, ServedTools, ServerSource, Wanted},
     model_choice::{ModelChoice, Ready as ReadyModels},
@@ -176,7 +176,9 @@ impl Beginning {
         let before = StandingRun::read(&self.store, self.run)?;
         let started = &before.started;
         let model = match ModelChoice::again(&self.flags.model, &before)? {
-            none if none.is_none() => setup::model_if_any(runtime, &self.gyrus, &self.config, &[])?,
+            none if none.is_none() => {
+                setup::model_if_any(runtime, &self.gyrus, &self.config, &ModelFlags::default())?
+            }
             named => named,
         };
         let changes = ResumeChanges {

@@ -15,6 +15,7 @@ use crate::{
     Gyrus,
     config::{Config, HookSection},
     failure::Failure,
+    flags::ModelFlags,
     mcp::{self, Around, ServerSource},
     model_choice::ModelChoice,
     new_run,
@@ -36,7 +37,7 @@ pub(super) fn configured(
         Ok(config) => (config, None),
         Err(failure) => (Config::default(), Some(failure.to_string())),
     };
-    let models = match ModelChoice::named(gyrus, &config, &[]) {
+    let models = match ModelChoice::named(gyrus, &config, &ModelFlags::default()) {
         Ok(choice) => choice.map(|choice| choice.names().collect()),
         Err(failure) => {
             problem.get_or_insert_with(|| failure.to_string());

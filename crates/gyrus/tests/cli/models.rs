@@ -372,3 +372,27 @@ fn a_quota_that_returns_later_is_waited_for() {
     assert_eq!(provider.asked.lock().unwrap().len(), 2);
     world.replays();
 }
+
+#[test]
+fn the_effort_of_thinking_is_said_and_kept() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|_, _| words("Hello."));
+    let model = provider.model();
+    let arguments = ["run", "--model", &model, "--workdir", ".", "hello"];
+    let run = |more: &[&str]| world.gyrus(&[&arguments[..], more].concat());
+    let effort = || {
+        let asked = provider.asked.lock().unwrap();
+        asked.last().unwrap()["reasoning_effort"].clone()
+    };
+    run(&[]).exits(0);
+    assert_eq!(effort(), json!(null), "the model's own");
+    run(&["--effort", "low"]).exits(0);
+    assert_eq!(effort(), json!("low"));
+    let config = world.path("home/config.toml");
+    std::fs::write(config, "effort = \"high\"\n").unwrap();
+    run(&[]).exits(0);
+    assert_eq!(effort(), json!("high"));
+    run(&["--effort", "much"])
+        .exits(2)
+        .says("write none, low, medium, high or max");
+}

@@ -387,6 +387,7 @@ mod tests {
             must_call: false,
             output_schema: None,
             screen: None,
+            effort: None,
             plainer: BTreeSet::new(),
             max_output_tokens: 1,
         };

@@ -181,6 +181,7 @@ impl<'a> Request<'a> {
             must_call: self.must_call,
             output_schema: self.output_schema.clone(),
             screen: self.screen,
+            effort: None,
             plainer: BTreeSet::new(),
             max_output_tokens,
         }

@@ -7,7 +7,8 @@
 //! provider's cache work.
 
 use gyrus_contract::{
-    Image, ModelError, Part, Prompt, Purpose, Role, Simplification, ToolResult, ToolSpec,
+    Image, ModelError, Part, Prompt, Purpose, Role, Simplification, ThinkingEffort, ToolResult,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +39,14 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     }
     if let Some(schema) = &prompt.output_schema {
         body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
+    }
+    match prompt.sent_effort() {
+        None => {}
+        Some(ThinkingEffort::None) => body["thinking"] = json!({"type": "disabled"}),
+        Some(effort) => {
+            body["thinking"] = json!({"type": "adaptive"});
+            body["output_config"]["effort"] = effort.word().into();
+        }
     }
     Ok(body)
 }
@@ -225,6 +234,7 @@ mod tests {
             must_call: false,
             output_schema: None,
             screen: None,
+            effort: None,
             plainer: Default::default(),
             max_output_tokens: 100,
         }

@@ -333,6 +333,7 @@ fn prompt() -> Prompt {
         must_call: false,
         output_schema: None,
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 100,
     }

@@ -48,6 +48,7 @@ pub(super) fn as_text(prompt: &Prompt) -> Prompt {
             prompt.must_call.then(|| one_call(&prompt.tools))
         },
         screen: prompt.screen,
+        effort: prompt.effort,
         plainer: prompt.plainer.clone(),
         max_output_tokens: prompt.max_output_tokens,
     }

@@ -406,6 +406,7 @@ impl Place<'_> {
             is_local,
             is_prompted,
             latency_ms: None,
+            efforts: Default::default(),
             refuses: Default::default(),
         })
     }

@@ -5,7 +5,7 @@
 //! were calls and in their order, and every signature stands on its own part again. The same
 //! prompt gives the same bytes, which is what makes the provider's cache work.
 
-use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
+use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ThinkingEffort, ToolSpec};
 use serde_json::{Value, json};
 
 use super::signature::{FOREIGN_CALL, Place, Signature, text_parts};
@@ -26,6 +26,9 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
         "contents": contents(prompt, &*connection.blobs)?,
         "generationConfig": {"maxOutputTokens": prompt.max_output_tokens.min(most)},
     });
+    if let Some(effort) = prompt.sent_effort() {
+        body["generationConfig"]["thinkingConfig"] = json!({"thinkingBudget": budget(effort)});
+    }
     let system = prompt
         .system
         .iter()
@@ -46,6 +49,17 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
         body["generationConfig"]["responseJsonSchema"] = plain(schema);
     }
     Ok(body)
+}
+
+/// Returns the maximum number of tokens of thinking; -1 leaves it to the model.
+fn budget(effort: ThinkingEffort) -> i64 {
+    match effort {
+        ThinkingEffort::None => 0,
+        ThinkingEffort::Low => 1_024,
+        ThinkingEffort::Medium => 8_192,
+        ThinkingEffort::High => 24_576,
+        ThinkingEffort::Max => -1,
+    }
 }
 
 /// Returns the declaration of a tool. `parametersJsonSchema` takes JSON Schema; `parameters` takes

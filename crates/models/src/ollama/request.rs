@@ -4,7 +4,7 @@
 //! pictures in them stand in the user's message behind those, for most models' templates look for
 //! pictures there and nowhere else. Thinking is left out: the models are made to do without.
 
-use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
+use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ThinkingEffort, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::{
@@ -47,6 +47,12 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
         "keep_alive": KEEP_ALIVE,
         "options": {"num_ctx": size.window(output, facts)?, "num_predict": output},
     });
+    match prompt.sent_effort() {
+        None => {}
+        Some(ThinkingEffort::None) => body["think"] = false.into(),
+        Some(ThinkingEffort::Max) => body["think"] = ThinkingEffort::High.word().into(),
+        Some(effort) => body["think"] = effort.word().into(),
+    }
     if !tools.is_empty() {
         body["tools"] = tools.into();
     }

@@ -9,7 +9,7 @@ mod errors;
 mod responses;
 mod schema;
 
-use gyrus_contract::{Image, ModelError, Prompt, SystemPart, ToolCall, Usage};
+use gyrus_contract::{Image, ModelError, Prompt, SystemPart, ThinkingEffort, ToolCall, Usage};
 use serde_json::Value;
 
 pub use chat::ChatModel;
@@ -32,6 +32,14 @@ fn system(prompt: &Prompt) -> String {
     let parts = prompt.system.iter().filter(says_something);
     let texts: Vec<_> = parts.map(|part| part.text.as_str()).collect();
     texts.join("\n\n")
+}
+
+/// Returns the word of an effort in both protocols.
+fn effort_word(effort: ThinkingEffort) -> &'static str {
+    match effort {
+        ThinkingEffort::Max => "xhigh",
+        other => other.word(),
+    }
 }
 
 /// Returns the text of a result. The protocols have no field for failure, so the text says it.

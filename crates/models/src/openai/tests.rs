@@ -41,6 +41,7 @@ pub(super) fn prompt(messages: Vec<(Role, Vec<Part>)>) -> Prompt {
         must_call: false,
         output_schema: None,
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 100,
     }

@@ -69,6 +69,7 @@ impl<'a> Asked<'a> {
             must_call: false,
             output_schema: question.schema,
             screen: None,
+            effort: None,
             plainer: Default::default(),
             max_output_tokens: REPLY_TOKENS,
         };

@@ -9,13 +9,15 @@ mod health;
 mod timed;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
-use gyrus_contract::{Choice, Model, ModelError, Router, Simplification, Wanted};
+use gyrus_contract::{
+    Choice, Model, ModelError, Purpose, Router, Simplification, ThinkingEffort, Wanted,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Facts, LearnedModels, Tier};
@@ -38,6 +40,8 @@ pub struct Candidate {
     pub is_prompted: bool,
     /// Time of a reply when it was last measured, in milliseconds.
     pub latency_ms: Option<u64>,
+    /// The effort of its thinking, by purpose; the model's own where none is said.
+    pub efforts: BTreeMap<Purpose, ThinkingEffort>,
     /// What its server is known not to accept.
     pub refuses: BTreeSet<Simplification>,
 }
@@ -153,6 +157,7 @@ impl Router for ModelRouter {
             model: Arc::new(Timed {
                 model: candidate.model.clone(),
                 index,
+                effort: candidate.efforts.get(&wanted.purpose).copied(),
                 takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
                 clock: self.clock.clone(),

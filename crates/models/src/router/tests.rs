@@ -46,6 +46,7 @@ fn candidate(name: &'static str, tier: Tier, window: u64, dollars: Option<u64>) 
         is_local: name.starts_with("local"),
         is_prompted: false,
         latency_ms: None,
+        efforts: Default::default(),
         refuses: Default::default(),
     }
 }
@@ -421,6 +422,7 @@ async fn a_schema_is_a_preference() {
         must_call: false,
         output_schema: Some(serde_json::json!({"type": "object"})),
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 1,
     };

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+use gyrus_contract::{
+    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, ThinkingEffort,
+};
 
 use super::{Clock, health::Health};
 
@@ -19,6 +21,8 @@ pub(super) struct Timed {
     /// Whether its replies can be bound to a schema. Other models are asked without one: every
     /// prompt with a schema also describes the form in words.
     pub(super) takes_schemas: bool,
+    /// The effort of its thinking for this question.
+    pub(super) effort: Option<ThinkingEffort>,
     pub(super) health: Arc<Mutex<Vec<Health>>>,
     pub(super) clock: Clock,
 }
@@ -51,13 +55,14 @@ impl Model for Timed {
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let begun = (self.clock)();
-            let prompt = match prompt.output_schema {
-                Some(_) if !self.takes_schemas => Cow::Owned(Prompt {
-                    output_schema: None,
-                    ..prompt.clone()
-                }),
-                _ => Cow::Borrowed(prompt),
-            };
+            let drops_schema = prompt.output_schema.is_some() && !self.takes_schemas;
+            let mut prompt = Cow::Borrowed(prompt);
+            if drops_schema {
+                prompt.to_mut().output_schema = None;
+            }
+            if let Some(effort) = self.effort {
+                prompt.to_mut().effort = Some(effort);
+            }
             let reply = self.model.reply(&prompt, deltas).await?;
             let time = (self.clock)().saturating_duration_since(begun);
             let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);

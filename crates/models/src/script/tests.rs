@@ -30,6 +30,7 @@ fn prompt(ordinal: u64, messages: &[Message]) -> Prompt {
         must_call: false,
         output_schema: None,
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 100,
     }

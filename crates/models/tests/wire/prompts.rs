@@ -100,6 +100,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         must_call: false,
         output_schema: None,
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 1000,
     }

@@ -12,6 +12,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
+    flags::ModelFlags,
     keys::Keys,
     model_choice::{self},
     setup,
@@ -42,7 +43,12 @@ impl Check {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
         let runtime = drive::runtime()?;
-        let choice = setup::model_choice(&runtime, gyrus, &config, &self.names)?;
+        let choice = setup::model_choice(
+            &runtime,
+            gyrus,
+            &config,
+            &ModelFlags::named(self.names.clone()),
+        )?;
         let config = gyrus.config()?;
         let code = runtime.block_on(async {
             let catalogue = model_choice::catalogue(gyrus)?;

@@ -16,6 +16,7 @@ use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
+    flags::ModelFlags,
     keys::Keys,
     model_choice::{self, ModelChoice},
 };
@@ -59,7 +60,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let learned = LearnedModels::read(state)?;
     let found = runtime.block_on(async {
         let mut names = Vec::new();
-        if let Some(choice) = ModelChoice::named(gyrus, &config, &[])? {
+        if let Some(choice) = ModelChoice::named(gyrus, &config, &ModelFlags::default())? {
             names.extend(choice.names().map(|name| (name, "configured".to_owned())));
         }
         let mut more = discover::with_keys(&catalogue, &keys);

@@ -43,6 +43,7 @@ fn prompt(messages: Vec<(Role, Vec<Part>)>) -> Prompt {
         must_call: false,
         output_schema: None,
         screen: None,
+        effort: None,
         plainer: Default::default(),
         max_output_tokens: 100,
     }

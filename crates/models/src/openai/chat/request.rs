@@ -7,7 +7,7 @@
 use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
 use serde_json::{Value, json};
 
-use super::super::{ORPHAN, answer_text, argument_text, data_url, schema, system};
+use super::super::{ORPHAN, answer_text, argument_text, data_url, effort_word, schema, system};
 use crate::{Blobs, Connection, calls::Calls, conversation::turns};
 
 /// Returns the body, or the reason why the prompt cannot be sent. `limit_field` is the server's
@@ -25,6 +25,9 @@ pub(super) fn body(
         "messages": messages(prompt, &*connection.blobs)?,
     });
     body[limit_field] = prompt.max_output_tokens.min(most).into();
+    if let Some(effort) = prompt.sent_effort() {
+        body["reasoning_effort"] = effort_word(effort).into();
+    }
     if !prompt.tools.is_empty() {
         let tool = |spec: &ToolSpec| {
             json!({"type": "function", "function": {

@@ -7,7 +7,7 @@
 use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
 use serde_json::{Value, json};
 
-use super::super::{ORPHAN, answer_text, argument_text, data_url, schema, system};
+use super::super::{ORPHAN, answer_text, argument_text, data_url, effort_word, schema, system};
 use crate::{
     Blobs, Connection,
     calls::{Answered, Calls},
@@ -30,6 +30,9 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     let system = system(prompt);
     if !system.is_empty() {
         body["instructions"] = system.into();
+    }
+    if let Some(effort) = prompt.sent_effort() {
+        body["reasoning"] = json!({"effort": effort_word(effort)});
     }
     if !prompt.tools.is_empty() {
         body["tools"] = prompt.tools.iter().map(|spec| tool(spec)).collect();
