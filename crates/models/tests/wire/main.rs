@@ -5,7 +5,11 @@
 //! line in [`dialects`]. The cases (`requests`, `streams`, `refusals`) are the same for all of
 //! them.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and print what was asked of it"
+)]
 
 mod check;
 mod dialect;
@@ -18,6 +22,7 @@ mod gemini;
 mod ollama;
 mod responses;
 
+mod cases;
 mod refusals;
 mod requests;
 mod screen;
