@@ -8,6 +8,8 @@
 //! A provider supplies a [`Wire`] (path, headers, meaning of refusals), the body, and a
 //! [`ReplyReader`] for the stream.
 
+mod body;
+
 use std::time::Duration;
 
 use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
@@ -19,6 +21,8 @@ use reqwest::{
 };
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
+
+use body::ReplyBody;
 
 use crate::{
     Connection,
@@ -218,7 +222,12 @@ impl Endpoint {
             let request = request.headers(self.headers.clone());
             let response = self.send(request, &start).await?;
             let body = start_of_body(response, MAX_LOOK_UP_BYTES).await;
-            serde_json::from_str(&body).map_err(|_| not_what_was_asked("JSON", &body))
+            serde_json::from_str(&body).map_err(|_| {
+                bad(format!(
+                    "the answer is not JSON but: {}",
+                    bounded_line(&body)
+                ))
+            })
         };
         match timeout(LOOK_UP_LIMIT, answer).await {
             Ok(answer) => answer.map_err(|error| self.without_key(error)),
@@ -231,10 +240,10 @@ impl Endpoint {
         }
     }
 
-    async fn converse<R: ReplyReader>(
+    async fn converse(
         &self,
         request: RequestBuilder,
-        reader: R,
+        reader: impl ReplyReader,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let start = Start {
@@ -242,15 +251,6 @@ impl Endpoint {
             limit: self.start_limit,
         };
         let response = self.send(request, &start).await?;
-        let content_type = R::FORMAT.content_type();
-        let is_stream = |value: &HeaderValue| {
-            let value = value.as_bytes().to_ascii_lowercase();
-            value.starts_with(content_type.as_bytes())
-        };
-        if !response.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
-            let start = start_of_body(response, MAX_ERROR_BYTES).await;
-            return Err(not_what_was_asked(content_type, &start));
-        }
         let receiving = receive(response, reader, deltas, &start);
         match timeout(REPLY_LIMIT, receiving).await {
             Ok(reply) => reply,
@@ -314,20 +314,21 @@ fn address(base_url: &str, path: &str) -> Result<Url, ModelError> {
 }
 
 async fn receive(
-    mut response: Response,
+    response: Response,
     reader: impl ReplyReader,
     deltas: &mut (dyn FnMut(Delta) + Send),
     start: &Start,
 ) -> Result<Reply, ModelError> {
+    let mut body = ReplyBody::new(response)?;
     let mut stream = Stream::new(reader);
     let mut received = 0;
     let mut has_begun = false;
     let (mut until, mut limit) = (start.until, start.limit);
     loop {
-        let bytes = match timeout_at(until, response.chunk()).await {
+        let bytes = match timeout_at(until, body.chunk()).await {
             Err(_) => return Err(silence(limit)),
-            Ok(Err(error)) => return Err(stream.broken_off(&in_words(&error))),
-            Ok(Ok(None)) => return stream.end(),
+            Ok(Err(reason)) => return stream.break_off(&reason),
+            Ok(Ok(None)) => return stream.end(deltas),
             Ok(Ok(Some(bytes))) => bytes,
         };
         received += bytes.len();
@@ -351,22 +352,19 @@ async fn receive(
 }
 
 /// Reads the useful part of a body. If it breaks off, the received part explains it.
-async fn start_of_body(mut response: Response, most: usize) -> String {
+async fn start_of_body(response: Response, most: usize) -> String {
+    let mut body = match ReplyBody::new(response) {
+        Ok(body) => body,
+        Err(error) => return error.to_string(),
+    };
     let mut start = Vec::new();
     while start.len() < most {
-        match timeout(SILENCE_LIMIT, response.chunk()).await {
+        match timeout(SILENCE_LIMIT, body.chunk()).await {
             Ok(Ok(Some(bytes))) => start.extend_from_slice(&bytes),
             _ => break,
         }
     }
     String::from_utf8_lossy(&start).into_owned()
-}
-
-fn not_what_was_asked(wanted: &str, body: &str) -> ModelError {
-    bad(format!(
-        "the answer is not {wanted} but: {}",
-        bounded_line(body)
-    ))
 }
 
 /// The time within which a reply has to begin.

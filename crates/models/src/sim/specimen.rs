@@ -26,5 +26,5 @@ pub(crate) fn read<R: ReplyReader>(
             return Ok(reply);
         }
     }
-    stream.end()
+    stream.end(&mut |_| {})
 }

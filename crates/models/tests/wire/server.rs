@@ -161,7 +161,11 @@ async fn answer(
     let body = match answer.ending {
         Ending::Clean => Body::from_stream(pieces),
         Ending::Abort => {
-            let broken = stream::iter([Err(io::Error::other("the cable was pulled"))]);
+            // What came before is on its way by then.
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("the cable was pulled"))
+            });
             Body::from_stream(pieces.chain(broken))
         }
         Ending::Drip(drop) => {
