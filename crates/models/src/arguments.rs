@@ -6,8 +6,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::stream::without_halves;
-
 /// Maximum nesting of JSON, in brackets. What comes in is written into journals and requests some
 /// levels deeper and must be readable there, where readers stop at 128.
 pub(crate) const MAX_NESTING: usize = 100;
@@ -27,13 +25,13 @@ pub(crate) fn parse(raw: String, begun_with: Value) -> Value {
 }
 
 /// Reads JSON in which escapes that JSON does not have (`\\;`), line feeds in texts, commas before a
-/// closing bracket, the constants of Python and halves of characters are mended.
+/// closing bracket and the constants of Python are mended.
 pub(crate) fn read_leniently(text: &str) -> Option<Value> {
     if nests_too_deep(text) {
         return None;
     }
     let strict = serde_json::from_str(text).ok();
-    strict.or_else(|| serde_json::from_str(&without_halves(&mended(text))).ok())
+    strict.or_else(|| serde_json::from_str(&mended(text)).ok())
 }
 
 /// Returns the text with the mistakes mended that models make in JSON.

@@ -258,7 +258,7 @@ mod tests {
             format!("{error} {:?}", error.retry_after_ms())
         };
         insta::assert_snapshot!(told(529, "<html>\nno</html>\n", None), @"the model's provider is overloaded: <html> no</html> (HTTP 529) Some(2000)");
-        insta::assert_snapshot!(told(429, "no money", Some(Meaning::Auth)), @"the model's provider refused the key: no money (HTTP 429) None");
+        insta::assert_snapshot!(told(429, "no money", Some(Meaning::Auth)), @"the model's provider limits the rate: no money (HTTP 429) Some(2000)");
         insta::assert_snapshot!(told(403, "", None), @"the model's provider refused the key: (HTTP 403) None");
         insta::assert_snapshot!(told(307, "", None), @"the model refused: the address redirects to http://elsewhere/; it is not followed, so that the key goes nowhere else; configure the final address None");
         let long = told(404, &"ä".repeat(5000), None);

@@ -16,7 +16,6 @@ mod halves;
 
 use crate::errors::{bad, bounded_line};
 use decoder::Decoder;
-pub(crate) use halves::without_halves;
 
 /// Maximum bytes kept of the beginning of a body, to say what it was if it was not a reply.
 const MAX_BEGINNING: usize = 1000;

@@ -130,11 +130,11 @@ mod tests {
             |words: &str, details| both(&error(429, "RESOURCE_EXHAUSTED", words, details));
         insta::assert_snapshot!(exhausted("wait", retry("45.837906927s")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(45838)");
         insta::assert_snapshot!(exhausted("wait", quota("RequestsPerMinutePerProject")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(30000)");
-        insta::assert_snapshot!(exhausted("wait", quota("RequestsPerDayPerProject")), @"the model's provider refused the key: wait (RESOURCE_EXHAUSTED) None");
+        insta::assert_snapshot!(exhausted("wait", quota("RequestsPerDayPerProject")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(28800000)");
         insta::assert_snapshot!(exhausted("no, limit: 0, model: x", retry("9s")), @"the model's provider refused the key: no, limit: 0, model: x (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no, limit: 0.5", retry("-9s")), @"the model's provider limits the rate: no, limit: 0.5 (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no", retry("NaNs")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
-        insta::assert_snapshot!(exhausted("no", retry("1e99s")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) Some(3600000)");
+        insta::assert_snapshot!(exhausted("no", retry("1e99s")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no", json!({"retryDelay": 3})), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(both(&error(503, "UNAVAILABLE", "busy", retry("9s"))), @"the model's provider is overloaded: busy (UNAVAILABLE) Some(9000)");
         insta::assert_snapshot!(both(&error(499, "CANCELLED", "gone", json!(null))), @"the model's provider is overloaded: gone (CANCELLED) None");
@@ -156,7 +156,7 @@ mod tests {
             }))
         };
         insta::assert_snapshot!(check("<html>"), @"the model's provider is overloaded: <html> (HTTP 502) Some(2000)");
-        insta::assert_snapshot!(check(r#"{"error": "no object"}"#), @r#"the model's provider is overloaded: {"error": "no object"} (HTTP 502) Some(2000)"#);
+        insta::assert_snapshot!(check(r#"{"error": "no object"}"#), @"the model's provider is overloaded: no object (HTTP 502) Some(2000)");
         let event = from_event(&Value::Null, Timestamp::UNIX_EPOCH);
         insta::assert_snapshot!(told(&event), @"the model's reply could not be read: (no status) None");
     }

@@ -88,11 +88,6 @@ impl Halves {
     }
 }
 
-/// Returns the text of JSON without escapes that are one half of a character.
-pub(crate) fn without_halves(json: &str) -> String {
-    Halves::default().join_escapes(json)
-}
-
 /// Returns the code unit of the escape at the beginning.
 fn escaped(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
