@@ -15,7 +15,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-pub(crate) use wording::says;
+pub(crate) use wording::{says, words_of};
 
 /// Maximum characters kept of a provider's message.
 const MAX_WORDS: usize = 1000;
@@ -53,13 +53,14 @@ impl Meaning {
 
     /// Returns the kind that the message tells, where it is clearer than this one.
     pub(crate) fn told_by(self, words: &str) -> Self {
-        match (self, wording::meaning(words)) {
-            (Meaning::ContextTooLong | Meaning::Auth, _) => self,
-            (_, Some(meaning)) => meaning,
-            (Meaning::Overloaded | Meaning::BadOutput, None) if wording::refuses(words) => {
-                Meaning::Refused
+        match self {
+            Meaning::ContextTooLong | Meaning::Auth => self,
+            _ if wording::is_too_long(words) => Meaning::ContextTooLong,
+            _ if wording::is_about_access(words) => Meaning::Auth,
+            Meaning::Overloaded | Meaning::BadOutput if wording::refuses(words) => Meaning::Refused,
+            Meaning::Overloaded | Meaning::BadOutput | Meaning::RateLimited | Meaning::Refused => {
+                self
             }
-            (_, None) => self,
         }
     }
 
@@ -145,36 +146,6 @@ impl Refusal<'_> {
         let is_limit = matches!(self.status.as_u16(), 402 | 429);
         let reset = || delay::until_reset(self.headers, self.now).filter(|_| is_limit);
         wanted.or_else(reset).and_then(delay::believed_ms)
-    }
-}
-
-/// Returns the message of an error, of the one behind a gateway if there is one: errors are texts,
-/// or objects with a message, in other objects, in lists and in texts of JSON.
-pub(crate) fn words_of(error: &Value) -> Option<String> {
-    words_within(error, 4)
-}
-
-fn words_within(error: &Value, levels: u8) -> Option<String> {
-    let inner = |value: &Value| words_within(value, levels.checked_sub(1)?);
-    match error {
-        Value::String(text) => {
-            let text = text.trim();
-            let parsed = text
-                .starts_with(['{', '['])
-                .then(|| serde_json::from_str(text).ok());
-            let words = parsed.flatten().as_ref().and_then(inner);
-            words.or_else(|| (!text.is_empty()).then(|| text.to_owned()))
-        }
-        Value::Array(list) => list.first().and_then(inner),
-        Value::Object(fields) => {
-            let raw = fields.get("metadata").and_then(|passed| passed.get("raw"));
-            let places = ["error", "message", "detail", "msg"];
-            let places = raw
-                .into_iter()
-                .chain(places.iter().filter_map(|name| fields.get(*name)));
-            places.into_iter().find_map(inner)
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 

@@ -13,7 +13,7 @@ mod body;
 use std::time::Duration;
 
 use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
-use gyrus_net::{causes, client_builder, is_loopback_host, pinned_client_builder};
+use gyrus_net::{client_builder, is_loopback_host, pinned_client_builder};
 use jiff::Timestamp;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
@@ -22,7 +22,7 @@ use reqwest::{
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use body::ReplyBody;
+use body::{ReplyBody, in_words};
 
 use crate::{
     Connection,
@@ -326,7 +326,7 @@ async fn receive(
     let (mut until, mut limit) = (start.until, start.limit);
     loop {
         let bytes = match timeout_at(until, body.chunk()).await {
-            Err(_) => return Err(silence(limit)),
+            Err(_) => return stream.ended()?.ok_or_else(|| silence(limit)),
             Ok(Err(reason)) => return stream.break_off(&reason),
             Ok(Ok(None)) => return stream.end(deltas),
             Ok(Ok(Some(bytes))) => bytes,
@@ -386,10 +386,6 @@ fn silence(limit: Duration) -> ModelError {
     ModelError::Network {
         message: format!("the provider was silent for {minutes} minutes"),
     }
-}
-
-fn in_words(error: &reqwest::Error) -> String {
-    bounded_line(&causes(error))
 }
 
 #[cfg(test)]

@@ -16,18 +16,10 @@ mod halves;
 
 use crate::errors::{bad, bounded_line};
 use decoder::Decoder;
+pub(crate) use decoder::Event;
 
 /// Maximum bytes kept of the beginning of a body, to say what it was if it was not a reply.
 const MAX_BEGINNING: usize = 1000;
-
-/// One event.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// Name of the event; empty if the server gave none.
-    pub(crate) name: String,
-    /// Data lines, joined by line feeds.
-    pub(crate) data: String,
-}
 
 /// Reads the events of one reply.
 pub(crate) trait ReplyReader: Default + Send {
@@ -139,11 +131,20 @@ impl<R: ReplyReader> Stream<R> {
     /// # Errors
     /// Those of the reader; [`ModelError::BadOutput`] with the position, unless the reply had ended.
     pub(crate) fn break_off(&mut self, reason: &str) -> Result<Reply, ModelError> {
-        let reply = match self.reader.has_ended() {
-            true => self.reader.end()?,
-            false => None,
-        };
+        let reply = self.ended()?;
         reply.ok_or_else(|| self.broken_off(reason))
+    }
+
+    /// Returns the reply if it has said why it ended, so that nothing has to follow.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub(crate) fn ended(&mut self) -> Result<Option<Reply>, ModelError> {
+        if self.reader.has_ended() {
+            self.reader.end()
+        } else {
+            Ok(None)
+        }
     }
 
     fn broken_off(&self, reason: &str) -> ModelError {
@@ -183,7 +184,9 @@ fn read<R: ReplyReader>(
         }
         let length = decoder::first_object(data).unwrap_or(data.len());
         let rest = data[length..].trim_start().to_owned();
-        event.data = data[..length].to_owned();
+        if !rest.is_empty() {
+            event.data = data[..length].to_owned();
+        }
         if let Some(error) = error_in(&event) {
             return Err(R::error(&error));
         }

@@ -24,25 +24,12 @@ const BEFORE_A_DELAY: [&str; 8] = [
 ];
 
 /// Units of time, and their milliseconds.
-const UNITS: [(&str, f64); 18] = [
-    ("ms", 1.0),
-    ("milliseconds", 1.0),
-    ("s", 1e3),
-    ("sec", 1e3),
-    ("secs", 1e3),
-    ("second", 1e3),
-    ("seconds", 1e3),
-    ("m", 60e3),
-    ("min", 60e3),
-    ("mins", 60e3),
-    ("minute", 60e3),
-    ("minutes", 60e3),
-    ("h", 3600e3),
-    ("hr", 3600e3),
-    ("hour", 3600e3),
-    ("hours", 3600e3),
-    ("day", 86400e3),
-    ("days", 86400e3),
+const UNITS: [(&str, f64); 5] = [
+    ("ms milliseconds", 1.0),
+    ("s sec secs second seconds", 1e3),
+    ("m min mins minute minutes", 60e3),
+    ("h hr hrs hour hours", 3600e3),
+    ("d day days", 86400e3),
 ];
 
 /// Returns a delay in milliseconds, validated.
@@ -156,7 +143,9 @@ fn duration(text: &str) -> Option<(f64, &str)> {
         let unit = digits.trim_start_matches(' ');
         let after = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let unit = &unit[..unit.len() - after.len()];
-        let unit = UNITS.iter().find(|(name, _)| *name == unit);
+        let unit = UNITS
+            .iter()
+            .find(|(names, _)| names.split(' ').any(|name| name == unit));
         let (Some(number), Some((_, ms))) = (number, unit) else {
             return sum.map(|sum| (sum, rest));
         };

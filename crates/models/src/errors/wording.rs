@@ -8,62 +8,14 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Meaning, words_of};
-
 /// Maximum characters of a message in which a reason is looked for.
 const FIRST_WORDS: usize = 160;
 
-/// Beginnings of messages about a prompt that is too long, and what else they hold, in lower case.
-const TOO_LONG: [(&str, &str); 34] = [
-    ("prompt is too long", ""),
-    ("the prompt is too long", ""),
-    ("prompt too long", ""),
-    ("prompt exceeds max length", ""),
-    ("prompt token count", "exceeds the limit"),
-    ("prompt contains", "too large for model"),
-    ("prompt has", "context size"),
-    ("the prompt (", "too long"),
-    ("the prompt is longer than the context", ""),
-    (
-        "the decoder prompt (",
-        "longer than the maximum model length",
-    ),
-    ("input is too long", ""),
-    ("input is too large to process", ""),
-    ("input length and `max_tokens` exceed context limit", ""),
-    ("input length", "exceed"),
-    ("the input length", "exceed"),
-    ("input tokens exceed", ""),
-    ("your input exceeds the context window", ""),
-    ("your request exceeded model token limit", ""),
-    ("the input token count", "exceeds the maximum"),
-    ("unable to submit request because the input token count", ""),
-    ("the input (", "context length"),
-    ("the input (", "context window"),
-    ("this model's maximum context length", ""),
-    ("this model's maximum prompt length", ""),
-    ("this endpoint's maximum context length", ""),
-    (
-        "'max_tokens' or 'max_completion_tokens' is too large",
-        "maximum context length",
-    ),
-    ("the request exceeds the available context size", ""),
-    ("request (", "exceeds the available context size"),
-    ("request too large for model", ""),
-    ("please reduce the length of the messages", ""),
-    ("trying to keep the first", "context"),
-    ("the number of tokens to keep from the initial prompt", ""),
-    ("context size has been exceeded", ""),
-    ("range of input length should be", ""),
-];
+/// Beginnings of messages about a prompt that is too long, a line each.
+const TOO_LONG: &str = include_str!("too_long.txt");
 
-/// The same, for messages that begin with a name in backquotes or that are only a part.
-const TOO_LONG_ANYWHERE: [&str; 4] = [
-    "`inputs` tokens + `max_new_tokens` must be",
-    "`inputs` must have less than",
-    "context window exceeds limit",
-    "context_length_exceeded",
-];
+/// Words of refusals that come as failures of the server, a line each.
+const REFUSED: &str = include_str!("refused.txt");
 
 /// Beginnings of messages about a key or an account, in lower case.
 const NO_ACCESS: [&str; 4] = [
@@ -73,53 +25,28 @@ const NO_ACCESS: [&str; 4] = [
     "incorrect api key",
 ];
 
-/// Words of refusals that come as failures of the server, in lower case.
-const REFUSED: [&str; 24] = [
-    "does not support image",
-    "does not support tool",
-    "does not support function",
-    "does not support thinking",
-    "does not support vision",
-    "do not support image",
-    "do not support tool",
-    "doesn't support image",
-    "doesn't support tool",
-    "image input is not supported",
-    "images are not supported",
-    "function calling is not supported",
-    "tools are not supported",
-    "is not supported with this model",
-    "unsupported parameter",
-    "unsupported value",
-    "unsupported content type",
-    "unrecognized request argument",
-    "unknown field",
-    "unknown name",
-    "invalid image",
-    "failed to decode image",
-    "roles must alternate",
-    "model not found",
-];
+/// Whether a message says that the prompt is too long.
+pub(super) fn is_too_long(words: &str) -> bool {
+    let words = original(words).to_ascii_lowercase();
+    lines(TOO_LONG).any(|line| {
+        let (begins, holds) = line.split_once(" … ").unwrap_or((line, ""));
+        words.starts_with(begins) && words.contains(holds)
+    })
+}
 
-/// Returns the kind that a message states, whatever its status.
-pub(super) fn meaning(words: &str) -> Option<Meaning> {
-    let words = original(words);
-    let words = words.to_ascii_lowercase();
-    let is_too_long =
-        |(begins, holds): &(&str, &str)| words.starts_with(begins) && words.contains(holds);
-    let begins = gyrus_text::first_chars(&words, 60);
-    if TOO_LONG.iter().any(is_too_long)
-        || TOO_LONG_ANYWHERE.iter().any(|part| begins.contains(part))
-    {
-        return Some(Meaning::ContextTooLong);
-    }
-    let has_no_access = NO_ACCESS.iter().any(|begins| words.starts_with(begins));
-    has_no_access.then_some(Meaning::Auth)
+/// Whether a message says that the key or the account is not good enough.
+pub(super) fn is_about_access(words: &str) -> bool {
+    let words = original(words).to_ascii_lowercase();
+    NO_ACCESS.iter().any(|begins| words.starts_with(begins))
 }
 
 /// Whether the message of a failure says that the request itself is not accepted.
 pub(super) fn refuses(words: &str) -> bool {
-    says(words, &REFUSED)
+    says(words, &lines(REFUSED).collect::<Vec<_>>())
+}
+
+fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
+    table.lines().filter(|line| !line.starts_with('#'))
 }
 
 /// Whether one of `parts`, in lower case, stands in the first words of a message, outside of
@@ -129,6 +56,36 @@ pub(crate) fn says(words: &str, parts: &[&str]) -> bool {
     let first = gyrus_text::first_chars(&words, FIRST_WORDS).to_ascii_lowercase();
     let own: String = first.split(['"', '“', '”']).step_by(2).collect();
     parts.iter().any(|part| own.contains(part))
+}
+
+/// Returns the message of an error, of the one behind a gateway if there is one: errors are texts,
+/// or objects with a message, in other objects, in lists and in texts of JSON.
+pub(crate) fn words_of(error: &Value) -> Option<String> {
+    words_within(error, 4)
+}
+
+fn words_within(error: &Value, levels: u8) -> Option<String> {
+    let inner = |value: &Value| words_within(value, levels.checked_sub(1)?);
+    match error {
+        Value::String(text) => {
+            let text = text.trim();
+            let parsed = text
+                .starts_with(['{', '['])
+                .then(|| serde_json::from_str(text).ok());
+            let words = parsed.flatten().as_ref().and_then(inner);
+            words.or_else(|| (!text.is_empty()).then(|| text.to_owned()))
+        }
+        Value::Array(list) => list.first().and_then(inner),
+        Value::Object(fields) => {
+            let raw = fields.get("metadata").and_then(|passed| passed.get("raw"));
+            let places = ["error", "message", "detail", "msg"];
+            let places = raw
+                .into_iter()
+                .chain(places.iter().filter_map(|name| fields.get(*name)));
+            places.into_iter().find_map(inner)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 /// Returns the message without the names of the programs that passed it on: `Error code: 400 - …`,
@@ -170,27 +127,22 @@ mod tests {
 
     #[test]
     fn a_quotation_is_not_a_message() {
-        let check = |words: &str, expected: Option<Meaning>| {
-            assert_eq!(meaning(words), expected, "{words}");
-        };
-        let too_long = Some(Meaning::ContextTooLong);
-        check("Error code: 400 - Prompt is too long: 2 > 1", too_long);
-        check(
+        for words in [
+            "Error code: 400 - Prompt is too long: 2 > 1",
             "litellm.BadRequestError: XException - prompt is too long",
-            too_long,
-        );
-        check(
             r#"APIError: {"error": {"message": "prompt is too long"}}"#,
-            too_long,
-        );
-        check(
             "request (9 tokens) exceeds the available context size",
-            too_long,
-        );
-        check("request (x) is odd", None);
-        check("saw: prompt is too long", None);
-        check("an error in what you said: prompt is too long", None);
-        check(r#"invalid request "a": prompt is too long"#, None);
+        ] {
+            assert!(is_too_long(words), "{words}");
+        }
+        for words in [
+            "request (x) is odd",
+            "saw: prompt is too long",
+            "an error in what you said: prompt is too long",
+            r#"invalid request "a": prompt is too long"#,
+        ] {
+            assert!(!is_too_long(words), "{words}");
+        }
         assert!(refuses("llava does not support tools"));
         assert!(!refuses("died at \"does not support tools\""));
         assert!(!refuses(&format!(

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use flate2::write::MultiGzDecoder;
 use gyrus_contract::ModelError;
+use gyrus_net::causes;
 use reqwest::{Response, header::CONTENT_ENCODING};
 
-use super::in_words;
 use crate::errors::{bad, bounded_line};
 
 /// A body that is being received.
@@ -55,4 +55,9 @@ impl ReplyBody {
             .map_err(|error| format!("its gzip cannot be read: {error}"))?;
         Ok(Some(std::mem::take(unpacking.get_mut())))
     }
+}
+
+/// Returns an error of HTTP with its causes, in one line.
+pub(super) fn in_words(error: &reqwest::Error) -> String {
+    bounded_line(&causes(error))
 }

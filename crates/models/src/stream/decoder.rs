@@ -15,7 +15,7 @@ use std::mem;
 
 use gyrus_contract::ModelError;
 
-use super::{Event, halves::Halves};
+use super::halves::Halves;
 use crate::errors::bad;
 
 /// Maximum bytes of an event. Above the largest reply, since a provider may send it as one.
@@ -23,6 +23,15 @@ const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// Name of the events of a body in JSON.
 const VALUE: &str = "line";
+
+/// One event.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Name of the event; empty if the server gave none.
+    pub(crate) name: String,
+    /// Data lines, joined by line feeds.
+    pub(crate) data: String,
+}
 
 /// Form of a body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -86,10 +86,13 @@ fn ok() -> u16 {
 impl Case {
     fn answer(&self, dialect: &dyn Dialect) -> Answer {
         let is_lines = dialect.event_end() == "\n";
-        let framed = self.events.iter().map(|event| match is_lines {
-            true => format!("{event}\n"),
-            false => format!("data: {event}\n\n"),
-        });
+        let frame = if is_lines {
+            ("", "\n")
+        } else {
+            ("data: ", "\n\n")
+        };
+        let framed = self.events.iter();
+        let framed = framed.map(|event| format!("{}{event}{}", frame.0, frame.1));
         let body = with_times(&(framed.collect::<String>() + &self.body));
         let mut pieces: Vec<_> = body.split('✂').map(bytes).collect();
         if self.gzip {

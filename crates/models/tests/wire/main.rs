@@ -5,11 +5,7 @@
 //! line in [`dialects`]. The cases (`requests`, `streams`, `refusals`) are the same for all of
 //! them.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test may panic, and print what was asked of it"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
 mod dialect;

@@ -41,7 +41,7 @@ struct Choice {
     delta: Option<Piece>,
     /// The whole message, from servers that do not stream, and from some that do.
     message: Option<Piece>,
-    /// Of the protocol before this one.
+    /// The text, in the protocol before this one.
     #[serde(default, deserialize_with = "lenient")]
     text: Option<String>,
     #[serde(default, deserialize_with = "lenient")]

@@ -169,9 +169,10 @@ impl ReplyReader for Reader {
             Some("function_call") => !reading::is_whole(text),
             _ => true,
         };
-        let stop = match self.open.values().any(is_cut) {
-            true => StopReason::MaxTokens,
-            false => StopReason::EndOfTurn,
+        let stop = if self.open.values().any(is_cut) {
+            StopReason::MaxTokens
+        } else {
+            StopReason::EndOfTurn
         };
         let reply = self.finish(Closing::default(), stop)?;
         Ok(Some(reply).filter(|reply| reading::has_content(&reply.parts)))
