@@ -16,7 +16,7 @@ use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
 use gyrus_net::{client_builder, is_loopback_host, pinned_client_builder};
 use jiff::Timestamp;
 use reqwest::{
-    Client, RequestBuilder, Response, StatusCode, Url,
+    Client, RequestBuilder, Response, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
@@ -91,7 +91,7 @@ pub(crate) struct Wire {
     pub(crate) key: KeyHeader,
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
-    /// Returns the error for a response with a status other than 200.
+    /// Returns the error for a response whose status is not one of success.
     pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
 }
 
@@ -271,7 +271,7 @@ impl Endpoint {
             }
             Ok(Ok(response)) => response,
         };
-        if response.status() == StatusCode::OK {
+        if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status(), response.headers().clone());

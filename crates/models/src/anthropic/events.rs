@@ -49,8 +49,7 @@ pub(super) struct Whole {
     pub(super) start: Start,
     #[serde(flatten)]
     pub(super) end: End,
-    #[serde(default)]
-    pub(super) content: Vec<Map<String, Value>>,
+    pub(super) content: Option<Vec<Map<String, Value>>>,
 }
 
 /// Content of the final `message_delta`.

@@ -75,7 +75,7 @@ impl ReplyReader for Reader {
                 self.content.grow(size)?;
                 self.start(whole.start);
                 self.usage_at_end.clone_from(&self.usage_at_start);
-                for block in whole.content {
+                for block in whole.content.into_iter().flatten() {
                     self.start_block(None, block, deltas)?;
                     self.end_block(None)?;
                 }
@@ -335,9 +335,9 @@ fn open_block(
 
 fn stop_reason(word: &str, details: Option<&Value>) -> Result<StopReason, ModelError> {
     match word {
-        "end_turn" | "stop_sequence" => Ok(StopReason::EndOfTurn),
-        "tool_use" => Ok(StopReason::ToolCalls),
-        "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::MaxTokens),
+        "end_turn" | "stop_sequence" | "stop" => Ok(StopReason::EndOfTurn),
+        "tool_use" | "tool_calls" => Ok(StopReason::ToolCalls),
+        "max_tokens" | "model_context_window_exceeded" | "length" => Ok(StopReason::MaxTokens),
         "refusal" => {
             let why = details.and_then(|details| details.get("explanation")?.as_str());
             let message = bounded_line(why.unwrap_or("it gave no reason"));

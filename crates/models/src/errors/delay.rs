@@ -76,7 +76,8 @@ pub(super) fn until_reset(headers: &HeaderMap, now: Timestamp) -> Option<f64> {
 /// Returns the delay in the body of an error, or in the error of an event.
 pub(super) fn in_body(body: &Value, now: Timestamp) -> Option<f64> {
     let first = body.get(0).unwrap_or(body);
-    let error = first.get("error").unwrap_or(first);
+    let error = first.get("error").filter(|error| error.is_object());
+    let error = error.unwrap_or(first);
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -90,6 +91,7 @@ pub(super) fn in_body(body: &Value, now: Timestamp) -> Option<f64> {
         .or_else(|| field("resets_in_seconds"))
         .or_else(|| field("retry_after"))
         .or_else(|| field("resets_at"))
+        .or_else(|| field("estimated_time"))
         .or_else(|| {
             // A gateway passes on the headers of the provider behind it.
             let passed = error["metadata"]["headers"].as_object()?;
