@@ -81,14 +81,17 @@ impl Decoder {
         self.has_fields
     }
 
-    /// Returns the event that the body ends with, although nothing ended it.
+    /// Returns the event that the body ends with, although nothing ended it; without data if it was
+    /// cut off before those.
     pub(super) fn end(&mut self) -> Option<Event> {
         if self.form == Form::Values {
             let event = self.end_value();
             return (!event.data.is_empty()).then_some(event);
         }
+        let is_comment = self.line.is_empty() || self.line[0] == b':';
+        let is_cut = self.has_fields && (!is_comment || !self.event.name.is_empty());
         self.end_line();
-        self.end_event()
+        self.end_event().or(is_cut.then(Event::default))
     }
 
     /// Takes a byte before the form is known, and returns the length of what says nothing: white
