@@ -1,6 +1,6 @@
 //! Converts refusals of all providers to [`ModelError`]: by status, message and delay.
 //!
-//! Pure. A provider's own table has its own codes; unknown ones are decided here, by the status, and
+//! A provider's own table has its own codes; unknown ones are decided here, by the status, and
 //! the message overrules both where it is clear (`wording`). `delay` reads the time to wait: a quota
 //! that names one is a limit of the rate, however long, and not a matter of the key.
 
@@ -102,7 +102,7 @@ impl Meaning {
     }
 }
 
-/// A response with another status than 200.
+/// A response whose status is not one of success.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal<'a> {
     /// Its status.

@@ -198,24 +198,25 @@ fn read<R: ReplyReader>(
     }
 }
 
-/// Returns the error that an event reports: the value of its `error`, or all of an event of that
-/// name.
+/// Returns the error that an event reports: the value of its `error`, or all of an event that is
+/// called one.
 fn error_in(event: &Event) -> Option<Value> {
     let is_named = event.name == "error";
     if !is_named && !event.data.contains("\"error\"") {
         return None;
     }
-    let data = serde_json::from_str::<Value>(&event.data).ok();
-    let error = data.as_ref().and_then(|data| data.get("error"));
-    let is_one = |error: &&Value| match error {
+    let Ok(data) = serde_json::from_str::<Value>(&event.data) else {
+        return is_named.then(|| event.data.clone().into());
+    };
+    let is_one = match &data["error"] {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
         Value::String(words) => !words.is_empty(),
         Value::Array(list) => !list.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
     };
-    match error.filter(is_one) {
-        Some(error) => Some(error.clone()),
-        None if is_named => Some(data.unwrap_or_else(|| event.data.clone().into())),
-        None => None,
+    if is_one {
+        return Some(data["error"].clone());
     }
+    let is_called_one = is_named || data["type"] == "error" || data["object"] == "error";
+    is_called_one.then_some(data)
 }

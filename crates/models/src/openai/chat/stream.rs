@@ -31,9 +31,6 @@ struct Chunk {
     choices: Option<Vec<Choice>>,
     usage: Option<Value>,
     x_groq: Option<Value>,
-    /// Set to "error" if the chunk itself is one.
-    #[serde(default, deserialize_with = "lenient")]
-    object: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -117,9 +114,6 @@ impl ReplyReader for Reader {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let chunk: Chunk = parse_event(&event.name, &event.data)?;
-        if chunk.object.as_deref() == Some("error") {
-            return Err(errors::from_event(&parse_event("error", &event.data)?));
-        }
         self.has_begun = true;
         if let Some(model) = chunk.model.filter(|_| self.model.is_empty()) {
             self.content.grow(model.len())?;

@@ -64,8 +64,6 @@ enum Event {
     /// A whole response, from a server that does not stream.
     #[serde(rename = "response")]
     Whole(Closing),
-    #[serde(rename = "error")]
-    Error(Value),
     #[serde(other)]
     Other,
 }
@@ -151,9 +149,6 @@ impl ReplyReader for Reader {
                     _ => StopReason::EndOfTurn,
                 };
                 return self.finish(response, stop).map(Some);
-            }
-            Event::Error(event) => {
-                return Err(errors::from_event(event.get("error").unwrap_or(&event)));
             }
             Event::Other => {}
         }
