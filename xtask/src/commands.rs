@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 16] = [
+const COMMANDS: [Command; 17] = [
     Command {
         name: "test",
         takes: "",
@@ -47,6 +47,12 @@ const COMMANDS: [Command; 16] = [
         takes: "[WORDS]",
         about: "let a model that obeys whatever it reads work in an office, and see what gets through",
         run: whole::attacks,
+    },
+    Command {
+        name: "wire",
+        takes: "[WORDS]",
+        about: "let servers of models misbehave in every way we know, and see that each reply ends well",
+        run: whole::wire,
     },
     Command {
         name: "oracle",

@@ -7,6 +7,7 @@ use crate::{error::CannotStart, repository};
 /// A test of which everything can be tried, or a part.
 struct Whole {
     command: &'static str,
+    package: &'static str,
     /// The part that its argument can name.
     takes: &'static str,
     /// The variable that has the whole tried, with the part as its value.
@@ -20,6 +21,7 @@ struct Whole {
 pub(crate) fn everyday(arguments: &[String]) -> anyhow::Result<()> {
     let whole = Whole {
         command: "everyday",
+        package: "gyrus",
         takes: "a section, line numbers like 3,7, or words in quotes",
         variable: "GYRUS_EVERYDAY",
         target: "everyday",
@@ -32,10 +34,24 @@ pub(crate) fn everyday(arguments: &[String]) -> anyhow::Result<()> {
 pub(crate) fn attacks(arguments: &[String]) -> anyhow::Result<()> {
     let whole = Whole {
         command: "attacks",
+        package: "gyrus",
         takes: "words of a goal, in quotes",
         variable: "GYRUS_OFFICE",
         target: "attacks",
         test: &["attacks_reach_nothing_in_the_rest"],
+    };
+    whole.run(arguments)
+}
+
+/// Plays the answers of servers that misbehave to the clients of models: all, or some.
+pub(crate) fn wire(arguments: &[String]) -> anyhow::Result<()> {
+    let whole = Whole {
+        command: "wire",
+        package: "gyrus-models",
+        takes: "words of the names of cases, in quotes",
+        variable: "GYRUS_WIRE",
+        target: "wire",
+        test: &["misbehaving_servers_end_well"],
     };
     whole.run(arguments)
 }
@@ -51,7 +67,7 @@ impl Whole {
                 self.takes
             ))),
         };
-        let test = ["test", "--quiet", "--package", "gyrus", "--test"];
+        let test = ["test", "--quiet", "--package", self.package, "--test"];
         let test = [&test[..], &[self.target, "--", "--nocapture"], self.test].concat();
         let status = repository::cargo(&test)?
             .env(self.variable, only)

@@ -1,19 +1,21 @@
 //! Converts refusals of all providers to [`ModelError`]: by status, message and delay.
 //!
-//! Pure. A provider's own table extracts the message from its kind of body and has its own codes;
-//! unknown ones are decided here, by the status and the beginning of the message. The delay that a
-//! provider asks for is validated: one that is negative, not a number or in the past is ignored
-//! (the run then chooses its own), and no delay is longer than [`MAX_DELAY_MS`].
+//! A provider's own table has its own codes; unknown ones are decided here, by the status, and
+//! the message overrules both where it is clear (`wording`). `delay` reads the time to wait: a quota
+//! that names one is a limit of the rate, however long, and not a matter of the key.
+
+mod delay;
+mod wording;
 
 use gyrus_contract::ModelError;
-use jiff::{Timestamp, fmt::rfc2822};
+use jiff::Timestamp;
 use reqwest::{
     StatusCode,
-    header::{HeaderMap, LOCATION, RETRY_AFTER},
+    header::{HeaderMap, LOCATION},
 };
+use serde_json::Value;
 
-/// Maximum accepted delay, in milliseconds: an hour.
-pub(crate) const MAX_DELAY_MS: u64 = 60 * 60 * 1000;
+pub(crate) use wording::{says, words_of};
 
 /// Maximum characters kept of a provider's message.
 const MAX_WORDS: usize = 1000;
@@ -37,58 +39,57 @@ pub(crate) enum Meaning {
     Auth,
 }
 
-/// Beginnings of messages about a prompt that is too long, and what else they hold, in lower case.
-/// The beginning must come first, for anywhere else it may be quoted from the prompt.
-const TOO_LONG: [(&str, &str); 10] = [
-    ("prompt is too long", ""),
-    ("input length and `max_tokens` exceed context limit", ""),
-    ("this model's maximum context length", ""),
-    ("this endpoint's maximum context length", ""),
-    ("your input exceeds the context window", ""),
-    ("the request exceeds the available context size", ""),
-    ("request (", "exceeds the available context size"),
-    ("the input token count", "exceeds the maximum"),
-    ("the input (", "context length"),
-    ("prompt contains", "too large for model"),
-];
-
-/// Beginnings of messages about a key or an account, in lower case.
-const NO_ACCESS: [&str; 4] = [
-    "your credit balance is too low",
-    "insufficient credits",
-    "api key not valid",
-    "incorrect api key",
-];
-
 impl Meaning {
     /// Returns the kind for a status with this message.
     pub(crate) fn of(status: StatusCode, words: &str) -> Self {
-        match (status.as_u16(), Self::of_words(words)) {
-            (401..=403, _) => Meaning::Auth,
-            (413, _) => Meaning::ContextTooLong,
-            (400.., Some(meaning)) => meaning,
-            (429, None) => Meaning::RateLimited,
-            (408 | 500.., None) => Meaning::Overloaded,
-            (300..500, None) => Meaning::Refused,
-            _ => Meaning::BadOutput,
+        let by_status = match status.as_u16() {
+            401..=403 => return Meaning::Auth,
+            413 => return Meaning::ContextTooLong,
+            429 => Meaning::RateLimited,
+            408 | 500.. => Meaning::Overloaded,
+            300..500 => Meaning::Refused,
+            _ => return Meaning::BadOutput,
+        };
+        by_status.told_by(words)
+    }
+
+    /// Returns the kind that the message tells, where it is clearer than this one.
+    pub(crate) fn told_by(self, words: &str) -> Self {
+        match self {
+            Meaning::ContextTooLong | Meaning::Auth | Meaning::Declined => self,
+            _ if wording::is_too_long(words) => Meaning::ContextTooLong,
+            _ if wording::is_about_access(words) => Meaning::Auth,
+            Meaning::Overloaded | Meaning::BadOutput if wording::refuses(words) => Meaning::Refused,
+            Meaning::Overloaded | Meaning::BadOutput | Meaning::RateLimited | Meaning::Refused => {
+                self
+            }
         }
     }
 
-    /// Returns the kind for a message, if it is known.
-    pub(crate) fn of_words(words: &str) -> Option<Self> {
-        let words = words.trim_start().to_ascii_lowercase();
-        let is_too_long =
-            |(begins, holds): &(&str, &str)| words.starts_with(begins) && words.contains(holds);
-        if TOO_LONG.iter().any(is_too_long) {
-            return Some(Meaning::ContextTooLong);
-        }
-        let has_no_access = NO_ACCESS.iter().any(|begins| words.starts_with(begins));
-        has_no_access.then_some(Meaning::Auth)
+    /// Returns the kind of an error inside a stream: by the provider's own table, otherwise by the
+    /// status that it carries. `otherwise` is that of one that says nothing.
+    pub(crate) fn of_event(error: &Value, own: Option<Self>, words: &str, otherwise: Self) -> Self {
+        let status = [&error["code"], &error["status"]].into_iter();
+        let mut status = status.filter_map(|code| u16::try_from(code.as_u64()?).ok());
+        let by_status = || {
+            let status = StatusCode::from_u16(status.find(|code| *code >= 400)?).ok()?;
+            Some(Self::of(status, words))
+        };
+        own.or_else(by_status).unwrap_or(otherwise).told_by(words)
     }
 
-    /// Returns the error, with a bounded message and, where it makes sense, the delay.
-    pub(crate) fn error(self, words: &str, after_ms: Option<u64>) -> ModelError {
+    /// Returns the error, with a bounded message and, where it makes sense, the delay that this
+    /// asks for.
+    pub(crate) fn error(self, words: &str) -> ModelError {
+        let after_ms = delay::in_words(words).and_then(delay::believed_ms);
         self.told(bounded_line(words), after_ms)
+    }
+
+    /// Like [`Meaning::error`], for an error inside a stream, whose fields may have the delay.
+    pub(crate) fn event_error(self, words: &str, error: &Value) -> ModelError {
+        let wanted = delay::in_body(error, Timestamp::now());
+        let wanted = wanted.or_else(|| delay::in_words(words));
+        self.told(bounded_line(words), wanted.and_then(delay::believed_ms))
     }
 
     fn told(self, message: String, after_ms: Option<u64>) -> ModelError {
@@ -104,7 +105,7 @@ impl Meaning {
     }
 }
 
-/// A response with another status than 200.
+/// A response whose status is not one of success.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal<'a> {
     /// Its status.
@@ -119,15 +120,35 @@ pub(crate) struct Refusal<'a> {
 
 impl Refusal<'_> {
     /// Returns the error: by the provider's own table, otherwise by the status and the message.
-    /// `words` are those of the body.
     pub(crate) fn error(&self, own: Option<Meaning>, words: &str) -> ModelError {
         if self.status.is_redirection() {
-            return Meaning::Refused.error(&redirected(self.headers), None);
+            return Meaning::Refused.error(&redirected(self.headers));
         }
-        let meaning = own.unwrap_or_else(|| Meaning::of(self.status, words));
-        let words = format!("{} (HTTP {})", bounded_line(words), self.status.as_u16());
-        let after_ms = delay_ms(self.headers, self.now);
+        let status = self.status.as_u16();
+        let meaning = match own {
+            Some(own) if status != 413 => own.told_by(words),
+            _ => Meaning::of(self.status, words),
+        };
+        let after_ms = self.delay_ms(words);
+        // A quota that is filled again, and not a wrong key.
+        let is_quota = meaning == Meaning::Auth && matches!(status, 402 | 429);
+        let meaning = match after_ms {
+            Some(_) if is_quota => Meaning::RateLimited,
+            Some(_) | None => meaning,
+        };
+        let words = format!("{} (HTTP {status})", bounded_line(words));
         meaning.told(words.trim_start().to_owned(), after_ms)
+    }
+
+    /// Returns the delay that the provider asks for.
+    fn delay_ms(&self, words: &str) -> Option<u64> {
+        let body = || serde_json::from_str::<Value>(self.body).ok();
+        let wanted = delay::in_headers(self.headers, self.now)
+            .or_else(|| delay::in_body(&body()?, self.now))
+            .or_else(|| delay::in_words(words));
+        let is_limit = matches!(self.status.as_u16(), 402 | 429);
+        let reset = || delay::until_reset(self.headers, self.now).filter(|_| is_limit);
+        wanted.or_else(reset).and_then(delay::believed_ms)
     }
 }
 
@@ -147,31 +168,6 @@ fn redirected(headers: &HeaderMap) -> String {
     )
 }
 
-/// Returns the delay that the provider asks for: `retry-after-ms`, otherwise `retry-after` in
-/// seconds or as a date (RFC 9110, section 10.2.3).
-pub(crate) fn delay_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
-    let wanted = milliseconds.or_else(|| {
-        let text = text(RETRY_AFTER.as_str())?;
-        if let Ok(seconds) = text.parse::<f64>() {
-            return Some(seconds * 1000.0);
-        }
-        let date = rfc2822::DateTimeParser::new()
-            .relaxed_weekday(true)
-            .parse_timestamp(text)
-            .ok()?;
-        Some(date.duration_since(now).as_millis_f64())
-    })?;
-    believed_ms(wanted)
-}
-
-/// Returns a delay in milliseconds, validated; for providers that name it in their body.
-pub(crate) fn believed_ms(wanted: f64) -> Option<u64> {
-    // A float becomes an integer by saturating; what is not a number fails the comparison.
-    (wanted > 0.0).then_some((wanted.ceil() as u64).min(MAX_DELAY_MS))
-}
-
 /// Returns `text` as one bounded line.
 pub(crate) fn bounded_line(text: &str) -> String {
     gyrus_text::shorten(text.trim(), MAX_WORDS).replace(gyrus_text::is_unseen, " ")
@@ -179,40 +175,12 @@ pub(crate) fn bounded_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::HeaderName;
+    use reqwest::header::RETRY_AFTER;
 
     use super::*;
 
     fn now() -> Timestamp {
         "2026-11-06T08:49:37Z".parse().unwrap()
-    }
-
-    #[test]
-    fn delays_are_read_with_distrust() {
-        let check = |name: &'static str, value: &str, expected: Option<u64>| {
-            let name = HeaderName::from_static(name);
-            let headers = HeaderMap::from_iter([(name.clone(), value.parse().unwrap())]);
-            assert_eq!(delay_ms(&headers, now()), expected, "{name}: {value}");
-        };
-        check("retry-after", "7", Some(7_000));
-        check("retry-after", " 0.5 ", Some(500));
-        check("retry-after-ms", "1500", Some(1_500));
-        check("retry-after", "Fri, 06 Nov 2026 08:50:07 GMT", Some(30_000));
-        check(
-            "retry-after",
-            "Fri, 06 Nov 2126 08:50:07 GMT",
-            Some(MAX_DELAY_MS),
-        );
-        check("retry-after", "Thu, 01 Jan 1970 00:00:00 GMT", None);
-        check("retry-after", "0", None);
-        check("retry-after", "-1", None);
-        check("retry-after", "NaN", None);
-        check("retry-after", "inf", Some(MAX_DELAY_MS));
-        check("retry-after", "1e300", Some(MAX_DELAY_MS));
-        check("retry-after", "-inf", None);
-        check("retry-after", "soon", None);
-        check("retry-after", "", None);
-        check("retry-after-ms", "99999999999999999999", Some(MAX_DELAY_MS));
     }
 
     #[test]
@@ -264,7 +232,7 @@ mod tests {
             format!("{error} {:?}", error.retry_after_ms())
         };
         insta::assert_snapshot!(told(529, "<html>\nno</html>\n", None), @"the model's provider is overloaded: <html> no</html> (HTTP 529) Some(2000)");
-        insta::assert_snapshot!(told(429, "no money", Some(Meaning::Auth)), @"the model's provider refused the key: no money (HTTP 429) None");
+        insta::assert_snapshot!(told(429, "no money", Some(Meaning::Auth)), @"the model's provider limits the rate: no money (HTTP 429) Some(2000)");
         insta::assert_snapshot!(told(403, "", None), @"the model's provider refused the key: (HTTP 403) None");
         insta::assert_snapshot!(told(307, "", None), @"the model refused: the address redirects to http://elsewhere/; it is not followed, so that the key goes nowhere else; configure the final address None");
         let long = told(404, &"ä".repeat(5000), None);

@@ -8,17 +8,21 @@
 //! A provider supplies a [`Wire`] (path, headers, meaning of refusals), the body, and a
 //! [`ReplyReader`] for the stream.
 
+mod body;
+
 use std::time::Duration;
 
 use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
-use gyrus_net::{causes, client_builder, is_loopback_host, pinned_client_builder};
+use gyrus_net::{client_builder, is_loopback_host, pinned_client_builder};
 use jiff::Timestamp;
 use reqwest::{
-    Client, RequestBuilder, Response, StatusCode, Url,
+    Client, RequestBuilder, Response, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
+
+use body::{ReplyBody, in_words};
 
 use crate::{
     Connection,
@@ -87,7 +91,7 @@ pub(crate) struct Wire {
     pub(crate) key: KeyHeader,
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
-    /// Returns the error for a response with a status other than 200.
+    /// Returns the error for a response whose status is not one of success.
     pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
 }
 
@@ -218,7 +222,12 @@ impl Endpoint {
             let request = request.headers(self.headers.clone());
             let response = self.send(request, &start).await?;
             let body = start_of_body(response, MAX_LOOK_UP_BYTES).await;
-            serde_json::from_str(&body).map_err(|_| not_what_was_asked("JSON", &body))
+            serde_json::from_str(&body).map_err(|_| {
+                bad(format!(
+                    "the answer is not JSON but: {}",
+                    bounded_line(&body)
+                ))
+            })
         };
         match timeout(LOOK_UP_LIMIT, answer).await {
             Ok(answer) => answer.map_err(|error| self.without_key(error)),
@@ -231,10 +240,10 @@ impl Endpoint {
         }
     }
 
-    async fn converse<R: ReplyReader>(
+    async fn converse(
         &self,
         request: RequestBuilder,
-        reader: R,
+        reader: impl ReplyReader,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let start = Start {
@@ -242,15 +251,6 @@ impl Endpoint {
             limit: self.start_limit,
         };
         let response = self.send(request, &start).await?;
-        let content_type = R::FORMAT.content_type();
-        let is_stream = |value: &HeaderValue| {
-            let value = value.as_bytes().to_ascii_lowercase();
-            value.starts_with(content_type.as_bytes())
-        };
-        if !response.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
-            let start = start_of_body(response, MAX_ERROR_BYTES).await;
-            return Err(not_what_was_asked(content_type, &start));
-        }
         let receiving = receive(response, reader, deltas, &start);
         match timeout(REPLY_LIMIT, receiving).await {
             Ok(reply) => reply,
@@ -271,7 +271,7 @@ impl Endpoint {
             }
             Ok(Ok(response)) => response,
         };
-        if response.status() == StatusCode::OK {
+        if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status(), response.headers().clone());
@@ -315,20 +315,21 @@ fn address(base_url: &str, path: &str) -> Result<Url, ModelError> {
 }
 
 async fn receive(
-    mut response: Response,
+    response: Response,
     reader: impl ReplyReader,
     deltas: &mut (dyn FnMut(Delta) + Send),
     start: &Start,
 ) -> Result<Reply, ModelError> {
+    let mut body = ReplyBody::new(response)?;
     let mut stream = Stream::new(reader);
     let mut received = 0;
     let mut has_begun = false;
     let (mut until, mut limit) = (start.until, start.limit);
     loop {
-        let bytes = match timeout_at(until, response.chunk()).await {
-            Err(_) => return Err(silence(limit)),
-            Ok(Err(error)) => return Err(stream.broken_off(&in_words(&error))),
-            Ok(Ok(None)) => return stream.end(),
+        let bytes = match timeout_at(until, body.chunk()).await {
+            Err(_) => return stream.ended()?.ok_or_else(|| silence(limit)),
+            Ok(Err(reason)) => return stream.break_off(&reason),
+            Ok(Ok(None)) => return stream.end(deltas),
             Ok(Ok(Some(bytes))) => bytes,
         };
         received += bytes.len();
@@ -352,22 +353,19 @@ async fn receive(
 }
 
 /// Reads the useful part of a body. If it breaks off, the received part explains it.
-async fn start_of_body(mut response: Response, most: usize) -> String {
+async fn start_of_body(response: Response, most: usize) -> String {
+    let mut body = match ReplyBody::new(response) {
+        Ok(body) => body,
+        Err(error) => return error.to_string(),
+    };
     let mut start = Vec::new();
     while start.len() < most {
-        match timeout(SILENCE_LIMIT, response.chunk()).await {
+        match timeout(SILENCE_LIMIT, body.chunk()).await {
             Ok(Ok(Some(bytes))) => start.extend_from_slice(&bytes),
             _ => break,
         }
     }
     String::from_utf8_lossy(&start).into_owned()
-}
-
-fn not_what_was_asked(wanted: &str, body: &str) -> ModelError {
-    bad(format!(
-        "the answer is not {wanted} but: {}",
-        bounded_line(body)
-    ))
 }
 
 /// The time within which a reply has to begin.
@@ -389,10 +387,6 @@ fn silence(limit: Duration) -> ModelError {
     ModelError::Network {
         message: format!("the provider was silent for {minutes} minutes"),
     }
-}
-
-fn in_words(error: &reqwest::Error) -> String {
-    bounded_line(&causes(error))
 }
 
 #[cfg(test)]

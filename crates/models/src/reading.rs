@@ -2,8 +2,8 @@
 //! the ids of calls.
 
 use gyrus_contract::{ModelError, Part, Reply, StopReason, ToolCall, Usage};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 use crate::{
     arguments::{self, MAX_NESTING, nests_too_deep},
@@ -61,7 +61,8 @@ pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelEr
     Ok(())
 }
 
-/// Parses one event's JSON; `name` is its name in the stream.
+/// Parses one event's JSON; `name` is its name in the stream. Where events have a `type` and this
+/// one has none, its name is that, or the kind of object that it is.
 ///
 /// # Errors
 /// [`ModelError::BadOutput`] if it is not a `T`, or nested deeper than readers of journals support.
@@ -71,19 +72,69 @@ pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result
             "an event nests deeper than {MAX_NESTING} brackets"
         )));
     }
-    serde_json::from_str(data).map_err(|error| {
-        let start = bounded_line(&gyrus_text::shorten(data, 100));
-        let name = bounded_line(name);
-        bad(format!(
-            "an event `{name}` is not what was expected: {error}: {start}"
-        ))
+    let strict = serde_json::from_str(data);
+    strict
+        .or_else(|error| typed(name, data).ok_or(error))
+        .map_err(|error| {
+            let start = bounded_line(&gyrus_text::shorten(data, 100));
+            let name = bounded_line(name);
+            bad(format!(
+                "an event `{name}` is not what was expected: {error}: {start}"
+            ))
+        })
+}
+
+fn typed<T: DeserializeOwned>(name: &str, data: &str) -> Option<T> {
+    let mut fields = serde_json::from_str::<Map<String, Value>>(data).ok()?;
+    if fields.contains_key("type") {
+        return None;
+    }
+    let kind = fields.get("object").cloned();
+    fields.insert("type".to_owned(), kind.unwrap_or_else(|| name.into()));
+    serde_json::from_value(fields.into()).ok()
+}
+
+/// Reads a field that a wrong type must not cost the reply: it counts as missing.
+///
+/// # Errors
+/// When it is not JSON.
+pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    field: D,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(field)?;
+    Ok(match serde_json::from_value(value.clone()) {
+        Ok(read) => Some(read),
+        // A number as text, or the other way round.
+        Err(_) => {
+            let other = match value {
+                Value::String(text) => serde_json::from_str(&text).ok(),
+                Value::Number(number) => Some(Value::String(number.to_string())),
+                _ => None,
+            };
+            other.and_then(|other| serde_json::from_value(other).ok())
+        }
     })
+}
+
+/// Whether a reply of these parts says or does something.
+pub(crate) fn has_content(parts: &[Part]) -> bool {
+    let is_content = |part: &Part| matches!(part, Part::Text(_) | Part::ToolCall(_));
+    parts.iter().any(is_content)
+}
+
+/// Whether the text of a call's arguments is whole: an object that is closed.
+pub(crate) fn is_whole(raw: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(raw).is_ok()
 }
 
 /// Returns a count of tokens from an object of counts, if it is plausible.
 pub(crate) fn tokens(counts: &Value, name: &str) -> Option<u64> {
-    let count = counts.get(name)?.as_u64()?;
-    (count <= MAX_TOKENS).then_some(count)
+    let count = match counts.get(name)? {
+        Value::String(text) => text.parse().ok()?,
+        count => count.as_f64()?,
+    };
+    let is_plausible = count >= 0.0 && count <= MAX_TOKENS as f64 && count.fract() == 0.0;
+    is_plausible.then_some(count as u64)
 }
 
 /// Returns the id under which a call joins `parts`: the provider's own, or a new one where it is

@@ -29,7 +29,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("mcp", 5_060),
     ("mcp-server", 2_110),
     ("memory", 2_800),
-    ("models", 10_454),
+    ("models", 11_342),
     ("net", 1_000),
     ("plugins", 2_400),
     ("procedures", 3_740),

@@ -1,42 +1,29 @@
 //! Classifies the provider's refusals: the messages and kinds of its bodies and `error` events.
 
 use gyrus_contract::ModelError;
-use serde::Deserialize;
+use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal};
-
-/// The body of an error response, and the data of an `error` event.
-#[derive(Debug, Deserialize)]
-pub(super) struct ErrorBody {
-    error: ErrorDetail,
-}
-
-#[derive(Debug, Deserialize)]
-struct ErrorDetail {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    message: String,
-}
+use crate::errors::{Meaning, Refusal, words_of};
 
 /// Classifies a response with a status other than 200: the status decides.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
-    let body = serde_json::from_str::<ErrorBody>(refusal.body).ok();
-    let words = body.as_ref().map_or(refusal.body, |b| &b.error.message);
-    refusal.error(None, words)
+    let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
+    let words = words_of(&body).unwrap_or_else(|| refusal.body.to_owned());
+    refusal.error(None, &words)
 }
 
-/// Classifies an `error` event inside a stream that began well.
-pub(super) fn from_event(body: ErrorBody) -> ModelError {
-    let ErrorDetail { kind, message } = body.error;
-    let meaning = match kind.as_str() {
-        "overloaded_error" | "api_error" | "timeout_error" => Meaning::Overloaded,
-        "rate_limit_error" => Meaning::RateLimited,
-        "authentication_error" | "permission_error" | "billing_error" => Meaning::Auth,
-        "request_too_large" => Meaning::ContextTooLong,
-        "invalid_request_error" => Meaning::of_words(&message).unwrap_or(Meaning::Refused),
-        "not_found_error" => Meaning::Refused,
-        _ => Meaning::BadOutput,
+/// Classifies the `error` of an event inside a stream that began well.
+pub(super) fn from_event(error: &Value) -> ModelError {
+    let words = words_of(error).unwrap_or_default();
+    let kind = error["type"].as_str().unwrap_or("no kind");
+    let meaning = match kind {
+        "overloaded_error" | "api_error" | "timeout_error" => Some(Meaning::Overloaded),
+        "rate_limit_error" => Some(Meaning::RateLimited),
+        "authentication_error" | "permission_error" | "billing_error" => Some(Meaning::Auth),
+        "request_too_large" => Some(Meaning::ContextTooLong),
+        "invalid_request_error" | "not_found_error" => Some(Meaning::Refused),
+        _ => None,
     };
-    meaning.error(&format!("{message} ({kind})"), None)
+    let meaning = Meaning::of_event(error, meaning, &words, Meaning::BadOutput);
+    meaning.event_error(&format!("{words} ({kind})"), error)
 }

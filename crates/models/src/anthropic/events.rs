@@ -6,8 +6,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::errors::ErrorBody;
-
 /// One event. An unknown type is `Other`: the protocol may grow.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -15,23 +13,24 @@ pub(super) enum Event {
     MessageStart {
         message: Start,
     },
+    /// A whole message, from a server that does not stream.
+    Message(Whole),
     ContentBlockStart {
-        index: u64,
+        index: Option<u64>,
         content_block: Map<String, Value>,
     },
     ContentBlockDelta {
-        index: u64,
+        index: Option<u64>,
         delta: Piece,
     },
     ContentBlockStop {
-        index: u64,
+        index: Option<u64>,
     },
     MessageDelta {
         delta: End,
         usage: Option<Value>,
     },
     MessageStop,
-    Error(ErrorBody),
     #[serde(other)]
     Other,
 }
@@ -39,8 +38,18 @@ pub(super) enum Event {
 /// Content of `message_start`.
 #[derive(Deserialize)]
 pub(super) struct Start {
-    pub(super) model: String,
+    pub(super) model: Option<String>,
     pub(super) usage: Option<Value>,
+}
+
+/// A message with all its blocks.
+#[derive(Deserialize)]
+pub(super) struct Whole {
+    #[serde(flatten)]
+    pub(super) start: Start,
+    #[serde(flatten)]
+    pub(super) end: End,
+    pub(super) content: Option<Vec<Map<String, Value>>>,
 }
 
 /// Content of the final `message_delta`.
@@ -50,7 +59,7 @@ pub(super) struct End {
     pub(super) stop_details: Option<Value>,
 }
 
-/// An increment of a block.
+/// An increment of a block. One of an unknown type, such as a citation, is `Other`.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Piece {
@@ -62,4 +71,6 @@ pub(super) enum Piece {
     Signature { signature: String },
     #[serde(rename = "input_json_delta")]
     InputJson { partial_json: String },
+    #[serde(other)]
+    Other,
 }

@@ -2,21 +2,19 @@
 //!
 //! Pure, so that any stream can be tried without a network. The protocol is the Messages streaming
 //! format: `message_start`, then blocks one after the other (start, deltas, stop), then
-//! `message_delta` with the stop reason and the usage, then `message_stop`. A stream that does
-//! anything else, or ends before its `message_stop`, is [`ModelError::BadOutput`]: there are no
-//! partial replies. Unknown event types are skipped, as the protocol asks.
+//! `message_delta` with the stop reason and the usage, then `message_stop`. Unknown event types are
+//! skipped, as the protocol asks. A stream that ends before is read as it stands: inside a block it
+//! was cut off, as at the limit of its length; after one it is done.
 //!
 //! One error is the model's and not the wire's: tool arguments that are not JSON. They are
 //! delivered as a string with the raw text, so that the loop can tell the model.
 
-use gyrus_contract::{
-    Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, ToolCall, Usage,
-};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
 use serde_json::{Map, Value};
 
 use super::{
     errors,
-    events::{Event, Piece},
+    events::{End, Event, Piece, Start},
     screen::{self, TOOLSET},
 };
 use crate::{
@@ -72,12 +70,21 @@ impl ReplyReader for Reader {
         let size = event.data.len();
         let event: Event = parse_event(&event.name, &event.data)?;
         match event {
-            Event::MessageStart { message } if self.model.is_none() => {
-                self.model = Some(message.model);
-                self.usage_at_start = message.usage.unwrap_or_default();
+            Event::MessageStart { message } if self.model.is_none() => self.start(message),
+            Event::Message(whole) if self.model.is_none() => {
+                self.content.grow(size)?;
+                self.start(whole.start);
+                self.usage_at_end.clone_from(&self.usage_at_start);
+                for block in whole.content.into_iter().flatten() {
+                    self.start_block(None, block, deltas)?;
+                    self.end_block(None)?;
+                }
+                self.stop(&whole.end)?;
+                return self.end();
             }
-            Event::MessageStart { .. } => return Err(bad("a second message began in the stream")),
-            Event::Error(body) => return Err(errors::from_event(body)),
+            Event::MessageStart { .. } | Event::Message(_) => {
+                return Err(bad("a second message began in the stream"));
+            }
             Event::Other => {}
             _ if self.model.is_none() => {
                 return Err(bad("the stream did not begin with a message"));
@@ -93,13 +100,48 @@ impl ReplyReader for Reader {
             Event::ContentBlockStop { index } => self.end_block(index)?,
             Event::MessageDelta { delta, usage } => {
                 self.usage_at_end = usage.unwrap_or_default();
-                if let Some(word) = &delta.stop_reason {
-                    self.stop = Some(stop_reason(word, delta.stop_details.as_ref())?);
-                }
+                self.stop(&delta)?;
             }
-            Event::MessageStop => return self.finish().map(Some),
+            Event::MessageStop => {
+                let reply = self.end()?;
+                let empty = || bad("the message ended without content and without a stop reason");
+                return reply.ok_or_else(empty).map(Some);
+            }
         }
         Ok(None)
+    }
+
+    fn error(error: &Value) -> ModelError {
+        errors::from_event(error)
+    }
+
+    fn end(&mut self) -> Result<Option<Reply>, ModelError> {
+        let is_cut = match &self.open {
+            None => false,
+            Some(Block::Tool { raw, .. }) => !reading::is_whole(raw),
+            Some(Block::Text(_)) => true,
+            // It is not signed yet, so it cannot go back.
+            Some(Block::Thinking(_)) => {
+                self.open = None;
+                true
+            }
+        };
+        if self.open.is_some() {
+            self.end_block(None)?;
+        }
+        let stop = match (self.stop, is_cut) {
+            (Some(stop), _) => stop,
+            (None, _) if !reading::has_content(&self.parts) => return Ok(None),
+            (None, true) => StopReason::MaxTokens,
+            (None, false) => StopReason::EndOfTurn,
+        };
+        let parts = std::mem::take(&mut self.parts);
+        let model = self.model.take().unwrap_or_default();
+        Ok(Some(reading::finished(parts, stop, self.usage(), model)))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
     }
 
     fn position(&self) -> &'static str {
@@ -113,12 +155,25 @@ impl ReplyReader for Reader {
 }
 
 impl Reader {
+    fn start(&mut self, message: Start) {
+        self.model = Some(message.model.unwrap_or_default());
+        self.usage_at_start = message.usage.unwrap_or_default();
+    }
+
+    fn stop(&mut self, end: &End) -> Result<(), ModelError> {
+        if let Some(word) = &end.stop_reason {
+            self.stop = Some(stop_reason(word, end.stop_details.as_ref())?);
+        }
+        Ok(())
+    }
+
     fn start_block(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         mut block: Map<String, Value>,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
+        let index = index.unwrap_or(self.blocks);
         if self.open.is_some() || index != self.blocks {
             return Err(bad(format!(
                 "block {index} began where block {} was due",
@@ -138,21 +193,26 @@ impl Reader {
             .and_then(Value::as_str)
             .unwrap_or_default()
         {
-            "text" => Block::Text(text(&mut block, "text").unwrap_or_default()),
-            "thinking" | "redacted_thinking" => Block::Thinking(block),
-            "tool_use" => {
-                let id = text(&mut block, "id").filter(|id| !id.is_empty());
-                let tool = text(&mut block, "name").filter(|name| !name.is_empty());
-                let (Some(id), Some(tool)) = (id, tool) else {
-                    return Err(bad("a tool call has no id or no name"));
-                };
-                let repeats = |part: &Part| matches!(part, Part::ToolCall(c) if c.id == id);
-                if self.parts.iter().any(repeats) {
-                    return Err(bad(format!(
-                        "two tool calls have the id `{}`",
-                        bounded_line(&id)
-                    )));
+            "text" => {
+                let begun_with = text(&mut block, "text").unwrap_or_default();
+                if !begun_with.is_empty() {
+                    deltas(Delta::Text(begun_with.clone()));
                 }
+                Block::Text(begun_with)
+            }
+            "thinking" | "redacted_thinking" => {
+                let thought = block.get("thinking").and_then(Value::as_str);
+                if let Some(thought) = thought.filter(|thought| !thought.is_empty()) {
+                    deltas(Delta::Thinking(thought.to_owned()));
+                }
+                Block::Thinking(block)
+            }
+            "tool_use" => {
+                let id = text(&mut block, "id").unwrap_or_default();
+                let tool = text(&mut block, "name").filter(|name| !name.is_empty());
+                let Some(tool) = tool else {
+                    return Err(bad("a tool call has no name"));
+                };
                 deltas(Delta::Tool(tool.clone()));
                 let begun_with = block.remove("input").unwrap_or_default();
                 let of_screen = block.get("toolset_name").and_then(Value::as_str) == Some(TOOLSET);
@@ -177,7 +237,7 @@ impl Reader {
 
     fn grow_block(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         delta: Piece,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
@@ -186,6 +246,7 @@ impl Reader {
             | Piece::Thinking { thinking: more }
             | Piece::Signature { signature: more }
             | Piece::InputJson { partial_json: more } => more.len(),
+            Piece::Other => return Ok(()),
         })?;
         let open = open_block(&mut self.open, self.blocks, index)?;
         match (open, delta) {
@@ -204,13 +265,14 @@ impl Reader {
                 grow_arguments(raw, &partial_json)?;
             }
             (Block::Text(_) | Block::Thinking(_) | Block::Tool { .. }, _) => {
-                return Err(bad(format!("block {index} got a piece of another type")));
+                let number = self.blocks - 1;
+                return Err(bad(format!("block {number} got a piece of another type")));
             }
         }
         Ok(())
     }
 
-    fn end_block(&mut self, index: u64) -> Result<(), ModelError> {
+    fn end_block(&mut self, index: Option<u64>) -> Result<(), ModelError> {
         open_block(&mut self.open, self.blocks, index)?;
         match self.open.take() {
             // An empty text has no content, and the provider does not accept it back.
@@ -226,12 +288,10 @@ impl Reader {
             }) => {
                 let arguments = arguments::parse(raw, begun_with);
                 match on {
-                    None => self.parts.push(Part::ToolCall(ToolCall {
-                        id,
-                        tool,
-                        arguments,
-                        repairs: Vec::new(),
-                    })),
+                    None => {
+                        let call = reading::call(&id, tool, arguments, &self.parts);
+                        self.parts.push(call);
+                    }
                     Some(shown) => {
                         let acts = screen::acts(&tool, &arguments, shown);
                         reading::act(&id, acts, &mut self.parts)?;
@@ -241,18 +301,6 @@ impl Reader {
             None => {}
         }
         Ok(())
-    }
-
-    fn finish(&mut self) -> Result<Reply, ModelError> {
-        if self.open.is_some() {
-            return Err(bad("the message ended inside a block"));
-        }
-        let Some(stop) = self.stop else {
-            return Err(bad("the message ended without a stop reason"));
-        };
-        let parts = std::mem::take(&mut self.parts);
-        let model = self.model.take().unwrap_or_default();
-        Ok(reading::finished(parts, stop, self.usage(), model))
     }
 
     /// Returns the usage. Counts at the end are cumulative and replace those of the start. The
@@ -270,7 +318,13 @@ impl Reader {
     }
 }
 
-fn open_block(open: &mut Option<Block>, blocks: u64, index: u64) -> Result<&mut Block, ModelError> {
+/// Returns the open block; without an index it is meant.
+fn open_block(
+    open: &mut Option<Block>,
+    blocks: u64,
+    index: Option<u64>,
+) -> Result<&mut Block, ModelError> {
+    let index = index.unwrap_or(blocks.saturating_sub(1));
     match open {
         Some(block) if index.checked_add(1) == Some(blocks) => Ok(block),
         _ => Err(bad(format!(
@@ -281,9 +335,9 @@ fn open_block(open: &mut Option<Block>, blocks: u64, index: u64) -> Result<&mut 
 
 fn stop_reason(word: &str, details: Option<&Value>) -> Result<StopReason, ModelError> {
     match word {
-        "end_turn" | "stop_sequence" => Ok(StopReason::EndOfTurn),
-        "tool_use" => Ok(StopReason::ToolCalls),
-        "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::MaxTokens),
+        "end_turn" | "stop_sequence" | "stop" => Ok(StopReason::EndOfTurn),
+        "tool_use" | "tool_calls" => Ok(StopReason::ToolCalls),
+        "max_tokens" | "model_context_window_exceeded" | "length" => Ok(StopReason::MaxTokens),
         "refusal" => {
             let why = details.and_then(|details| details.get("explanation")?.as_str());
             let message = bounded_line(why.unwrap_or("it gave no reason"));

@@ -2,103 +2,88 @@
 //!
 //! The body is a `google.rpc.Status` in JSON (<https://cloud.google.com/apis/design/errors>). The
 //! delay is in one of its details, not in a header, and so is the period of a used-up quota, a
-//! minute or a day.
+//! minute or a day. That of a day is filled again at midnight, and not after the delay.
 
 use gyrus_contract::ModelError;
-use reqwest::StatusCode;
-use serde::Deserialize;
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, believed_ms};
+use crate::errors::{Meaning, Refusal, words_of};
 
-/// The `error` of a body, or of an event in a stream that began well.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ErrorDetail {
-    /// HTTP status.
-    code: Value,
-    message: Value,
-    /// Its canonical name: `RESOURCE_EXHAUSTED`.
-    status: Value,
-    details: Value,
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Second of the day in UTC at which quotas of a day are filled again: midnight where the provider
+/// is, in winter.
+const MIDNIGHT: i64 = 8 * 3_600;
+
+/// Returns the kind that the status alone does not determine.
+fn meaning(error: &Value) -> Option<Meaning> {
+    let is_key = |detail: &Value| detail["reason"] == "API_KEY_INVALID";
+    if details(error).any(is_key) {
+        return Some(Meaning::Auth);
+    }
+    (error["status"] == "CANCELLED").then_some(Meaning::Overloaded)
 }
 
-impl ErrorDetail {
-    fn details(&self) -> impl Iterator<Item = &Value> {
-        self.details.as_array().into_iter().flatten()
-    }
+fn details(error: &Value) -> impl Iterator<Item = &Value> {
+    error["details"].as_array().into_iter().flatten()
+}
 
-    /// Returns the kind that the status alone does not determine.
-    fn meaning(&self, words: &str) -> Option<Meaning> {
-        let is_key = |detail: &Value| detail["reason"] == "API_KEY_INVALID";
-        if self.details().any(is_key) || self.is_used_up(words) {
-            return Some(Meaning::Auth);
-        }
-        (self.status == "CANCELLED").then_some(Meaning::Overloaded)
-    }
+/// Whether the quota is zero: `Quota exceeded for metric: …, limit: 0`. The account may not use
+/// this model, whatever delay is named beside it.
+fn is_nothing(words: &str) -> bool {
+    words.split("limit: ").skip(1).any(|rest| {
+        let number = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next();
+        number == Some("0")
+    })
+}
 
-    /// Whether a quota is used up that does not recover soon: one for a day, or one of zero.
-    fn is_used_up(&self, words: &str) -> bool {
-        let violations = self.details().flat_map(|detail| {
-            let violations = detail["violations"].as_array();
-            violations.into_iter().flatten()
-        });
-        let mut quotas = violations.filter_map(|violation| violation["quotaId"].as_str());
-        // `Quota exceeded for metric: …, limit: 0`: the account may not use this model.
-        let is_nothing = words.split("limit: ").skip(1).any(|rest| {
-            let number = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next();
-            number == Some("0")
-        });
-        is_nothing || quotas.any(|quota| quota.contains("PerDay"))
+/// Corrects the delay of a quota of a day, which is not the one that comes with it.
+fn until_tomorrow(mut error: ModelError, detail: &Value, now: Timestamp) -> ModelError {
+    let violations = details(detail).flat_map(|detail| {
+        let violations = detail["violations"].as_array();
+        violations.into_iter().flatten()
+    });
+    let mut quotas = violations.filter_map(|violation| violation["quotaId"].as_str());
+    if let ModelError::RateLimited { after_ms, .. } = &mut error
+        && quotas.any(|quota| quota.contains("PerDay"))
+    {
+        let seconds = DAY - (now.as_second() - MIDNIGHT).rem_euclid(DAY);
+        *after_ms = (*after_ms).max(u64::try_from(seconds * 1000).ok());
     }
-
-    /// Returns the delay of `RetryInfo`: a duration in seconds, `"45.837906927s"`.
-    fn delay_ms(&self) -> Option<u64> {
-        let mut delays = self.details().filter_map(|d| d["retryDelay"].as_str());
-        let seconds = delays.next()?.strip_suffix('s')?;
-        believed_ms(seconds.parse::<f64>().ok()? * 1000.0)
-    }
-
-    fn delayed(&self, mut error: ModelError) -> ModelError {
-        if let ModelError::RateLimited { after_ms, .. } | ModelError::Overloaded { after_ms, .. } =
-            &mut error
-        {
-            *after_ms = after_ms.or_else(|| self.delay_ms());
-        }
-        error
-    }
+    error
 }
 
 /// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     // Without `alt=sse` the answer is a list, and some gateways use that form anyway.
-    let error = body.get(0).unwrap_or(&body).get("error");
-    let detail = error.and_then(|error| ErrorDetail::deserialize(error).ok());
-    let detail = detail.unwrap_or_default();
-    let words = detail.message.as_str().unwrap_or(refusal.body);
-    detail.delayed(refusal.error(detail.meaning(words), words))
+    let error = &body.get(0).unwrap_or(&body)["error"];
+    let words = words_of(error).unwrap_or_else(|| refusal.body.to_owned());
+    if is_nothing(&words) {
+        return Meaning::Auth.error(&format!("{words} (HTTP {})", refusal.status.as_u16()));
+    }
+    let told = refusal.error(meaning(error), &words);
+    until_tomorrow(told, error, refusal.now)
 }
 
 /// Classifies an `error` inside a stream that began well.
-pub(super) fn from_event(detail: &ErrorDetail) -> ModelError {
-    let words = detail.message.as_str().unwrap_or_default();
-    let code = detail
-        .code
-        .as_u64()
-        .and_then(|code| u16::try_from(code).ok());
-    let status = code.and_then(|code| StatusCode::from_u16(code).ok());
-    let meaning = detail.meaning(words);
-    let meaning = meaning.or_else(|| Some(Meaning::of(status?, words)));
-    let name = detail.status.as_str().unwrap_or("no status");
-    let error = meaning.unwrap_or(Meaning::BadOutput);
-    detail.delayed(error.error(&format!("{words} ({name})"), None))
+pub(super) fn from_event(error: &Value, now: Timestamp) -> ModelError {
+    let words = words_of(error).unwrap_or_default();
+    let own = meaning(error).or(is_nothing(&words).then_some(Meaning::Auth));
+    let meaning = Meaning::of_event(error, own, &words, Meaning::BadOutput);
+    let name = error["status"].as_str().unwrap_or("no status");
+    let told = meaning.event_error(&format!("{words} ({name})"), error);
+    until_tomorrow(told, error, now)
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use reqwest::header::{HeaderMap, RETRY_AFTER};
+    use reqwest::{
+        StatusCode,
+        header::{HeaderMap, RETRY_AFTER},
+    };
     use serde_json::json;
 
     use super::*;
@@ -124,7 +109,7 @@ mod tests {
         };
         let refusal = refused(json!({"error": error}));
         assert_eq!(refusal, refused(json!([{"error": error}])));
-        let event = from_event(&ErrorDetail::deserialize(error).unwrap());
+        let event = from_event(error, Timestamp::UNIX_EPOCH);
         assert_eq!(
             std::mem::discriminant(&refusal),
             std::mem::discriminant(&event),
@@ -145,11 +130,11 @@ mod tests {
             |words: &str, details| both(&error(429, "RESOURCE_EXHAUSTED", words, details));
         insta::assert_snapshot!(exhausted("wait", retry("45.837906927s")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(45838)");
         insta::assert_snapshot!(exhausted("wait", quota("RequestsPerMinutePerProject")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(30000)");
-        insta::assert_snapshot!(exhausted("wait", quota("RequestsPerDayPerProject")), @"the model's provider refused the key: wait (RESOURCE_EXHAUSTED) None");
+        insta::assert_snapshot!(exhausted("wait", quota("RequestsPerDayPerProject")), @"the model's provider limits the rate: wait (RESOURCE_EXHAUSTED) Some(28800000)");
         insta::assert_snapshot!(exhausted("no, limit: 0, model: x", retry("9s")), @"the model's provider refused the key: no, limit: 0, model: x (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no, limit: 0.5", retry("-9s")), @"the model's provider limits the rate: no, limit: 0.5 (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no", retry("NaNs")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
-        insta::assert_snapshot!(exhausted("no", retry("1e99s")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) Some(3600000)");
+        insta::assert_snapshot!(exhausted("no", retry("1e99s")), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(exhausted("no", json!({"retryDelay": 3})), @"the model's provider limits the rate: no (RESOURCE_EXHAUSTED) None");
         insta::assert_snapshot!(both(&error(503, "UNAVAILABLE", "busy", retry("9s"))), @"the model's provider is overloaded: busy (UNAVAILABLE) Some(9000)");
         insta::assert_snapshot!(both(&error(499, "CANCELLED", "gone", json!(null))), @"the model's provider is overloaded: gone (CANCELLED) None");
@@ -171,8 +156,8 @@ mod tests {
             }))
         };
         insta::assert_snapshot!(check("<html>"), @"the model's provider is overloaded: <html> (HTTP 502) Some(2000)");
-        insta::assert_snapshot!(check(r#"{"error": "no object"}"#), @r#"the model's provider is overloaded: {"error": "no object"} (HTTP 502) Some(2000)"#);
-        let event = from_event(&ErrorDetail::default());
+        insta::assert_snapshot!(check(r#"{"error": "no object"}"#), @"the model's provider is overloaded: no object (HTTP 502) Some(2000)");
+        let event = from_event(&Value::Null, Timestamp::UNIX_EPOCH);
         insta::assert_snapshot!(told(&event), @"the model's reply could not be read: (no status) None");
     }
 }

@@ -3,23 +3,23 @@
 //! Pure, so that any stream can be tried without a network. Every event is a
 //! `GenerateContentResponse` with the next parts of the reply; texts come in pieces, calls whole.
 //! No event closes the stream, so a reply is whole when its candidate has said why it finished
-//! and the body has then ended; anything else is [`ModelError::BadOutput`].
+//! and the body has then ended. A body that ends before is read as it stands, if it has content.
 //!
 //! Thoughts are shown and not kept. Signatures are kept for every kind of part.
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    errors::{self, ErrorDetail},
-    screen,
+    errors, screen,
     signature::{Place, Signature},
 };
 use crate::{
     calls::Arrived,
     errors::{bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, parse_event, tokens},
+    reading::{self, Content, MAX_PARTS, lenient, parse_event, tokens},
     stream::{self, ReplyReader},
 };
 
@@ -30,13 +30,14 @@ struct Event {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<Value>,
     usage_metadata: Option<Value>,
+    #[serde(default, deserialize_with = "lenient")]
     model_version: Option<String>,
-    error: Option<ErrorDetail>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate {
+    #[serde(default, deserialize_with = "lenient")]
     index: Option<u64>,
     content: Option<Parts>,
     finish_reason: Option<String>,
@@ -53,8 +54,8 @@ struct Parts {
 #[serde(rename_all = "camelCase")]
 struct Piece {
     text: Option<String>,
-    #[serde(default)]
-    thought: bool,
+    #[serde(default, deserialize_with = "lenient")]
+    thought: Option<bool>,
     thought_signature: Option<String>,
     function_call: Option<Call>,
     #[serde(flatten)]
@@ -64,12 +65,13 @@ struct Piece {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Call {
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
     name: Option<String>,
     args: Option<Value>,
     partial_args: Option<Value>,
-    #[serde(default)]
-    will_continue: bool,
+    #[serde(default, deserialize_with = "lenient")]
+    will_continue: Option<bool>,
 }
 
 /// Reads one reply.
@@ -102,9 +104,6 @@ impl ReplyReader for Reader {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let event: Event = parse_event("reply", &event.data)?;
-        if let Some(error) = event.error {
-            return Err(errors::from_event(&error));
-        }
         if let Some(reason) = event.prompt_feedback.as_ref().and_then(blocked) {
             let message = format!("the prompt was blocked: {}", bounded_line(reason));
             return Err(ModelError::Declined { message });
@@ -115,6 +114,7 @@ impl ReplyReader for Reader {
         }
         // Only one candidate was requested.
         let is_first = |candidate: &Candidate| candidate.index.unwrap_or(0) == 0;
+        let had_ended = self.has_ended();
         for candidate in event.candidates.into_iter().flatten().filter(is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
             for piece in parts.into_iter().flatten() {
@@ -126,14 +126,26 @@ impl ReplyReader for Reader {
             }
         }
         // Before the end, counts are only what had been written by then.
-        if let (Some(_), Some(usage)) = (self.stop, event.usage_metadata) {
-            self.usage = usage;
+        match (self.stop, event.usage_metadata) {
+            (_, Some(usage)) => self.usage = usage,
+            (Some(_), None) if !had_ended => self.usage = Value::Null,
+            (Some(_) | None, None) => {}
         }
         Ok(None)
     }
 
+    fn error(error: &Value) -> ModelError {
+        errors::from_event(error, Timestamp::now())
+    }
+
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {
-        Ok(self.stop.map(|stop| self.finish(stop)))
+        let has_content = !self.text.is_empty() || reading::has_content(&self.parts);
+        let stop = self.stop.or(has_content.then_some(StopReason::EndOfTurn));
+        Ok(stop.map(|stop| self.finish(stop)))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
     }
 
     fn position(&self) -> &'static str {
@@ -161,9 +173,10 @@ impl Reader {
             return self.call(call, signature, deltas);
         }
         if piece.text.is_none() && signature.is_none() {
-            return match piece.other.keys().next() {
+            let mut others = piece.other.iter().filter(|(_, value)| !value.is_null());
+            return match others.next() {
                 None => Ok(()),
-                Some(kind) => Err(bad(format!(
+                Some((kind, _)) => Err(bad(format!(
                     "a part is of the kind `{}`",
                     bounded_line(kind)
                 ))),
@@ -171,7 +184,7 @@ impl Reader {
         }
         let text = piece.text.unwrap_or_default();
         self.content.grow(text.len())?;
-        if piece.thought {
+        if piece.thought == Some(true) {
             if let Some(signature) = signature {
                 self.end_text();
                 let thought = Place::Thought(text.clone());
@@ -201,7 +214,7 @@ impl Reader {
         signature: Option<String>,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
-        if call.will_continue || call.partial_args.is_some() {
+        if call.will_continue == Some(true) || call.partial_args.is_some() {
             return Err(bad("a tool call came in pieces, which was not asked for"));
         }
         let call = Arrived {

@@ -5,26 +5,25 @@ use gyrus_contract::ModelError;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, bad};
+use crate::errors::{Meaning, Refusal, bad, says, words_of};
 
 /// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
-    let words = words(&body["error"]).unwrap_or(refusal.body);
+    let words = words_of(&body).unwrap_or_else(|| refusal.body.to_owned());
     if refusal.status == StatusCode::NOT_FOUND {
-        return refusal.error(Some(Meaning::Refused), &missing(words));
+        return refusal.error(Some(Meaning::Refused), &missing(&words));
     }
-    refusal.error(meaning(words), words)
+    refusal.error(meaning(&words), &words)
 }
 
 /// Classifies the `error` of a line.
 pub(super) fn from_line(error: &Value) -> ModelError {
-    match words(error) {
-        Some(words) => meaning(words)
-            .unwrap_or(Meaning::Overloaded)
-            .error(words, None),
-        None => bad("the server reports an error without words"),
-    }
+    let Some(words) = words_of(error) else {
+        return bad("the server reports an error without words");
+    };
+    let own = meaning(&words);
+    Meaning::of_event(error, own, &words, Meaning::Overloaded).event_error(&words, error)
 }
 
 /// Adds advice for a person to the error of a server that is not running.
@@ -38,28 +37,12 @@ pub(super) fn with_advice(error: ModelError) -> ModelError {
     }
 }
 
-/// Returns the message; gateways and hosted servers nest it one level deeper.
-fn words(error: &Value) -> Option<&str> {
-    error.as_str().or_else(|| error["message"].as_str())
-}
-
 /// Returns the kind that the status does not determine: every internal failure is a 500, or a line
 /// in the stream.
 fn meaning(words: &str) -> Option<Meaning> {
-    let lower = words.to_ascii_lowercase();
-    let says = |sentence: &&str| lower.contains(sentence);
-    let length = [
-        "context length",
-        "context size",
-        "exceeds the available context",
-    ];
     // Asking again for the same does not make room.
     let memory = ["more system memory", "out of memory", "not enough memory"];
-    match () {
-        () if length.iter().any(says) => Some(Meaning::ContextTooLong),
-        () if memory.iter().any(says) => Some(Meaning::Refused),
-        () => Meaning::of_words(words),
-    }
+    says(words, &memory).then_some(Meaning::Refused)
 }
 
 /// Whether it is `model 'NAME' not found`, in either kind of quotes.

@@ -1,9 +1,9 @@
 //! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
 //!
 //! Pure, so that any stream can be tried without a network. Every line is a piece of the message:
-//! text and thinking bit by bit, calls whole. The line with `"done": true` ends it and says why;
-//! a stream that ends without one, or does not say why, is [`ModelError::BadOutput`]: a server
-//! whose model died leaves the reason out. Thinking is shown and not kept.
+//! text and thinking bit by bit, calls whole. The line with `"done": true` ends it and says why.
+//! Where it is missing, or its reason, the reply is read as it stands; one without content is
+//! [`ModelError::BadOutput`], for so ends a server whose model died. Thinking is shown and not kept.
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
 use serde::Deserialize;
@@ -13,18 +13,19 @@ use super::errors;
 use crate::{
     calls::Arrived,
     errors::{bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, parse_event, tokens},
-    stream::{Event, Format, ReplyReader},
+    reading::{self, Content, MAX_PARTS, lenient, parse_event, tokens},
+    stream::{Event, ReplyReader},
 };
 
 /// One line.
 #[derive(Deserialize)]
 struct Line {
-    error: Option<Value>,
+    #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     message: Option<Message>,
-    #[serde(default)]
-    done: bool,
+    #[serde(default, deserialize_with = "lenient")]
+    done: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
     done_reason: Option<String>,
     #[serde(flatten)]
     counts: Map<String, Value>,
@@ -39,6 +40,7 @@ struct Message {
 
 #[derive(Deserialize)]
 struct Call {
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
     function: Function,
 }
@@ -61,8 +63,6 @@ pub(crate) struct Reader {
 }
 
 impl ReplyReader for Reader {
-    const FORMAT: Format = Format::Lines;
-
     fn new(model: &str, _shown: Option<Shown>) -> Self {
         Self {
             model: model.to_owned(),
@@ -76,9 +76,6 @@ impl ReplyReader for Reader {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let line: Line = parse_event(&line.name, &line.data)?;
-        if let Some(error) = &line.error {
-            return Err(errors::from_line(error));
-        }
         self.has_begun = true;
         if let Some(model) = line.model.filter(|model| !model.is_empty()) {
             self.model = bounded_line(&model);
@@ -86,15 +83,25 @@ impl ReplyReader for Reader {
         if let Some(message) = line.message {
             self.message(message, deltas)?;
         }
-        if !line.done {
+        if line.done != Some(true) {
             return Ok(None);
         }
         let stop = stop_reason(line.done_reason.as_deref().unwrap_or_default())?;
-        self.end_text();
         let usage = usage(&Value::Object(line.counts));
-        let parts = std::mem::take(&mut self.parts);
-        let model = std::mem::take(&mut self.model);
-        Ok(Some(reading::finished(parts, stop, usage, model)))
+        match stop {
+            Some(stop) => Ok(Some(self.finish(stop, usage))),
+            None if self.has_content() => Ok(Some(self.finish(StopReason::EndOfTurn, usage))),
+            None => Err(bad("the reply ended without a reason and without content")),
+        }
+    }
+
+    fn error(error: &Value) -> ModelError {
+        errors::from_line(error)
+    }
+
+    fn end(&mut self) -> Result<Option<Reply>, ModelError> {
+        let reply = self.has_content();
+        Ok(reply.then(|| self.finish(StopReason::EndOfTurn, None)))
     }
 
     fn position(&self) -> &'static str {
@@ -147,6 +154,17 @@ impl Reader {
         Ok(())
     }
 
+    fn has_content(&self) -> bool {
+        !self.text.is_empty() || !self.parts.is_empty()
+    }
+
+    fn finish(&mut self, stop: StopReason, usage: Option<Usage>) -> Reply {
+        self.end_text();
+        let parts = std::mem::take(&mut self.parts);
+        let model = std::mem::take(&mut self.model);
+        reading::finished(parts, stop, usage, model)
+    }
+
     fn end_text(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
@@ -165,11 +183,12 @@ fn usage(counts: &Value) -> Option<Usage> {
     })
 }
 
-fn stop_reason(reason: &str) -> Result<StopReason, ModelError> {
+/// Returns the reason to stop; `None` if the server gave none.
+fn stop_reason(reason: &str) -> Result<Option<StopReason>, ModelError> {
     match reason {
-        "stop" => Ok(StopReason::EndOfTurn),
-        "length" => Ok(StopReason::MaxTokens),
-        "" => Err(bad("the reply ended without a reason, so it may be cut")),
+        "stop" | "tool_calls" => Ok(Some(StopReason::EndOfTurn)),
+        "length" => Ok(Some(StopReason::MaxTokens)),
+        "" => Ok(None),
         "load" | "unload" => Err(bad(format!(
             "the server did not answer but only {reason}ed the model"
         ))),

@@ -4,51 +4,37 @@
 //! send the error as a text, without the outer object, as `detail`, or with a number as code.
 
 use gyrus_contract::ModelError;
-use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal};
+use crate::errors::{Meaning, Refusal, words_of};
 
 /// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
-    let error = body.get("error").unwrap_or(&body);
-    refusal.error(meaning(error), words(error).unwrap_or(refusal.body))
+    let body = body.get(0).unwrap_or(&body);
+    let error = body.get("error").unwrap_or(body);
+    let words = words_of(body).unwrap_or_else(|| refusal.body.to_owned());
+    refusal.error(meaning(error), &words)
 }
 
 /// Classifies an error inside a stream that began well: the value of `error`, or the whole event.
 pub(super) fn from_event(error: &Value) -> ModelError {
-    let words = words(error).unwrap_or("it gave no reason");
+    let words = words_of(error).unwrap_or_else(|| "it gave no reason".to_owned());
     let code = [&error["code"], &error["type"]];
     let kind = code.iter().find_map(|code| code.as_str());
-    let meaning = meaning(error)
-        .or_else(|| {
-            let status = u16::try_from(error["code"].as_u64()?).ok()?;
-            Some(Meaning::of(StatusCode::from_u16(status).ok()?, words))
-        })
-        .or_else(|| Meaning::of_words(words))
-        .unwrap_or(match kind {
-            Some("invalid_request_error" | "invalid_prompt" | "model_not_found") => {
-                Meaning::Refused
-            }
-            _ => Meaning::BadOutput,
-        });
-    match kind {
-        Some(kind) => meaning.error(&format!("{words} ({kind})"), None),
-        None => meaning.error(words, None),
-    }
+    let otherwise = match kind {
+        Some("invalid_request_error" | "invalid_prompt" | "model_not_found") => Meaning::Refused,
+        _ => Meaning::BadOutput,
+    };
+    let meaning = Meaning::of_event(error, meaning(error), &words, otherwise);
+    let words = kind.map_or(words.clone(), |kind| format!("{words} ({kind})"));
+    meaning.event_error(&words, error)
 }
 
 /// Whether a model that does not reason refused to return its reasoning.
 pub(super) fn is_about_reasoning(error: &ModelError) -> bool {
     matches!(error, ModelError::Refused { message }
         if message.starts_with("Encrypted content is not supported"))
-}
-
-fn words(error: &Value) -> Option<&str> {
-    let places = [error, &error["message"], &error["detail"]];
-    let mut words = places.into_iter().filter_map(Value::as_str);
-    words.find(|words| !words.trim().is_empty())
 }
 
 /// Maps the codes of the provider and of compatible servers; the code is more specific than the
@@ -63,7 +49,9 @@ fn meaning(error: &Value) -> Option<Meaning> {
         | "authentication_error"
         | "permission_error" => Some(Meaning::Auth),
         "context_length_exceeded" | "exceed_context_size_error" => Some(Meaning::ContextTooLong),
-        "rate_limit_exceeded" | "rate_limit_error" => Some(Meaning::RateLimited),
+        "rate_limit_exceeded" | "rate_limit_error" | "usage_limit_reached" => {
+            Some(Meaning::RateLimited)
+        }
         "server_error"
         | "internal_server_error"
         | "server_is_overloaded"
@@ -83,7 +71,7 @@ fn meaning(error: &Value) -> Option<Meaning> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use reqwest::header::HeaderMap;
+    use reqwest::{StatusCode, header::HeaderMap};
     use serde_json::json;
 
     use super::*;

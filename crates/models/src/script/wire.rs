@@ -101,6 +101,8 @@ pub(super) fn faulty_stream(fault: Fault, reply: &Filled, serving: &Serving) -> 
         Fault::Cut => {
             let mut stream = stream(reply, serving).into_bytes();
             stream.truncate(stream.len() / 2);
+            // Inside of an event, for one that is whole could be the last.
+            stream.truncate(stream.trim_ascii_end().len().saturating_sub(1));
             stream
         }
         Fault::ErrorEvent => {

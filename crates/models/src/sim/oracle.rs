@@ -9,7 +9,10 @@ use gyrus_contract::{ModelError, Origin, Part, Reply, StopReason};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::specimen::Specimen;
-use crate::{arguments::nests_too_deep, reading::MAX_ARGUMENT_BYTES};
+use crate::{
+    arguments::nests_too_deep,
+    reading::{MAX_ARGUMENT_BYTES, has_content},
+};
 
 /// Reads `stream` in `pieces` and as a whole; returns whether it was a reply, or the violated
 /// property.
@@ -70,8 +73,9 @@ fn check_error(error: &ModelError) -> Result<(), String> {
 
 fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String> {
     let text = String::from_utf8_lossy(stream);
-    if !specimen.closing.iter().any(|mark| text.contains(mark)) {
-        return Err(format!("a reply that nothing closed: {reply:?}"));
+    let is_closed = specimen.closing.iter().any(|mark| text.contains(mark));
+    if !is_closed && !has_content(&reply.parts) {
+        return Err(format!("a reply of nothing that nothing closed: {reply:?}"));
     }
     let mut ids = BTreeSet::new();
     let has_calls = reply.tool_calls().next().is_some();

@@ -10,7 +10,7 @@ pub struct Specimen {
     pub name: &'static str,
     /// A whole reply with thinking, text and two calls.
     pub stream: &'static str,
-    /// Markers of the end of a reply; every stream that is a reply contains one of these.
+    /// Markers of the end of a reply; every stream that is a reply without content contains one.
     pub closing: &'static [&'static str],
     /// Feeds a fresh reader with the pieces and ends the body.
     pub read: fn(&mut dyn Iterator<Item = &[u8]>) -> Result<Reply, ModelError>,
@@ -26,5 +26,5 @@ pub(crate) fn read<R: ReplyReader>(
             return Ok(reply);
         }
     }
-    stream.end()
+    stream.end(&mut |_| {})
 }

@@ -48,8 +48,9 @@ impl Dialect for Messages {
         true
     }
 
-    fn refuses_same_ids(&self) -> bool {
-        true
+    fn may_end(&self, beginning: &str) -> bool {
+        let whole = beginning.rfind("\n\n").map_or("", |end| &beginning[..end]);
+        whole.contains("\"stop_reason\":\"tool_use\"")
     }
 
     fn stream(&self, script: &Script<'_>) -> String {

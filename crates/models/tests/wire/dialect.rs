@@ -62,7 +62,7 @@ pub(crate) trait Dialect: Sync {
         100
     }
 
-    /// Whether the beginning of a stream may end there by itself and be a whole reply.
+    /// Whether the beginning of a stream says why the reply ended, so that the rest may be missing.
     fn may_end(&self, _beginning: &str) -> bool {
         false
     }
@@ -80,12 +80,6 @@ pub(crate) trait Dialect: Sync {
     /// Whether arguments travel as text, and so can be invalid JSON.
     fn arguments_are_text(&self) -> bool {
         true
-    }
-
-    /// Whether a second call with the id of the first makes the reply invalid (otherwise it gets an
-    /// id of its own).
-    fn refuses_same_ids(&self) -> bool {
-        false
     }
 
     /// Returns the provider's stream of a reply.

@@ -90,21 +90,18 @@ impl Dialect for Gemini {
     }
 
     fn refusal(&self, refusal: Refusal, words: &str) -> String {
-        let no_money = json!([{
-            "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-            "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}],
-        }]);
+        let no_money = format!("{words}, limit: 0");
         let too_long = "The input token count (205000) exceeds the maximum number of tokens \
                         allowed (200000).";
-        let (code, status, words, details) = match refusal {
-            Refusal::RateLimited => (429, "RESOURCE_EXHAUSTED", words, json!([])),
-            Refusal::Overloaded => (503, "UNAVAILABLE", words, json!([])),
-            Refusal::ContextTooLong => (400, "INVALID_ARGUMENT", too_long, json!([])),
-            Refusal::BadKey => (401, "UNAUTHENTICATED", words, json!([])),
-            Refusal::NoMoney => (429, "RESOURCE_EXHAUSTED", words, no_money),
-            Refusal::NoSuchModel => (404, "NOT_FOUND", words, json!([])),
+        let (code, status, words) = match refusal {
+            Refusal::RateLimited => (429, "RESOURCE_EXHAUSTED", words),
+            Refusal::Overloaded => (503, "UNAVAILABLE", words),
+            Refusal::ContextTooLong => (400, "INVALID_ARGUMENT", too_long),
+            Refusal::BadKey => (401, "UNAUTHENTICATED", words),
+            Refusal::NoMoney => (429, "RESOURCE_EXHAUSTED", &*no_money),
+            Refusal::NoSuchModel => (404, "NOT_FOUND", words),
         };
-        let error = json!({"code": code, "message": words, "status": status, "details": details});
+        let error = json!({"code": code, "message": words, "status": status});
         json!({"error": error}).to_string()
     }
 }

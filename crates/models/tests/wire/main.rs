@@ -18,6 +18,7 @@ mod gemini;
 mod ollama;
 mod responses;
 
+mod cases;
 mod refusals;
 mod requests;
 mod screen;

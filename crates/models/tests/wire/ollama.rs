@@ -49,6 +49,10 @@ impl Dialect for Ollama {
         false
     }
 
+    fn may_end(&self, beginning: &str) -> bool {
+        beginning.contains("\"done\":true") && beginning.ends_with('}')
+    }
+
     fn event_end(&self) -> &'static str {
         "\n"
     }

@@ -34,7 +34,7 @@ pub(crate) enum Ending {
 /// One answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) pieces: Vec<Vec<u8>>,
     pub(crate) ending: Ending,
 }
@@ -44,15 +44,15 @@ impl Answer {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
-            headers: vec![("content-type", content_type.to_owned())],
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
             pieces: vec![body.into()],
             ending: Ending::Clean,
         }
     }
 
     /// Adds a header.
-    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 }
@@ -161,7 +161,11 @@ async fn answer(
     let body = match answer.ending {
         Ending::Clean => Body::from_stream(pieces),
         Ending::Abort => {
-            let broken = stream::iter([Err(io::Error::other("the cable was pulled"))]);
+            // What came before is on its way by then.
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("the cable was pulled"))
+            });
             Body::from_stream(pieces.chain(broken))
         }
         Ending::Drip(drop) => {

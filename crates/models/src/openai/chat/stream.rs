@@ -1,14 +1,15 @@
 //! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
 //!
 //! Pure. The protocol is a list of chunks, each with a piece of the message; the last piece has a
-//! `finish_reason`, a further chunk may have the usage, and `[DONE]` ends the stream. A reply
-//! without a `finish_reason` is invalid, however the stream ends; `[DONE]` may be missing, for some
-//! compatible servers simply close.
+//! `finish_reason`, a further chunk may have the usage, and `[DONE]` ends the stream. Some
+//! compatible servers leave one or both out: the reply is then read as it stands, and was cut off
+//! if the arguments of a call are not whole.
 //!
-//! Other deviations of such servers that are handled: arguments as an object or in one piece;
-//! calls without an index, or all with index 0 (a new id with a name begins a new call); no id;
-//! `finish_reason` "stop" with calls, or "" for none; content as a list; the usage in any chunk
-//! (the last one counts); reasoning in fields of its own (shown, never sent back).
+//! Other deviations of such servers that are handled: a whole message instead of pieces; arguments
+//! as an object or in one piece; calls without an index, or all with index 0 (a new id with a name
+//! begins a new call); no id; names in pieces, or in each piece; `finish_reason` "stop" with calls,
+//! or "" for none; content as a list; numbers and texts in each other's place; the usage in any
+//! chunk (the last one counts); reasoning in fields of its own (shown, never sent back).
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
 use serde::Deserialize;
@@ -18,47 +19,64 @@ use super::super::{errors, usage};
 use crate::{
     arguments,
     errors::{Meaning, bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, grow_arguments, parse_event},
+    reading::{self, Content, MAX_PARTS, grow_arguments, lenient, parse_event},
     stream::{Event, ReplyReader},
 };
 
 /// One chunk, parsed leniently for compatible servers.
 #[derive(Deserialize)]
 struct Chunk {
+    #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     choices: Option<Vec<Choice>>,
     usage: Option<Value>,
-    error: Option<Value>,
-    /// Set to "error" if the chunk itself is one.
-    object: Option<String>,
+    x_groq: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Choice {
     delta: Option<Piece>,
+    /// The whole message, from servers that do not stream, and from some that do.
+    message: Option<Piece>,
+    /// The text, in the protocol before this one.
+    #[serde(default, deserialize_with = "lenient")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     finish_reason: Option<String>,
+    #[serde(default)]
+    error: Value,
 }
 
 /// An increment of the message.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Piece {
     #[serde(default)]
     content: Value,
+    #[serde(default, deserialize_with = "lenient")]
     refusal: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     reasoning_content: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     reasoning: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    thinking: Option<String>,
     tool_calls: Option<Vec<CallPiece>>,
+    /// The one call of an older version.
+    function_call: Option<FunctionPiece>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct CallPiece {
+    #[serde(default, deserialize_with = "lenient")]
     index: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
     function: Option<FunctionPiece>,
 }
 
 #[derive(Default, Deserialize)]
 struct FunctionPiece {
+    #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
     #[serde(default)]
     arguments: Value,
@@ -95,29 +113,32 @@ impl ReplyReader for Reader {
         event: &Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        if event.data.trim() == "[DONE]" {
-            return self.finish().map(Some);
-        }
         let chunk: Chunk = parse_event(&event.name, &event.data)?;
-        if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
-            return Err(errors::from_event(error));
-        }
-        if chunk.object.as_deref() == Some("error") {
-            return Err(errors::from_event(&parse_event("error", &event.data)?));
-        }
         self.has_begun = true;
         if let Some(model) = chunk.model.filter(|_| self.model.is_empty()) {
             self.content.grow(model.len())?;
             self.model = model;
         }
-        if let Some(usage) = chunk.usage.filter(Value::is_object) {
+        let others = chunk
+            .x_groq
+            .and_then(|mut own| Some(own.get_mut("usage")?.take()));
+        if let Some(usage) = chunk.usage.or(others).filter(Value::is_object) {
             self.usage = usage;
         }
         // One reply was requested; where servers number the choices by token, it is the first.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
             return Ok(None);
         };
-        if let Some(piece) = choice.delta {
+        if !choice.error.is_null() {
+            return Err(errors::from_event(&choice.error));
+        }
+        // Some repeat the whole message at the end.
+        let whole = choice.message.filter(|_| !self.has_content());
+        let text = choice.text.map(|text| Piece {
+            content: text.into(),
+            ..Piece::default()
+        });
+        for piece in [choice.delta, whole, text].into_iter().flatten() {
             self.grow(piece, deltas)?;
         }
         if let Some(word) = choice.finish_reason.filter(|word| !word.is_empty()) {
@@ -126,8 +147,23 @@ impl ReplyReader for Reader {
         Ok(None)
     }
 
+    fn error(error: &Value) -> ModelError {
+        errors::from_event(error)
+    }
+
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {
-        self.stop.is_some().then(|| self.finish()).transpose()
+        let is_cut = |call: &Call| !reading::is_whole(&call.raw);
+        self.finish(self.calls.iter().any(is_cut))
+    }
+
+    /// A call may have no arguments if the server marked the end.
+    fn done(&mut self) -> Result<Option<Reply>, ModelError> {
+        let is_cut = |call: &Call| !call.raw.is_empty() && !reading::is_whole(&call.raw);
+        self.finish(self.calls.iter().any(is_cut))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
     }
 
     fn position(&self) -> &'static str {
@@ -145,8 +181,14 @@ impl Reader {
         piece: Piece,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
-        let reasoning = piece.reasoning_content.or(piece.reasoning);
-        if let Some(thinking) = reasoning.filter(|thinking| !thinking.is_empty()) {
+        let reasoning = piece
+            .reasoning_content
+            .or(piece.reasoning)
+            .or(piece.thinking);
+        let reasoning = reasoning.map(Value::String).into_iter();
+        let parts = piece.content.as_array().into_iter().flatten();
+        let reasoning = reasoning.chain(parts.map(|part| part["thinking"].clone()));
+        for thinking in reasoning.flat_map(texts) {
             self.content.grow(thinking.len())?;
             deltas(Delta::Thinking(thinking));
         }
@@ -160,7 +202,11 @@ impl Reader {
             self.refusal.push_str(&more);
         }
         let before = self.calls.len();
-        for piece in piece.tool_calls.into_iter().flatten() {
+        let only = piece.function_call.map(|function| CallPiece {
+            function: Some(function),
+            ..CallPiece::default()
+        });
+        for piece in piece.tool_calls.into_iter().flatten().chain(only) {
             self.grow_call(piece, self.calls.len() > before, deltas)?;
         }
         Ok(())
@@ -213,16 +259,26 @@ impl Reader {
         if call.tool.is_empty() && !name.is_empty() {
             deltas(Delta::Tool(name.clone()));
             call.tool = name;
+        } else if call.raw.is_empty() && call.tool != name {
+            call.tool.push_str(&name);
         }
         grow_arguments(&mut call.raw, &more)
     }
 
-    fn finish(&mut self) -> Result<Reply, ModelError> {
-        let Some(stop) = self.stop else {
-            return Err(bad("the stream ended without a finish reason"));
+    fn has_content(&self) -> bool {
+        !self.text.is_empty() || !self.refusal.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Returns the reply; `is_cut` counts where the server gave no reason.
+    fn finish(&mut self, is_cut: bool) -> Result<Option<Reply>, ModelError> {
+        let stop = match self.stop {
+            Some(stop) => stop,
+            None if !self.has_content() => return Ok(None),
+            None if is_cut => StopReason::MaxTokens,
+            None => StopReason::EndOfTurn,
         };
         if !self.refusal.trim().is_empty() {
-            return Err(Meaning::Declined.error(&self.refusal, None));
+            return Err(Meaning::Declined.error(&self.refusal));
         }
         let mut parts = Vec::with_capacity(self.calls.len() + 1);
         if !self.text.is_empty() {
@@ -239,7 +295,7 @@ impl Reader {
         let (input, output) = ("prompt_tokens", "completion_tokens");
         let usage = usage(&self.usage, input, "prompt_tokens_details", output);
         let model = std::mem::take(&mut self.model);
-        Ok(reading::finished(parts, stop, usage, model))
+        Ok(Some(reading::finished(parts, stop, usage, model)))
     }
 }
 
@@ -259,21 +315,23 @@ fn texts(content: Value) -> Vec<String> {
 }
 
 fn stop_reason(word: &str) -> Result<StopReason, ModelError> {
-    match word {
-        "stop" | "eos" | "end_turn" | "stop_sequence" => Ok(StopReason::EndOfTurn),
-        "tool_calls" | "function_call" => Ok(StopReason::ToolCalls),
+    match word.to_ascii_lowercase().as_str() {
+        "stop" | "eos" | "end_turn" | "stop_sequence" | "complete" | "completed" => {
+            Ok(StopReason::EndOfTurn)
+        }
+        "tool_calls" | "tool_call" | "tool_use" | "function_call" => Ok(StopReason::ToolCalls),
         "length" | "max_tokens" | "model_length" => Ok(StopReason::MaxTokens),
         "content_filter" => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Declined.error(words, None))
+            Err(Meaning::Declined.error(words))
         }
         "error" | "insufficient_system_resource" => {
             let words = "the provider failed in the middle of the reply";
-            Err(Meaning::Overloaded.error(words, None))
+            Err(Meaning::Overloaded.error(words))
         }
-        other => Err(bad(format!(
+        _ => Err(bad(format!(
             "the reply stopped for the reason `{}`",
-            bounded_line(other)
+            bounded_line(word)
         ))),
     }
 }

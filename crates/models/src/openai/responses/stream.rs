@@ -1,17 +1,17 @@
 //! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
 //!
 //! Pure. The protocol is a list of events: items are added, grow and are done, and one event closes
-//! the stream: `response.completed`, `response.incomplete` or `response.failed`. Only items that
-//! are done count (and those of the closing event that had no event of their own); their growth is
-//! only shown. So a truncated call is never accepted.
+//! the stream: `response.completed`, `response.incomplete` or `response.failed`. Items that are done
+//! count (and those of the closing event that had no event of their own). One that only grew is read
+//! as it stands: it was cut off, unless the reply was closed or the arguments of a call are whole.
 //!
 //! Items of other types than messages, calls and reasoning were not requested and are skipped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     super::{errors, usage},
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     arguments,
     errors::{Meaning, bad, bounded_line},
-    reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, parse_event},
+    reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, lenient, parse_event},
     stream::{self, ReplyReader},
 };
 
@@ -39,11 +39,16 @@ enum Event {
     )]
     Thinking { delta: String },
     #[serde(rename = "response.output_text.delta")]
-    Text { delta: String },
-    #[serde(
-        rename = "response.function_call_arguments.delta",
-        alias = "response.refusal.delta"
-    )]
+    Text {
+        output_index: Option<usize>,
+        delta: String,
+    },
+    #[serde(rename = "response.function_call_arguments.delta")]
+    Arguments {
+        output_index: Option<usize>,
+        delta: String,
+    },
+    #[serde(rename = "response.refusal.delta")]
     Unseen { delta: String },
     #[serde(rename = "response.output_item.done")]
     Done {
@@ -56,16 +61,19 @@ enum Event {
     Incomplete { response: Closing },
     #[serde(rename = "response.failed")]
     Failed { response: Closing },
-    #[serde(rename = "error")]
-    Error(Value),
+    /// A whole response, from a server that does not stream.
+    #[serde(rename = "response")]
+    Whole(Closing),
     #[serde(other)]
     Other,
 }
 
 /// Content of the closing event.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Closing {
+    #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
+    status: Option<String>,
     output: Option<Vec<Value>>,
     #[serde(default)]
     usage: Value,
@@ -80,8 +88,8 @@ struct Closing {
 pub(crate) struct Reader {
     acts_on: Option<Shown>,
     has_begun: bool,
-    /// The items that were added and are not done.
-    open: BTreeSet<usize>,
+    /// The items that were added and are not done, with the text that they have so far.
+    open: BTreeMap<usize, (Value, String)>,
     done: BTreeMap<usize, Value>,
     shown: Content,
     content: Content,
@@ -100,10 +108,6 @@ impl ReplyReader for Reader {
         event: &stream::Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        // Some compatible servers close with the mark of the older protocol.
-        if event.data.trim() == "[DONE]" {
-            return Ok(None);
-        }
         let size = event.data.len();
         let event: Event = parse_event(&event.name, &event.data)?;
         self.has_begun = true;
@@ -113,10 +117,17 @@ impl ReplyReader for Reader {
                 self.shown.grow(delta.len())?;
                 deltas(Delta::Thinking(delta));
             }
-            Event::Text { delta } => {
-                self.shown.grow(delta.len())?;
+            Event::Text {
+                output_index,
+                delta,
+            } => {
+                self.grow(output_index, "message", &delta)?;
                 deltas(Delta::Text(delta));
             }
+            Event::Arguments {
+                output_index,
+                delta,
+            } => self.grow(output_index, "function_call", &delta)?,
             Event::Unseen { delta } => self.shown.grow(delta.len())?,
             Event::Done { output_index, item } => {
                 self.content.grow(size)?;
@@ -130,12 +141,36 @@ impl ReplyReader for Reader {
                 return self.finish(response, stop).map(Some);
             }
             Event::Failed { response } => return Err(errors::from_event(&response.error)),
-            Event::Error(event) => {
-                return Err(errors::from_event(event.get("error").unwrap_or(&event)));
+            Event::Whole(response) => {
+                self.content.grow(size)?;
+                let stop = match response.status.as_deref() {
+                    Some("failed") => return Err(errors::from_event(&response.error)),
+                    Some("incomplete") => incomplete(&response.incomplete_details)?,
+                    _ => StopReason::EndOfTurn,
+                };
+                return self.finish(response, stop).map(Some);
             }
             Event::Other => {}
         }
         Ok(None)
+    }
+
+    fn error(error: &Value) -> ModelError {
+        errors::from_event(error)
+    }
+
+    fn end(&mut self) -> Result<Option<Reply>, ModelError> {
+        let is_cut = |(item, text): &(Value, String)| match item["type"].as_str() {
+            Some("function_call") => !reading::is_whole(text),
+            _ => true,
+        };
+        let stop = if self.open.values().any(is_cut) {
+            StopReason::MaxTokens
+        } else {
+            StopReason::EndOfTurn
+        };
+        let reply = self.finish(Closing::default(), stop)?;
+        Ok(Some(reply).filter(|reply| reading::has_content(&reply.parts)))
     }
 
     fn position(&self) -> &'static str {
@@ -156,9 +191,10 @@ impl Reader {
     ) -> Result<(), ModelError> {
         self.bound()?;
         let index = index.unwrap_or(self.open.len() + self.done.len());
-        if self.done.contains_key(&index) || !self.open.insert(index) {
+        if self.done.contains_key(&index) || self.open.contains_key(&index) {
             return Err(bad(format!("item {index} began twice")));
         }
+        self.open.insert(index, (item.clone(), String::new()));
         if let (true, Some(tool)) = (item["type"] == "function_call", item["name"].as_str()) {
             self.shown.grow(tool.len())?;
             deltas(Delta::Tool(tool.to_owned()));
@@ -166,9 +202,27 @@ impl Reader {
         Ok(())
     }
 
+    /// Takes a piece of an item, by default of the last one that is open. Some servers do not say
+    /// that an item begins.
+    fn grow(&mut self, index: Option<usize>, kind: &str, more: &str) -> Result<(), ModelError> {
+        self.shown.grow(more.len())?;
+        let last = self.open.last_key_value().map(|(index, _)| *index);
+        let index = index.or(last).unwrap_or(self.done.len());
+        if !self.open.contains_key(&index) {
+            self.bound()?;
+        }
+        let begin = || (json!({"type": kind}), String::new());
+        self.open
+            .entry(index)
+            .or_insert_with(begin)
+            .1
+            .push_str(more);
+        Ok(())
+    }
+
     fn settle(&mut self, index: Option<usize>, item: Value) -> Result<(), ModelError> {
         self.bound()?;
-        let next = self.open.first().copied();
+        let next = self.open.first_key_value().map(|(index, _)| *index);
         let index = index.or(next).unwrap_or(self.done.len());
         self.open.remove(&index);
         match self.done.insert(index, item) {
@@ -190,9 +244,18 @@ impl Reader {
         for (index, item) in response.output.into_iter().flatten().enumerate() {
             items.entry(index).or_insert(item);
         }
-        let unfinished = self.open.iter().find(|index| !items.contains_key(index));
-        if let (Some(index), true) = (unfinished, stop != StopReason::MaxTokens) {
-            return Err(bad(format!("the reply ended inside item {index}")));
+        for (index, (mut item, text)) in std::mem::take(&mut self.open) {
+            match item["type"].as_str() {
+                _ if items.contains_key(&index) => continue,
+                Some("message") => item["content"] = json!([{"text": text}]),
+                Some("function_call") if stop == StopReason::MaxTokens || !text.is_empty() => {
+                    item["arguments"] = text.into();
+                }
+                // Of reasoning, only a whole item can go back.
+                _ if stop == StopReason::MaxTokens => continue,
+                _ => return Err(bad(format!("the reply ended inside item {index}"))),
+            }
+            items.insert(index, item);
         }
         let mut parts = Vec::with_capacity(items.len());
         for item in items.into_values() {
@@ -220,7 +283,7 @@ impl Reader {
 fn message(item: &Value, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     for content in item["content"].as_array().into_iter().flatten() {
         if let Some(words) = content["refusal"].as_str() {
-            return Err(Meaning::Declined.error(words, None));
+            return Err(Meaning::Declined.error(words));
         }
         if let Some(text) = content["text"].as_str().filter(|text| !text.is_empty()) {
             parts.push(Part::Text(Text::new(text, Origin::Model)));
@@ -252,7 +315,7 @@ fn incomplete(details: &Value) -> Result<StopReason, ModelError> {
         Some("max_output_tokens") => Ok(StopReason::MaxTokens),
         Some("content_filter") => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Declined.error(words, None))
+            Err(Meaning::Declined.error(words))
         }
         other => Err(bad(format!(
             "the reply is incomplete for the reason `{}`",

@@ -20,7 +20,8 @@ fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
             Err(error) => return (Err(error), deltas),
         }
     }
-    (reader.end(), deltas)
+    let end = reader.end(&mut |delta| deltas.push(delta));
+    (end, deltas)
 }
 
 fn chunks(pieces: &[Value], reason: &str) -> String {
@@ -218,8 +219,8 @@ fn ends_and_usage_are_understood() {
 fn bad_streams_say_what_is_wrong() {
     let told = |stream: &str| read(stream, 50).0.unwrap_err().to_string();
     insta::assert_snapshot!(told(""), @"the model's reply could not be read: the stream broke off before it began: the provider sent no more");
-    insta::assert_snapshot!(told("data: [DONE]\n\n"), @"the model's reply could not be read: the stream ended without a finish reason");
-    insta::assert_snapshot!(told(&CANONICAL[..900]), @"the model's reply could not be read: the stream broke off before its end: the provider sent no more");
+    insta::assert_snapshot!(told("data: [DONE]\n\n"), @"the model's reply could not be read: the stream ended without a reply");
+    insta::assert_snapshot!(told(&CANONICAL[..900]), @"the model's reply could not be read: the stream broke off before its end: the last event is not whole");
     insta::assert_snapshot!(told("data: {\"choices\": 1}\n\n"), @r#"the model's reply could not be read: an event `` is not what was expected: invalid type: integer `1`, expected a sequence at line 1 column 13: {"choices": 1}"#);
     insta::assert_snapshot!(told("data: <html>\n\n"), @"the model's reply could not be read: an event `` is not what was expected: expected value at line 1 column 1: <html>");
     let nameless = piece(json!({"index": 0, "id": "a", "function": {"arguments": "{}"}}));
