@@ -21,7 +21,14 @@ pub(super) fn request(asked: ModelCall) -> Happening {
         Purpose::Sampling => " for a server",
     };
     let headline = format!("asks {}{purpose}", asked.model);
-    let mut happening = Happening::detail(Subject::Request, headline);
+    // What is left out is news for a person when it is left out first.
+    let is_first = asked.attempt > 1 || asked.ordinal == 0;
+    let mut happening = if is_first && !asked.plainer.is_empty() {
+        let headline = format!("{headline}, whose server needs {}", asked.plainer.words());
+        Happening::main(Subject::Request, Tone::Aside, headline)
+    } else {
+        Happening::detail(Subject::Request, headline)
+    };
     let mut remark = |text| {
         happening
             .parts
@@ -32,9 +39,6 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     }
     if !asked.why.is_empty() {
         remark(format!("because {}", asked.why));
-    }
-    if !asked.plainer.is_empty() {
-        remark(format!("its server needs {}", asked.plainer.words()));
     }
     let messages = asked.to.saturating_sub(asked.from);
     if messages > 0 {
