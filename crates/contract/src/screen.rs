@@ -510,7 +510,11 @@ pub enum Starts {
     /// Puts text into a field.
     Types,
     /// Chooses, checks or sets something in a field.
-    Chooses,
+    Chooses {
+        /// The option of a list, with its group and its value; empty where none was named.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        option: String,
+    },
     /// Sends the form.
     Submits,
     /// Runs whatever the page does when the element is used.

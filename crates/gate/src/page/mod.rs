@@ -88,7 +88,7 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
             }
             Starts::Looking
             | Starts::Types
-            | Starts::Chooses
+            | Starts::Chooses { .. }
             | Starts::Acts
             | Starts::Uploads { .. }
             | Starts::Answers { .. } => addresses.push(&aim.address),
@@ -250,7 +250,7 @@ impl<'a> Page<'a> {
             Starts::Follows { address } => self.goes(address, true),
             Starts::Opens { address } => self.goes(address, false),
             Starts::Types => vec![self.types()],
-            Starts::Chooses => self.chooses(),
+            Starts::Chooses { option } => self.chooses(option),
             Starts::Submits => self.submits(),
             Starts::Acts => self.acts(),
             Starts::Uploads { names } => self.uploads(names),
@@ -406,8 +406,11 @@ impl<'a> Page<'a> {
             || fields.any(|field| field.name == element.name && is_secret(field))
     }
 
-    fn chooses(&self) -> Vec<Weight> {
-        let what = format!("changes {}", self.control);
+    fn chooses(&self, option: &str) -> Vec<Weight> {
+        let what = match option {
+            "" => format!("changes {}", self.control),
+            option => format!("changes {} to {}", self.control, quoted(option)),
+        };
         let mut weights = vec![if self.is_secret_field() {
             self.critical(&format!("{what}, a field for a secret,"))
         } else if self.listed.is_some() {

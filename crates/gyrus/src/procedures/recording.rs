@@ -347,7 +347,7 @@ pub(super) fn commits(verdict: &Verdict, aim: Option<&Aim>) -> bool {
             | Starts::Follows { .. }
             | Starts::Opens { .. }
             | Starts::Types
-            | Starts::Chooses
+            | Starts::Chooses { .. }
             | Starts::Acts => false,
         })
     };
@@ -359,7 +359,8 @@ fn keeps_secrets(verdict: &GateVerdict, call: &ToolCall) -> Result<(), NotLearne
     let element = verdict.aim.as_ref().and_then(|aim| aim.element.as_ref());
     let is_masked = element.is_some_and(|aimed| aimed.states.contains(&ElementState::Masked));
     let types = verdict.aim.as_ref().is_some_and(|aim| {
-        aim.starts.contains(&Starts::Types) || aim.starts.contains(&Starts::Chooses)
+        let fills = |one: &Starts| matches!(one, Starts::Types | Starts::Chooses { .. });
+        aim.starts.iter().any(fills)
     });
     if is_masked && types || call.arguments.to_string().contains(SECRET_MARK) {
         return Err(unrepeatable("it typed a secret, which is never kept"));

@@ -591,7 +591,13 @@ fn form_lines(aim: &Aim, tool: &str) -> Vec<Text> {
             "" => format!("{} (not shown on the page)", control.name),
             label => label.to_owned(),
         };
-        Some(format!("sends {}: {}", one_line(&name), one_line(&read)))
+        let value = control.value.as_deref().filter(|value| {
+            let is_said = read.ends_with(&format!("({value})"));
+            !(value.is_empty() || is_said || control.shown.is_empty() || control.shown == *value)
+        });
+        let value = value.map_or_else(String::new, |value| format!(" (value {value})"));
+        let line = format!("sends {}: {read}{}", name, shorten(&value, SHOWN));
+        Some(one_line(&line).into_owned())
     });
     lines.map(|line| Text::new(line, page.clone())).collect()
 }

@@ -255,7 +255,8 @@ function sentControls(field) {
     return [{ ...told, value: field.value, shown: field.type === "radio" ? told.label : "" }];
   }
   const chosen = [...field.options].filter((one) => one.selected && !one.disabled);
-  const values = chosen.map((one) => ({ ...told, value: one.value, shown: tidy(one.label).slice(0, 200) }));
+  const names = optionNames(field);
+  const values = chosen.map((one) => ({ ...told, value: one.value, shown: names[one.index].slice(0, 200) }));
   return values.length ? values : [told];
 }
 
@@ -366,7 +367,7 @@ function startsOf(element, purpose, key) {
     case "click": return startsOnClick(element);
     case "type": return [{ what: "types" }];
     case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
-    case "choose": return [{ what: "chooses" }];
+    case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
     case "drag": case "menu": return [{ what: "acts" }];
     default: return [{ what: "looking" }];

@@ -10,6 +10,7 @@ mod parts;
 mod picture;
 mod oracle;
 mod acting;
+mod twins;
 mod rude;
 mod settling;
 #[cfg(feature = "desktop")]
