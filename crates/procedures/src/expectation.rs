@@ -71,6 +71,9 @@ pub enum Expectation {
         /// The element in whose row they stand; without it they are those of the page.
         #[serde(default)]
         of: Option<Box<Anchor>>,
+        /// Whether those in rows of lists and tables do not count.
+        #[serde(default)]
+        without_rows: bool,
     },
     /// The browser asks this, and it blocks the page.
     Asks {
@@ -171,7 +174,18 @@ impl Expectation {
                 hold(page::is_on(found), "it is not".to_owned())
             }
             Self::Fields { are } => check_fields(are, sight),
-            Self::Amounts { shown, slots, of } => check_amounts(shown, slots, of.as_deref(), sight),
+            Self::Amounts {
+                shown,
+                slots,
+                of,
+                without_rows,
+            } => {
+                let found = match of {
+                    Some(anchor) => amounts_in_row(anchor, sight)?,
+                    None => page::amounts_of_page(&Page::new(sight.view), *without_rows),
+                };
+                check_amounts(shown, &found, sight.has_learned_values(slots))
+            }
             Self::Asks { message } => {
                 let asked = sight.view.dialog.as_ref().map(|it| one_spaced(&it.message));
                 hold(
@@ -315,26 +329,23 @@ fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
     ))
 }
 
+/// Returns the amounts in the row of an element.
+fn amounts_in_row(anchor: &Anchor, sight: &Sight<'_>) -> Result<BTreeSet<String>, String> {
+    let page = Page::new(sight.view);
+    let id = anchor.find(sight).map_err(|miss| miss.to_string())?;
+    let row = page.index(id).map(|index| page.row(index));
+    Ok(page::amounts_of(
+        row.into_iter().flatten().map(|at| page.element(at)),
+    ))
+}
+
 fn check_amounts(
     shown: &[String],
-    slots: &[usize],
-    of: Option<&Anchor>,
-    sight: &Sight<'_>,
+    found: &BTreeSet<String>,
+    as_learned: bool,
 ) -> Result<(), String> {
-    let page = Page::new(sight.view);
-    let found: BTreeSet<String> = match of {
-        Some(anchor) => {
-            let id = anchor.find(sight).map_err(|miss| miss.to_string())?;
-            let Some(index) = page.index(id) else {
-                return Ok(());
-            };
-            page::amounts_of(page.row(index).map(|at| page.element(at)))
-        }
-        None => page::amounts_of(&sight.view.elements),
-    };
     let expected: BTreeSet<String> = shown.iter().cloned().collect();
-    let as_learned = sight.has_learned_values(slots);
-    if found == expected || (!as_learned && found.len() <= expected.len()) {
+    if *found == expected || (!as_learned && found.len() <= expected.len()) {
         return Ok(());
     }
     let listed = |amounts: &BTreeSet<String>| {
@@ -344,7 +355,7 @@ fn check_amounts(
     Err(format!(
         "expected the amounts {}, but the page shows {}",
         listed(&expected),
-        listed(&found)
+        listed(found)
     ))
 }
 

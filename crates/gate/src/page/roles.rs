@@ -101,6 +101,7 @@ mod tests {
                     autocomplete: (*autocomplete).to_owned(),
                     value: None,
                     shown: String::new(),
+                    secret: false,
                 });
             let controls: Vec<_> = controls.collect();
             let form = propose(&MeasuredForm {

@@ -90,6 +90,7 @@ pub(crate) fn form(method: &str, action: &str, fields: &[&str]) -> Form {
         action: action.to_owned(),
         method: method.to_owned(),
         fields: fields.iter().map(field).collect(),
+        words: Vec::new(),
         sends: None,
     }
 }

@@ -144,10 +144,15 @@ impl Past {
     }
 }
 
+/// Decides whether an input may go to what was measured; the error is the reason why not. It must
+/// depend on nothing else but what the journal holds.
+pub type ExpectedAim<'a> = &'a (dyn Fn(&Aim) -> Result<(), String> + Send + Sync);
+
 pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
     call: &ToolCall,
+    expected: Option<ExpectedAim<'_>>,
 ) -> Result<Observation, Stop> {
     let (effect, mut past) = Past::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
@@ -169,7 +174,7 @@ pub(crate) async fn perform(
         core.log.append(called)?;
     }
     core.shared().open_calls.push(effect.clone());
-    let resulted = live(core, &effect, call, &mut past).await?;
+    let resulted = live(core, &effect, (call, expected), &mut past).await?;
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     if let Some(tool) = core.tool(&call.tool) {
@@ -206,7 +211,7 @@ async fn concluded(
 async fn live(
     core: &Core,
     effect: &EffectId,
-    call: &ToolCall,
+    (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
     past: &mut Past,
 ) -> Result<ToolResulted, Stop> {
     let Some(tool) = &core.tool(&call.tool) else {
@@ -216,7 +221,7 @@ async fn live(
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let through = match let_through(core, effect, call, &**tool, past).await {
+    let through = match let_through(core, effect, (call, expected), &**tool, past).await {
         Ok(through) => through,
         Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
@@ -270,13 +275,16 @@ enum AllowedBy {
 async fn let_through(
     core: &Core,
     effect: &EffectId,
-    call: &ToolCall,
+    (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
     tool: &dyn Tool,
     past: &mut Past,
 ) -> Result<Through, EffectError<String>> {
     let spec = tool.spec();
     loop {
         let resolved = resolve(core, call, tool).await?;
+        if let (Some(is_expected), Some(aim)) = (expected, &resolved.aim) {
+            is_expected(aim).map_err(EffectError::Failed)?;
+        }
         let judged = Judged {
             call,
             spec,

@@ -194,7 +194,7 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
-function formOf(element, submitter) {
+function formOf(element, submitter, mayBeSent) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
   let fields;
@@ -208,11 +208,12 @@ function formOf(element, submitter) {
   } else {
     for (let box = around(target); box && !fields?.length; box = around(box)) {
       fields = [...box.querySelectorAll(FIELD + ", " + EDITABLE)];
+      form = box;
     }
     if (!fields?.length) return null;
   }
   return {
-    action, method,
+    action, method, words: mayBeSent ? wordsOf(form) : [],
     fields: fields.slice(0, MOST_FIELDS).map((field) => ({
       name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
       kind: String(field.type || "text"),
@@ -220,6 +221,49 @@ function formOf(element, submitter) {
       secret: isSecret(field),
     })),
   };
+}
+
+const HEADING = "h1, h2, h3, h4, h5, h6, [role=heading]";
+// Texts of a form that are told, and characters of each.
+const MOST_WORDS = 80;
+const LONGEST_WORDS = 200;
+// What is told apart from the words of a form, or tells of what was done before.
+const NO_WORDS = "option, textarea, [contenteditable], [role=status], [role=alert], [aria-live], output";
+
+// The heading over a box: what stands before it, or before what it lies in.
+function headingOver(box) {
+  const ofSibling = (one) => (matches(one, HEADING) ? one : matches(one, "header, hgroup") ? one.querySelector(HEADING) : null);
+  for (let at = box; at; at = around(at)) {
+    for (let one = at.previousElementSibling; one; one = one.previousElementSibling) {
+      const found = ofSibling(one);
+      if (found?.checkVisibility()) return found;
+    }
+  }
+  return null;
+}
+
+// The heading of a form and what a person reads in it, but for what stands in its fields.
+function wordsOf(box) {
+  // Around fields without a form of their own there may be much else.
+  const leftOut = NO_WORDS + (box.localName === "form" ? "" : ", li, tr, article, [role=row], [role=listitem], [role=article]");
+  const heading = headingOver(box);
+  const words = [heading ? textOf(heading) : ""];
+  const add = (text) => {
+    const plain = withoutSecrets(tidy(text || ""));
+    if (plain && words.length < MOST_WORDS) words.push(bounded(plain, LONGEST_WORDS));
+  };
+  const isLeftOut = (one) => SILENT.has(one.localName) || matches(one, leftOut) || !one.checkVisibility(PAINTED) && one.localName !== "optgroup";
+  const visit = (node) => {
+    if (node.nodeType === TEXT) return add(node.data);
+    if (node.nodeType !== ELEMENT || isLeftOut(node) || words.length >= MOST_WORDS) return;
+    if (node.localName === "input" && /^(submit|button|reset)$/.test(node.type)) add(node.value);
+    else if (matches(node, FIELD)) add(node.placeholder || attribute(node, "aria-placeholder"));
+    add(attribute(node, "aria-label"));
+    if (node.localName === "img") add(node.alt);
+    for (const child of childrenOf(node)) visit(child);
+  };
+  visit(box);
+  return words;
 }
 
 // Characters of a value that is told.
@@ -233,7 +277,7 @@ function sendsOf(submitter) {
   const form = submitter && submitter.form;
   if (!(form instanceof HTMLFormElement) || matches(submitter, "input[type=image]")) return null;
   const of = (own, name) => (attribute(submitter, own) ?? attribute(form, name) ?? "").trim().toLowerCase();
-  if (of("formmethod", "method") !== "post" || of("formenctype", "enctype") === "text/plain") return null;
+  if (of("formmethod", "method") === "dialog" || of("formenctype", "enctype") === "text/plain") return null;
   const all = [...formFields(form)].filter((one) => one === submitter || !matches(one, NOT_SENT));
   const named = all.filter((one) => attribute(one, "name"));
   const isPlain = (one) => !one.localName.includes("-") && one.type !== "file" && attribute(one, "dirname") === null;
@@ -250,7 +294,7 @@ function sentControls(field) {
     kind: String(field.type || "text"), autocomplete: (attribute(field, "autocomplete") || "").slice(0, 100).toLowerCase(),
   };
   if (matches(field, ":disabled") || isTicked(field) && !field.checked) return [told];
-  if (isSecret(field)) return [{ ...told, value: "" }];
+  if (isSecret(field)) return [{ ...told, value: "", secret: true }];
   if (!(field instanceof HTMLSelectElement)) {
     return [{ ...told, value: field.value, shown: field.type === "radio" ? told.label : "" }];
   }
@@ -415,6 +459,8 @@ function told(element, purpose, key, point) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   const view = globalThis.visualViewport;
   const role = roleOf(element) || element.localName;
+  const submitter = submitterOf(coreOf(element) || target);
+  const isEnter = purpose === "submit" || /(^|\+)Enter$/.test(key);
   return {
     number: numberOf(element), ...point,
     left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
@@ -422,8 +468,8 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: nameOf(element).slice(0, 500),
     states: statesAsWords(element, role),
-    form: withButtons(formOf(element, submitterOf(coreOf(element) || target)), target, purpose === "submit" || /(^|\+)Enter$/.test(key)),
-    sends: purpose === "click" ? sendsOf(submitterOf(coreOf(element) || target)) : null,
+    form: withButtons(formOf(element, submitter, purpose === "click" || isEnter), target, isEnter),
+    sends: purpose === "click" ? sendsOf(submitter) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
   };

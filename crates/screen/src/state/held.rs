@@ -31,6 +31,8 @@ pub(crate) struct Wake {
 pub(crate) enum MaySend {
     /// Anything, to the origins that are allowed.
     Anything,
+    /// Anything that does not contradict this form, which was judged.
+    LikeForm(ExpectedForm),
     /// Nothing yet: the form is measured just before the input.
     NothingYet,
     /// This form, once; all else is blocked.

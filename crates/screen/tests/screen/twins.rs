@@ -113,3 +113,46 @@ async fn a_name_that_several_options_have_is_refused_with_what_tells_them_apart(
     assert_eq!(controls[0].shown, "Staff: Ada Byron");
     assert_eq!(controls[0].value.as_deref(), Some("12"));
 }
+
+#[tokio::test]
+async fn what_the_page_changes_at_the_press_is_not_sent() {
+    if !has_browser() {
+        return;
+    }
+    for way in [
+        "press", "click", "submit", "formdata", "amount", "twice", "address", "script", "json",
+    ] {
+        let world = World::at("act-twins.html", Launch::default()).await;
+        world
+            .eval(&format!("lists.to.value = 98, ways.{way}()"))
+            .await;
+        let on = world.id("Send payment").await;
+        let done = world.act("click", json!({"on": on})).await;
+        assert!(
+            done.text.contains("Blocked 1 request"),
+            "{way}: {}",
+            done.text
+        );
+        assert_eq!(done.verdict, ActionVerdict::CannotTell, "{way}");
+        assert_eq!(world.arrived(), Vec::<String>::new(), "{way}");
+    }
+    let world = World::at("act-twins.html", Launch::default()).await;
+    world.eval("lists.to.value = 98, ways.honest()").await;
+    let on = world.id("Send payment").await;
+    // What changes between the judgement and the press is no longer what was judged.
+    let arguments = json!({"on": on});
+    let judged = world.aim("click", arguments.clone()).await.unwrap();
+    world.eval("lists.to.value = 12").await;
+    let done = world
+        .act_as_judged("click", arguments.clone(), judged.clone())
+        .await;
+    assert!(
+        done.text.contains("what its form would send has changed"),
+        "{}",
+        done.text
+    );
+    world.eval("lists.to.value = 98").await;
+    let done = world.act_as_judged("click", arguments, judged).await;
+    assert_eq!(done.verdict, ActionVerdict::Changed, "{}", done.text);
+    assert_eq!(world.arrived(), ["POST /post/pay"]);
+}
