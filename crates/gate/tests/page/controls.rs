@@ -110,7 +110,7 @@ fn what_stands_in_a_grid_is_no_command_unless_it_is_all_that_stands_there() {
         "→",
         "Send reminder to Ann",
         "Payment of 3 March",
-        "Отправить",
+        "Отправить завтра",
     ] {
         for role in ["gridcell", "cell", "row", "columnheader"] {
             assert_eq!(comes(edited(role, name, &[])), Plain, "{role} {name}");

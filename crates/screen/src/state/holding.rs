@@ -104,6 +104,21 @@ impl Paused {
         ["GET", "HEAD", "OPTIONS"].contains(&self.request.method.as_str())
     }
 
+    /// Whether it is a question in GraphQL, which pages send as they send orders.
+    fn only_reads(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Question {
+            query: String,
+        }
+        let body = self.body().unwrap_or_default();
+        let asked: Result<Question, _> = serde_json::from_slice(&body);
+        asked.is_ok_and(|asked| {
+            let query = asked.query.trim_start();
+            let is_question = query.starts_with("query") || query.starts_with('{');
+            is_question && !query.contains("mutation")
+        })
+    }
+
     /// Returns the size; `None` if the browser does not report all of it.
     fn bytes(&self) -> Option<u64> {
         let of = |posted: &Posted| {
@@ -182,6 +197,7 @@ impl State {
             id,
             network: paused.network_id,
             frame: paused.frame_id,
+            link: holdings.wake.as_ref().and_then(|wake| wake.link.clone()),
             turns: 0,
             is_over: false,
         });
@@ -194,6 +210,9 @@ impl State {
         let Some(origin) = origin.filter(|_| !paused.only_fetches()) else {
             return true;
         };
+        if wake.link.is_some() && !self.is_later(paused) {
+            return paused.only_reads();
+        }
         self.is_later(paused) || wake.allowed.iter().any(|allowed| allowed == origin)
     }
 
@@ -355,7 +374,7 @@ impl State {
         match mem::take(&mut holdings.blocked) {
             0 => {}
             many => notes.push(format!(
-                "what the page reports to places that nobody named was not sent ({})",
+                "what the page reports by itself was not sent ({})",
                 gyrus_text::counted(many, "time")
             )),
         }

@@ -11,6 +11,7 @@ mod picture;
 mod oracle;
 mod acting;
 mod twins;
+mod links;
 mod rude;
 mod settling;
 #[cfg(feature = "desktop")]
