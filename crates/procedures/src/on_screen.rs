@@ -45,11 +45,27 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
         let after = next.map_or(run.end.as_ref(), |next| next.view.as_ref());
         steps.push(builder.step(step, after, next.is_none())?);
     }
+    forget_amounts_beside(&mut steps);
     Ok(Learned {
         command: found.command,
         slots: found.slots,
         steps,
     })
+}
+
+/// Leaves out the amounts of pages whose form is compared when it is sent: those within it are.
+fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
+    let of_page = |one: &Expectation| matches!(one, Expectation::Amounts { of: None, .. });
+    for at in 0..steps.len() {
+        let form = steps[at].form.as_ref();
+        if form.is_some_and(|form| form.controls.is_some()) {
+            let place = steps[at].before.first().cloned();
+            let here = steps[..=at]
+                .iter_mut()
+                .filter(|step| step.before.first() == place.as_ref());
+            here.for_each(|step| step.before.retain(|one| !of_page(one)));
+        }
+    }
 }
 
 /// Returns the value that a step used, if it may come from the command.
