@@ -174,18 +174,11 @@ impl Expectation {
                 hold(page::is_on(found), "it is not".to_owned())
             }
             Self::Fields { are } => check_fields(are, sight),
-            Self::Amounts {
+            Self::Amounts { shown, slots, .. } => check_amounts(
                 shown,
-                slots,
-                of,
-                without_rows,
-            } => {
-                let found = match of {
-                    Some(anchor) => amounts_in_row(anchor, sight)?,
-                    None => page::amounts_of_page(&Page::new(sight.view), *without_rows),
-                };
-                check_amounts(shown, &found, sight.has_learned_values(slots))
-            }
+                &self.amounts(sight)?,
+                sight.has_learned_values(slots),
+            ),
             Self::Asks { message } => {
                 let asked = sight.view.dialog.as_ref().map(|it| one_spaced(&it.message));
                 hold(
@@ -197,6 +190,24 @@ impl Expectation {
                 )
             }
         }
+    }
+
+    /// Returns the amounts that a condition on amounts is about.
+    fn amounts(&self, sight: &Sight<'_>) -> Result<BTreeSet<String>, String> {
+        let Self::Amounts {
+            of, without_rows, ..
+        } = self
+        else {
+            return Ok(BTreeSet::new());
+        };
+        let page = Page::new(sight.view);
+        let Some(of) = of else {
+            return Ok(page::amounts_of_page(&page, *without_rows));
+        };
+        let id = of.find(sight).map_err(|miss| miss.to_string())?;
+        let row = page.index(id).map(|index| page.row(index));
+        let row = row.into_iter().flatten();
+        Ok(page::amounts_of(row.map(|at| page.element(at))))
     }
 
     /// Describes the condition.
@@ -326,16 +337,6 @@ fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
     Err(format!(
         "expected the fields that it was learned with, but {}",
         differs.unwrap_or_else(|| format!("there are {found} of {}", are.len()))
-    ))
-}
-
-/// Returns the amounts in the row of an element.
-fn amounts_in_row(anchor: &Anchor, sight: &Sight<'_>) -> Result<BTreeSet<String>, String> {
-    let page = Page::new(sight.view);
-    let id = anchor.find(sight).map_err(|miss| miss.to_string())?;
-    let row = page.index(id).map(|index| page.row(index));
-    Ok(page::amounts_of(
-        row.into_iter().flatten().map(|at| page.element(at)),
     ))
 }
 

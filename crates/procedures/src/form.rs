@@ -7,7 +7,7 @@
 use gyrus_contract::{Form, SentControl, SentForm};
 use serde::{Deserialize, Serialize};
 
-use crate::{Slot, SlotValues, Template, address, page, template::one_spaced};
+use crate::{Slot, SlotValues, Template, address, page, template::one_spaced, words};
 
 /// A form as it was when a step of a run sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct LearnedControl {
     pub name: String,
     /// The type.
     pub kind: String,
-    /// What a person reads there, if it is sent.
+    /// The text that a person reads there, if it is sent.
     pub reads: Option<Template>,
     /// The value of something chosen: the one that these words stood for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,18 +82,7 @@ impl LearnedForm {
                 form.action
             ));
         }
-        for number in 0..self.words.len().max(form.words.len()) {
-            let (expected, found) = (self.words.get(number), form.words.get(number));
-            let is_same = expected.zip(found);
-            if !is_same.is_some_and(|(expected, found)| at.reads(expected, found)) {
-                let expected = expected.map(|words| words.filled(at.values));
-                return Err(format!(
-                    "expected the words {} in the form, but it says {}",
-                    quoted(expected.as_deref()),
-                    quoted(found.map(String::as_str))
-                ));
-            }
-        }
+        check_words(&self.words, &form.words, at)?;
         match (&self.controls, &form.sends) {
             (None, _) => Ok(()),
             (Some(controls), Some(sends)) => check_controls(controls, sends, at),
@@ -102,52 +91,65 @@ impl LearnedForm {
     }
 }
 
+/// Each text must be there once, in any order, and no other.
+fn check_words(words: &[Template], found: &[String], at: AtPress<'_>) -> Result<(), String> {
+    let mut left: Vec<_> = found.iter().collect();
+    let mut missing = None;
+    for expected in words {
+        match left.iter().position(|found| at.reads(expected, found)) {
+            Some(place) => drop(left.remove(place)),
+            None => missing = missing.or(Some(expected)),
+        }
+    }
+    if missing.is_none() && left.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "expected {} over or in the form, but there is {}",
+        quoted(missing.map(|text| text.filled(at.values)).as_deref()),
+        quoted(left.first().map(|text| text.as_str()))
+    ))
+}
+
 fn check_controls(
     controls: &[LearnedControl],
     sends: &SentForm,
     at: AtPress<'_>,
 ) -> Result<(), String> {
-    let found: Vec<_> = seen(sends).collect();
-    for number in 0..controls.len().max(found.len()) {
-        let (Some(expected), Some(found)) = (controls.get(number), found.get(number)) else {
-            return Err(format!(
-                "expected a form with {}, but it has {}",
-                gyrus_text::counted(controls.len(), "field"),
-                found.len()
-            ));
-        };
-        let label = match found.label.as_str() {
-            "" => &found.name,
-            label => label,
-        };
+    let mut left: Vec<_> = seen(sends).collect();
+    for expected in controls {
         let reads = expected.reads.as_ref().map(|text| text.filled(at.values));
-        let read = found.read();
-        let is_same = match (&reads, read) {
-            (Some(reads), Some(read)) => one_spaced(reads) == one_spaced(read),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        if expected.name != found.name || expected.kind != found.kind || !is_same {
+        let reads = reads.as_deref().map(one_spaced);
+        let is_own =
+            |found: &&SentControl| found.name == expected.name && found.kind == expected.kind;
+        let is_same = |found: &&SentControl| is_own(found) && found.read().map(one_spaced) == reads;
+        let Some(place) = left.iter().position(is_same) else {
+            let found = left.iter().find(|found| is_own(found));
             return Err(format!(
-                "expected that the form sends {} in “{label}”, but it sends {}",
+                "expected that the form sends {} as `{}`, but it sends {}",
                 quoted(reads.as_deref()),
-                quoted(read)
+                expected.name,
+                quoted(found.and_then(|found| found.read()))
             ));
-        }
+        };
+        let found = left.remove(place);
         let is_as_learned = expected
             .reads
             .as_ref()
             .is_some_and(|reads| at.is_learned(reads));
         if expected.value.is_some() && is_as_learned && expected.value != found.value {
             return Err(format!(
-                "“{}” in “{label}” stands for another value than it did: {} and not {}",
-                read.unwrap_or_default(),
+                "{} stands for another value than it did: {} and not {}",
+                quoted(reads.as_deref()),
                 quoted(found.value.as_deref()),
                 quoted(expected.value.as_deref())
             ));
         }
     }
-    Ok(())
+    match left.first() {
+        None => Ok(()),
+        Some(more) => Err(format!("expected no field `{}` in the form", more.name)),
+    }
 }
 
 /// The controls of a form that a person sees.
@@ -188,7 +190,9 @@ impl AtPress<'_> {
             let value = self.values.0.get(number);
             value.is_some_and(|value| one_spaced(found).contains(&one_spaced(value)))
         });
-        has_values && masked(&filled, as_learned) == masked(found, as_learned)
+        let thing = words::thing(&filled);
+        let is_renamed = thing.is_some() && thing == words::thing(found);
+        is_renamed || (has_values && masked(&filled, as_learned) == masked(found, as_learned))
     }
 }
 

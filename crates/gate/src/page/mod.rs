@@ -374,8 +374,8 @@ impl<'a> Page<'a> {
         weights
     }
 
-    /// What following it does by its words. Those of a link say what it is about; those of a button,
-    /// and of a link that listens for clicks, what it does.
+    /// Returns what following it does, by its words. Those of a link say what it is about; those of a
+    /// button, and of a link that listens for clicks, what it does.
     fn class_of_a_link(&self) -> Option<Class> {
         let mut states = self.aim.element.iter().map(|element| &element.states);
         let listens = states.any(|states| states.contains(&ElementState::Clickable));

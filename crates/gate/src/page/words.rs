@@ -35,7 +35,7 @@ struct Phrase {
     place: Place,
 }
 
-/// Where in a name a phrase counts.
+/// A place in a name at which a phrase counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Anywhere,
@@ -153,7 +153,7 @@ impl Label {
         label
     }
 
-    /// Who sends or books an amount of money, pays.
+    /// Reads amounts of money: whoever sends or books one, pays.
     fn read_amount(&mut self, folded: &str) {
         let has_digit = folded.chars().any(|c| c.is_ascii_digit());
         let mut codes = folded.split(|c: char| !c.is_alphabetic());

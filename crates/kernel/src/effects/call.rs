@@ -281,10 +281,7 @@ async fn let_through(
 ) -> Result<Through, EffectError<String>> {
     let spec = tool.spec();
     loop {
-        let resolved = resolve(core, call, tool).await?;
-        if let (Some(is_expected), Some(aim)) = (expected, &resolved.aim) {
-            is_expected(aim).map_err(EffectError::Failed)?;
-        }
+        let resolved = resolve(core, call, tool, expected).await?;
         let judged = Judged {
             call,
             spec,
@@ -350,6 +347,7 @@ async fn resolve(
     core: &Core,
     call: &ToolCall,
     tool: &dyn Tool,
+    expected: Option<ExpectedAim<'_>>,
 ) -> Result<ResolvedCall, EffectError<String>> {
     let spec = tool.spec();
     let unresolvable = |error: Unresolvable| EffectError::Failed(error.reason);
@@ -361,6 +359,9 @@ async fn resolve(
         let _acting = core.controls.acting().await?;
         resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
         redact_form(core, &mut resolved);
+    }
+    if let (Some(is_expected), Some(aim)) = (expected, &resolved.aim) {
+        is_expected(aim).map_err(EffectError::Failed)?;
     }
     Ok(resolved)
 }

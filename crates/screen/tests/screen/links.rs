@@ -1,4 +1,4 @@
-//! What a link does besides going somewhere waits for an answer, and controls without words are told
+//! Links that do more than to go somewhere wait for an answer, and controls without words are told
 //! by their pictures.
 
 use gyrus_contract::{ElementState, Starts};

@@ -1,4 +1,4 @@
-//! What is chosen by name is never one of several, and what is sent is what was judged.
+//! A choice by name is never one of several, and a page sends its form as it was judged.
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
