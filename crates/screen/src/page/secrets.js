@@ -50,9 +50,11 @@ function isSecret(element) {
   }
   if (element.type !== "search" && SECRET_HINTS.test((element.getAttribute("autocomplete") || "").toLowerCase())) return true;
   if (name === "input" && CODE_TYPES.has(element.type)) {
-    if (CODE_NAME.test(apart(element.name)) || CODE_NAME.test(apart(element.id))) return true;
     const said = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.placeholder;
-    if (said && said.length < 200 && CODE_LABEL.test(said.toLowerCase())) return true;
+    // In India a PIN code is one of the post.
+    const isOfPost = !!said && /\b(postal|post|zip)\b/i.test(said);
+    if (!isOfPost && (CODE_NAME.test(apart(element.name)) || CODE_NAME.test(apart(element.id)))) return true;
+    if (!isOfPost && said && said.length < 200 && CODE_LABEL.test(said.toLowerCase())) return true;
     if (isCodeCell(element) || getComputedStyle(element).webkitTextSecurity !== "none") return true;
   }
   return name !== "select" && repeatsSecret(element.value);
