@@ -430,6 +430,10 @@ pub struct Form {
     pub method: String,
     /// The fields.
     pub fields: Vec<Field>,
+    /// The heading over it, then its words and placeholders as a person reads them, of what a click
+    /// or Enter may send; bounded, untrusted text of the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
     /// The data that the button which is used sends, as it stood when it was measured; `None` where
     /// nothing tells that: the form is not sent by this, or not as plain data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -464,6 +468,9 @@ pub struct SentControl {
     /// The words of what is chosen, where a person sees these and not the value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shown: String,
+    /// Whether it holds a secret, whose value is not told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
 }
 
 impl SentControl {
@@ -510,7 +517,11 @@ pub enum Starts {
     /// Puts text into a field.
     Types,
     /// Chooses, checks or sets something in a field.
-    Chooses,
+    Chooses {
+        /// The option of a list, with its group and its value; empty where none was named.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        option: String,
+    },
     /// Sends the form.
     Submits,
     /// Runs whatever the page does when the element is used.

@@ -154,7 +154,7 @@ screen_actions! {
         on: Option<ElementId>,
     }
 
-    /// Chooses an option of a native list by its words.
+    /// Chooses an option of a native list by its words; where several have the same, by its value.
     SelectOptionCall "select_option" Acts "{on, option}" r#"{"on": "b5", "option": "Express"}"# {
         on: ElementId,
         option: String,

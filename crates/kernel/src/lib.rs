@@ -70,6 +70,7 @@ pub use driver::{Finished, Ready};
 pub use effects::approval::PersonAnswer;
 pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
+pub use effects::call::ExpectedAim;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;
 pub use effects::layers::layer_of;

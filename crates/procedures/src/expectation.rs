@@ -71,6 +71,9 @@ pub enum Expectation {
         /// The element in whose row they stand; without it they are those of the page.
         #[serde(default)]
         of: Option<Box<Anchor>>,
+        /// Whether those in rows of lists and tables do not count.
+        #[serde(default)]
+        without_rows: bool,
     },
     /// The browser asks this, and it blocks the page.
     Asks {
@@ -171,7 +174,11 @@ impl Expectation {
                 hold(page::is_on(found), "it is not".to_owned())
             }
             Self::Fields { are } => check_fields(are, sight),
-            Self::Amounts { shown, slots, of } => check_amounts(shown, slots, of.as_deref(), sight),
+            Self::Amounts { shown, slots, .. } => check_amounts(
+                shown,
+                &self.amounts(sight)?,
+                sight.has_learned_values(slots),
+            ),
             Self::Asks { message } => {
                 let asked = sight.view.dialog.as_ref().map(|it| one_spaced(&it.message));
                 hold(
@@ -183,6 +190,24 @@ impl Expectation {
                 )
             }
         }
+    }
+
+    /// Returns the amounts that a condition on amounts is about.
+    fn amounts(&self, sight: &Sight<'_>) -> Result<BTreeSet<String>, String> {
+        let Self::Amounts {
+            of, without_rows, ..
+        } = self
+        else {
+            return Ok(BTreeSet::new());
+        };
+        let page = Page::new(sight.view);
+        let Some(of) = of else {
+            return Ok(page::amounts_of_page(&page, *without_rows));
+        };
+        let id = of.find(sight).map_err(|miss| miss.to_string())?;
+        let row = page.index(id).map(|index| page.row(index));
+        let row = row.into_iter().flatten();
+        Ok(page::amounts_of(row.map(|at| page.element(at))))
     }
 
     /// Describes the condition.
@@ -317,24 +342,11 @@ fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
 
 fn check_amounts(
     shown: &[String],
-    slots: &[usize],
-    of: Option<&Anchor>,
-    sight: &Sight<'_>,
+    found: &BTreeSet<String>,
+    as_learned: bool,
 ) -> Result<(), String> {
-    let page = Page::new(sight.view);
-    let found: BTreeSet<String> = match of {
-        Some(anchor) => {
-            let id = anchor.find(sight).map_err(|miss| miss.to_string())?;
-            let Some(index) = page.index(id) else {
-                return Ok(());
-            };
-            page::amounts_of(page.row(index).map(|at| page.element(at)))
-        }
-        None => page::amounts_of(&sight.view.elements),
-    };
     let expected: BTreeSet<String> = shown.iter().cloned().collect();
-    let as_learned = sight.has_learned_values(slots);
-    if found == expected || (!as_learned && found.len() <= expected.len()) {
+    if *found == expected || (!as_learned && found.len() <= expected.len()) {
         return Ok(());
     }
     let listed = |amounts: &BTreeSet<String>| {
@@ -344,7 +356,7 @@ fn check_amounts(
     Err(format!(
         "expected the amounts {}, but the page shows {}",
         listed(&expected),
-        listed(&found)
+        listed(found)
     ))
 }
 

@@ -94,6 +94,7 @@ fn made(
         }
     }
     Ok(ProcedureStep {
+        form: None,
         tool: step.call.tool.clone(),
         arguments: step.call.arguments.clone(),
         texts,

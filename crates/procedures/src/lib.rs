@@ -8,7 +8,8 @@
 //! This crate is pure: it reads no journal, looks at no screen and stores nothing. A loop replays
 //! procedures, the program learns and keeps them. Reading order: `procedure` (the data),
 //! `template` and `shape` (commands and slots), `page`, `address` and `desktop` (what a view says),
-//! `anchor` (describing and finding an element), `expectation` (what must hold), `words` (names for
+//! `anchor` (describing and finding an element), `expectation` and
+//! `form` (what must hold), `words` (names for
 //! the same thing), `learn` with `recorded`, `find_slots`, `kept`, `on_screen` and `folder` (from
 //! what a run did to a procedure).
 
@@ -22,6 +23,7 @@ mod address;
 mod anchor;
 mod sight;
 mod desktop;
+mod form;
 mod expectation;
 mod recorded;
 mod find_slots;
@@ -34,6 +36,7 @@ pub use address::origin_of;
 pub use anchor::{Anchor, AnchorMiss};
 pub use desktop::in_use;
 pub use expectation::{Expectation, FieldValue, LearnedField, LearnedWindow};
+pub use form::{AtPress, LearnedControl, LearnedForm};
 pub use learn::learn;
 pub use procedure::{LearnedPlace, Procedure, ProcedureStep};
 pub use recorded::{NotLearned, RecordedRun, RecordedStep};

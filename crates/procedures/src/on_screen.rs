@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{
-    AnswerDialogCall, Arguments as _, ClickCall, Element, ElementId, ElementState,
+    AnswerDialogCall, Arguments as _, ClickCall, Element, ElementId, ElementState, Form,
     OpenApplicationCall, PressKeyCall, SelectOptionCall, TypeTextCall, View,
 };
 
 use crate::{
-    Anchor, Expectation, FieldValue, LearnedWindow, NotLearned, ProcedureStep, RecordedRun,
-    RecordedStep, Sight, SlotValues, Template, address,
+    Anchor, Expectation, FieldValue, LearnedForm, LearnedWindow, NotLearned, ProcedureStep,
+    RecordedRun, RecordedStep, Sight, SlotValues, Template, address,
     anchor::Learned as Known,
     desktop, expectation,
     find_slots::{FoundSlots, UsedValue},
@@ -45,11 +45,27 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
         let after = next.map_or(run.end.as_ref(), |next| next.view.as_ref());
         steps.push(builder.step(step, after, next.is_none())?);
     }
+    forget_amounts_beside(&mut steps);
     Ok(Learned {
         command: found.command,
         slots: found.slots,
         steps,
     })
+}
+
+/// Leaves out the amounts of pages whose form is compared when it is sent: those within it are.
+fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
+    let of_page = |one: &Expectation| matches!(one, Expectation::Amounts { of: None, .. });
+    for at in 0..steps.len() {
+        let form = steps[at].form.as_ref();
+        if form.is_some_and(|form| form.controls.is_some()) {
+            let place = steps[at].before.first().cloned();
+            let here = steps[..=at]
+                .iter_mut()
+                .filter(|step| step.before.first() == place.as_ref());
+            here.for_each(|step| step.before.retain(|one| !of_page(one)));
+        }
+    }
 }
 
 /// Returns the value that a step used, if it may come from the command.
@@ -169,6 +185,12 @@ impl Builder<'_> {
         (self.ids.len() > known).then_some(form)
     }
 
+    fn form(&self, form: &Form) -> LearnedForm {
+        LearnedForm::of(form, self.relative(&form.action), |text| {
+            self.template(text)
+        })
+    }
+
     fn step(
         &mut self,
         step: &RecordedStep,
@@ -182,9 +204,10 @@ impl Builder<'_> {
         let decides = decides(step, &page);
         // The last button of a page sends what was filled in. In a program it often saves.
         let commits = step.commits || (decides && is_last && !desktop::is_desktop(view));
+        let form = step.form.as_ref().filter(|_| commits);
         let mut before = self.before(&page);
         if decides {
-            before.extend(self.read_back(&page));
+            before.extend(self.read_back(&page, form));
         }
         self.at = Some(view.address.clone());
         let mut made = ProcedureStep {
@@ -196,6 +219,7 @@ impl Builder<'_> {
             before,
             after: Vec::new(),
             commits,
+            form: form.map(|form| self.form(form)),
             waited_ms: step.waited_ms,
         };
         self.value(step, &page, &mut made)?;
@@ -372,6 +396,7 @@ impl Builder<'_> {
                 shown: shown.into_iter().collect(),
                 slots: own,
                 of: Some(Box::new(anchor.clone())),
+                without_rows: false,
             });
         }
         self.remember_field(step, element, &anchor, after, made);
@@ -424,19 +449,23 @@ impl Builder<'_> {
 
     /// The amounts of money of a page that is seen for the first time.
     fn amounts_of_page(&self, view: &View) -> Option<Expectation> {
-        let shown = page::amounts_of(&view.elements);
+        let shown = page::amounts_of_page(&Page::new(view), true);
         let is_new = self.at.as_ref() != Some(&view.address);
         let is_about_one = !shown.is_empty() && shown.len() <= MOST_AMOUNTS;
         (is_new && is_about_one).then(|| Expectation::Amounts {
             shown: shown.into_iter().collect(),
             slots: self.used.iter().copied().collect(),
             of: None,
+            without_rows: true,
         })
     }
 
     /// Returns what must stand on a page before something is sent: all that was filled in, whatever else
-    /// shows a value of the command, all fields as they were, and the amounts.
-    fn read_back(&self, page: &Page<'_>) -> Vec<Expectation> {
+    /// shows a value of the command, all fields as they were, and the amounts. Where the press
+    /// compares the form itself, what stands beside it may differ: a procedure must survive its
+    /// own effect.
+    fn read_back(&self, page: &Page<'_>, form: Option<&Form>) -> Vec<Expectation> {
+        let is_compared = form.is_some_and(|form| form.sends.is_some());
         let is_here =
             |field: &&FilledField| field.id.parse().is_ok_and(|id| page.index(id).is_some());
         let filled = self
@@ -454,9 +483,12 @@ impl Builder<'_> {
             });
         let mut conditions: Vec<_> = filled.collect();
         conditions.extend(
-            self.texts_with_values(page)
+            self.texts_with_values(page, is_compared)
                 .map(|text| Expectation::Shows { text }),
         );
+        if is_compared {
+            return conditions;
+        }
         let value = |element: &Element| {
             let text = element.value.as_deref().unwrap_or_default();
             let of = |slot: &&usize| self.found.slots[**slot].learned == text;
@@ -475,6 +507,7 @@ impl Builder<'_> {
                 shown: shown.into_iter().collect(),
                 slots: self.used.iter().copied().collect(),
                 of: None,
+                without_rows: false,
             });
         }
         if desktop::is_desktop(page.view) {
@@ -499,11 +532,18 @@ impl Builder<'_> {
     }
 
     /// Texts of a page that show values of the command which were used.
-    fn texts_with_values(&self, page: &Page<'_>) -> impl Iterator<Item = Template> {
+    fn texts_with_values(
+        &self,
+        page: &Page<'_>,
+        without_rows: bool,
+    ) -> impl Iterator<Item = Template> {
         let tells = ["text", "heading", "cell", "listitem", "status", "alert"];
-        let elements = page.view.elements.iter().filter(move |element| {
-            tells.contains(&element.role.as_str()) && page::is_shown(element)
+        let all = page.view.elements.iter().enumerate();
+        let elements = all.filter(|(at, element)| {
+            let is_left_out = without_rows && page.is_in_row(*at);
+            tells.contains(&element.role.as_str()) && page::is_shown(element) && !is_left_out
         });
+        let elements = elements.map(|(_, element)| element);
         let texts = elements
             .map(page::name_of)
             .filter(|name| page::amounts(name).is_empty());

@@ -181,6 +181,12 @@ impl<'a> Page<'a> {
             || (!is_of_site && is_in(&ROWS))
     }
 
+    /// Whether an element is a row of a list or a table, or lies in one.
+    pub(crate) fn is_in_row(&self, index: usize) -> bool {
+        let mut all = std::iter::once(index).chain(self.ancestors(index));
+        all.any(|above| ROWS.contains(&self.element(above).role.as_str()))
+    }
+
     /// Returns the fields of the page with their values, without those that search.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &'a Element> {
         let fields = self.view.elements.iter();
@@ -244,8 +250,16 @@ fn is_amount(number: &str) -> bool {
         && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
-/// Returns the amounts of money in a text, as it writes them, without spaces.
-pub(crate) fn amounts(text: &str) -> Vec<String> {
+/// A number in a text.
+pub(crate) struct SeenNumber {
+    /// Its place, in bytes.
+    pub(crate) at: Range<usize>,
+    /// The amount of money that it is, as the text writes it, without spaces.
+    pub(crate) amount: Option<String>,
+}
+
+/// Returns the numbers in a text.
+pub(crate) fn numbers(text: &str) -> Vec<SeenNumber> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(start) = text[from..]
@@ -261,20 +275,34 @@ pub(crate) fn amounts(text: &str) -> Vec<String> {
         let after = text[start + number.len()..].trim_start();
         let before = CURRENCIES.iter().find(|sign| before.ends_with(**sign));
         let sign = before.or_else(|| CURRENCIES.iter().find(|sign| after.starts_with(**sign)));
-        match sign {
-            Some(sign) => found.push(format!("{sign}{number}")),
-            None if is_amount(number) => found.push(number.to_owned()),
-            None => {}
-        }
+        let amount = match sign {
+            Some(sign) => Some(format!("{sign}{number}")),
+            None => is_amount(number).then(|| number.to_owned()),
+        };
+        let at = start..start + number.len();
+        found.push(SeenNumber { at, amount });
         from = end;
     }
     found
+}
+
+/// Returns the amounts of money in a text, as it writes them, without spaces.
+pub(crate) fn amounts(text: &str) -> Vec<String> {
+    let numbers = numbers(text).into_iter();
+    numbers.filter_map(|number| number.amount).collect()
 }
 
 /// Returns the different amounts of money that some elements show.
 pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
     let shown = elements.into_iter().filter(|element| is_shown(element));
     shown.flat_map(|element| amounts(&element.name)).collect()
+}
+
+/// Returns the different amounts of money that a page shows.
+pub(crate) fn amounts_of_page(page: &Page<'_>, without_rows: bool) -> BTreeSet<String> {
+    let all = 0..page.view.elements.len();
+    let counted = all.filter(|at| !without_rows || !page.is_in_row(*at));
+    amounts_of(counted.map(|at| page.element(at)))
 }
 
 #[cfg(test)]

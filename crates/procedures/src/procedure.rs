@@ -4,7 +4,7 @@ use gyrus_contract::ElementId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Anchor, Expectation, Slot, Template, address};
+use crate::{Anchor, Expectation, LearnedForm, Slot, Template, address};
 
 /// A way to do one kind of task, learned from one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct ProcedureStep {
     /// Whether the action binds somebody: it sends, orders, pays, deletes. At most one attempt is
     /// ever made, and an unknown outcome stops the run.
     pub commits: bool,
+    /// The form that the action sends, which is compared once more at the press itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<LearnedForm>,
     /// The longest time in milliseconds until the learned run saw what it needed for this action.
     pub waited_ms: u64,
 }

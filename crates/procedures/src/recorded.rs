@@ -1,6 +1,6 @@
 //! Runs that something may be learned from, and the reasons why nothing was.
 
-use gyrus_contract::{Observation, ToolCall, View};
+use gyrus_contract::{Form, Observation, ToolCall, View};
 use serde::{Deserialize, Serialize};
 
 use crate::{LearnedPlace, ProcedureStep, Slot, Template};
@@ -33,6 +33,9 @@ pub struct RecordedStep {
     pub observation: Observation,
     /// Whether the gate found that it binds somebody: it submits, sends, pays or deletes.
     pub commits: bool,
+    /// The form that it sent, as it was measured just before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// The time from the end of the call before it to this view, in milliseconds, without the time
     /// of models and people.
     pub waited_ms: u64,

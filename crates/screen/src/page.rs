@@ -10,6 +10,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/secrets.js"),
     include_str!("page/generated.js"),
     include_str!("page/names.js"),
+    include_str!("page/options.js"),
     include_str!("page/states.js"),
     include_str!("page/geometry.js"),
     include_str!("page/text.js"),
@@ -23,8 +24,8 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, isDraggable, through, own, prepare, begin, end, change, settled, holds,\n",
-    "  setValue, setBeside, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, choose, select, read, scrollState, scrolled, controlOf, passed, typed }; })();\n",
-    "\nglobalThis.gyrus = { walk, walkOncePainted, hear, suspects, adopt, secretBoxes, elementOf,\n",
+    "  setValue, setBeside, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, select, read, scrollState, scrolled, controlOf, passed, typed, words, report }; })();\n",
+    "\nglobalThis.gyrus = { walk, walkOncePainted, hear, suspects, adopt, secretBoxes, elementOf, choose,\n",
     "  ...hands };\n",
     "})();",
 );

@@ -7,7 +7,8 @@
 use std::sync::LazyLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gyrus_contract::SentForm;
+use gyrus_contract::{Form, SentControl, SentForm};
+use serde_json::Value;
 
 /// The key of the digests of this process: without it, nobody can tell values from digests in a
 /// journal.
@@ -38,24 +39,101 @@ pub(crate) fn with_state(form: &SentForm) -> SentForm {
     }
 }
 
-/// A form that is expected in a request, and nothing else.
+/// A form that is expected in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedForm {
     action: String,
+    method: String,
     /// Names and values in the order of the page, with line breaks in one form.
     entries: Vec<(String, String)>,
+    controls: Vec<SentControl>,
 }
 
+/// Parts of names of fields that pages fill in at the last moment.
+const FILLED_LATE: [&str; 5] = ["captcha", "turnstile", "token", "csrf", "nonce"];
+
 impl ExpectedForm {
-    pub(crate) fn new(action: &str, form: &SentForm) -> Self {
-        let entries = form.controls.iter().filter_map(|control| {
+    pub(crate) fn new(form: &Form, sends: &SentForm) -> Self {
+        let entries = sends.controls.iter().filter_map(|control| {
             let value = control.value.as_deref()?;
             Some((with_plain_breaks(&control.name), with_plain_breaks(value)))
         });
         Self {
-            action: without_fragment(action).to_owned(),
+            action: without_fragment(&form.action).to_owned(),
+            method: form.method.clone(),
             entries: entries.collect(),
+            controls: sends.controls.clone(),
         }
+    }
+
+    /// Whether the page itself sends something else than the form as it stood: to another address,
+    /// or with another value of a control. It may add what a person did not see.
+    pub(crate) fn is_contradicted(&self, sent: &SentRequest<'_>) -> bool {
+        if !sent.is_document {
+            let entries = sent.entries();
+            return entries.is_some_and(|entries| self.is_contradicted_by_script(sent, &entries));
+        }
+        let (address, entries) = if sent.only_fetches && self.method == "get" {
+            let (address, query) = without_fragment(sent.address)
+                .split_once('?')
+                .unwrap_or((without_fragment(sent.address), ""));
+            if address != self.action.split('?').next().unwrap_or_default() {
+                return false;
+            }
+            (self.action.as_str(), Some(url_encoded(query.as_bytes())))
+        } else if sent.only_fetches {
+            return false;
+        } else {
+            (without_fragment(sent.address), sent.entries())
+        };
+        let differs = |entries: &Vec<_>| {
+            let mut controls = self.controls.iter();
+            controls.any(|control| self.differs(control, entries, Missing::Counts))
+        };
+        address != self.action || entries.as_ref().is_some_and(differs)
+    }
+
+    /// A script writes values as it likes; those of choices, and those of forms, are comparable.
+    fn is_contradicted_by_script(
+        &self,
+        sent: &SentRequest<'_>,
+        entries: &[(String, String)],
+    ) -> bool {
+        let known = |control: &&SentControl| entries.iter().any(|(name, _)| *name == control.name);
+        let shared: Vec<_> = self.controls.iter().filter(known).collect();
+        let is_form = !sent.is_json() && shared.len() * 2 >= self.controls.len();
+        let mut comparable = shared
+            .into_iter()
+            .filter(|control| is_form || is_choice(control));
+        comparable.any(|control| self.differs(control, entries, Missing::IsFine))
+    }
+
+    /// Whether what is sent under the name of a control is not what stood in the form.
+    fn differs(&self, control: &SentControl, sent: &[(String, String)], missing: Missing) -> bool {
+        let named = |all: &[(String, String)]| -> Vec<String> {
+            let own = all.iter().filter(|(name, _)| *name == control.name);
+            own.map(|(_, value)| value.clone()).collect()
+        };
+        let (expected, sent) = (named(&self.entries), named(sent));
+        let is_hidden = control.kind == "hidden";
+        let name = control.name.to_lowercase();
+        if control.secret || FILLED_LATE.iter().any(|part| name.contains(part)) {
+            return false;
+        }
+        if sent.is_empty() {
+            let is_plain = !is_hidden && control.kind != "submit";
+            let had_value = expected.iter().any(|value| !value.is_empty());
+            return missing == Missing::Counts && is_plain && had_value;
+        }
+        if expected.is_empty() {
+            return !is_hidden;
+        }
+        let is_same = |(expected, sent): (&String, &String)| {
+            let (expected, sent) = (expected.trim(), sent.trim());
+            let is_filled = is_hidden && expected.is_empty();
+            expected == sent || is_filled || (!is_choice(control) && is_like(expected, sent))
+        };
+        sent.len() != expected.len() || !expected.iter().zip(&sent).all(is_same)
     }
 
     /// Whether a request with this address and body is the form. `body` is `None` if the browser
@@ -74,6 +152,84 @@ impl ExpectedForm {
         };
         without_fragment(address) == self.action && sent.is_some_and(|sent| sent == self.entries)
     }
+}
+
+/// Whether it counts that a control is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Counts,
+    IsFine,
+}
+
+/// A request of a page, as far as it is compared.
+pub(crate) struct SentRequest<'a> {
+    pub(crate) is_document: bool,
+    pub(crate) only_fetches: bool,
+    pub(crate) address: &'a str,
+    pub(crate) content_type: &'a str,
+    /// `None` if the browser does not report all of it.
+    pub(crate) body: Option<&'a [u8]>,
+}
+
+impl SentRequest<'_> {
+    fn kind(&self) -> &str {
+        let kind = self.content_type.split(';').next();
+        kind.unwrap_or_default().trim()
+    }
+
+    fn is_json(&self) -> bool {
+        self.kind().ends_with("json")
+    }
+
+    /// Returns the names and values; `None` if it has none that can be read.
+    fn entries(&self) -> Option<Vec<(String, String)>> {
+        let body = self.body?;
+        match self.kind() {
+            "application/x-www-form-urlencoded" => Some(url_encoded(body)),
+            "multipart/form-data" => {
+                let (_, boundary) = self.content_type.split_once("boundary=")?;
+                multipart(body, boundary)
+            }
+            _ if self.is_json() => {
+                let read: serde_json::Map<String, Value> = serde_json::from_slice(body).ok()?;
+                let texts = read.into_iter().filter_map(|(name, value)| match value {
+                    Value::String(text) => Some((name, text)),
+                    Value::Number(number) => Some((name, number.to_string())),
+                    Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+                });
+                Some(texts.collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the value of a control stands for what a person chose, and is sent as it is.
+fn is_choice(control: &SentControl) -> bool {
+    matches!(control.kind.as_str(), "radio" | "checkbox" | "submit")
+        || control.kind.starts_with("select")
+}
+
+/// Whether a page may have written one text for the other, as it does with dates and numbers.
+fn is_like(one: &str, other: &str) -> bool {
+    let number = |text: &str| {
+        let plain: String = text.chars().filter(|c| !"  '’,".contains(*c)).collect();
+        plain.parse::<f64>().ok()
+    };
+    if let (Some(one), Some(other)) = (number(one), number(other)) {
+        return (one - other).abs() < 1e-9;
+    }
+    let words = |text: &str| {
+        let lower = text.to_lowercase();
+        let words = lower.split(|c: char| !c.is_alphanumeric());
+        let mut words: Vec<_> = words
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        words.sort();
+        words
+    };
+    words(one) == words(other)
 }
 
 /// Returns the bytes of a body, given in pieces as base64; `None` if one is missing.
@@ -151,8 +307,6 @@ fn multipart(body: &[u8], boundary: &str) -> Option<Vec<(String, String)>> {
 
 #[cfg(test)]
 mod tests {
-    use gyrus_contract::SentControl;
-
     use super::*;
 
     fn form(entries: &[(&str, Option<&str>)]) -> SentForm {
@@ -163,10 +317,141 @@ mod tests {
             autocomplete: String::new(),
             value: value.map(str::to_owned),
             shown: String::new(),
+            secret: false,
         });
         SentForm {
             controls: controls.collect(),
             state: String::new(),
+        }
+    }
+
+    fn sent_to(action: &str) -> Form {
+        Form {
+            action: action.to_owned(),
+            method: "post".to_owned(),
+            fields: Vec::new(),
+            words: Vec::new(),
+            sends: None,
+        }
+    }
+
+    #[test]
+    fn a_page_contradicts_its_form_or_does_not() {
+        let mut sent = form(&[
+            ("to", Some("98")),
+            ("amount", Some("1,000")),
+            ("day", Some("28.11.2026")),
+            ("token", Some("")),
+            ("id", Some("")),
+            ("gift", None),
+        ]);
+        sent.controls[0].kind = "select-one".to_owned();
+        sent.controls[4].kind = "hidden".to_owned();
+        let to = "http://a.example/pay";
+        let expected = ExpectedForm::new(&sent_to(to), &sent);
+        let urlencoded = "application/x-www-form-urlencoded";
+        for (is_document, address, kind, body, expected_to) in [
+            (
+                true,
+                to,
+                urlencoded,
+                "to=98&amount=1000&day=2026-11-28&id=7&token=x&more=1",
+                false,
+            ),
+            (
+                true,
+                to,
+                urlencoded,
+                "to=12&amount=1000&day=2026-11-28&id=7",
+                true,
+            ),
+            (
+                true,
+                to,
+                urlencoded,
+                "to=98&to=12&amount=1000&day=28.11.2026",
+                true,
+            ),
+            (
+                true,
+                to,
+                urlencoded,
+                "to=98&amount=10000&day=28.11.2026",
+                true,
+            ),
+            (
+                true,
+                to,
+                urlencoded,
+                "to=98&amount=1000&day=28.11.2026&gift=on",
+                true,
+            ),
+            (
+                true,
+                to,
+                urlencoded,
+                "recipient=12&amount=1000&day=28.11.2026",
+                true,
+            ),
+            (
+                true,
+                "http://a.example/give",
+                urlencoded,
+                "to=98&amount=1000&day=28.11.2026",
+                true,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                urlencoded,
+                "to=98&amount=1000&day=28.11.2026",
+                false,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                urlencoded,
+                "to=12&amount=1000&day=28.11.2026",
+                true,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                urlencoded,
+                "page=1&day=today",
+                false,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                "application/json",
+                r#"{"to": 98, "amount": 10}"#,
+                false,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                "application/json",
+                r#"{"to": "12"}"#,
+                true,
+            ),
+            (
+                false,
+                "http://a.example/api",
+                "application/json",
+                "[1",
+                false,
+            ),
+            (false, "http://a.example/api", "text/plain", "to=12", false),
+        ] {
+            let request = SentRequest {
+                is_document,
+                only_fetches: false,
+                address,
+                content_type: kind,
+                body: Some(body.as_bytes()),
+            };
+            assert_eq!(expected.is_contradicted(&request), expected_to, "{body}");
         }
     }
 
@@ -178,7 +463,7 @@ mod tests {
             ("gift", None),
             ("text", Some("one\ntwo ü")),
         ]);
-        let expected = ExpectedForm::new(&format!("{to}#part"), &sent);
+        let expected = ExpectedForm::new(&sent_to(&format!("{to}#part")), &sent);
         let kind = "application/x-www-form-urlencoded";
         let body = "to=Ada+%26+Bo&text=one%0D%0Atwo+%C3%BC";
         let parts = "--XX\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nAda & Bo\r\n\
@@ -215,7 +500,7 @@ mod tests {
             );
         }
         assert!(!expected.is(to, kind, None));
-        let empty = ExpectedForm::new(to, &form(&[("gift", None)]));
+        let empty = ExpectedForm::new(&sent_to(to), &form(&[("gift", None)]));
         assert!(empty.is(to, kind, Some(b"")) && empty.is(to, "", None));
         assert!(!empty.is(to, kind, Some(b"gift=on")));
     }

@@ -12,11 +12,11 @@ pub(crate) mod reads;
 use std::{marker::PhantomData, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, AnswerDialogCall, AnswerRequestCall, BuiltIn, ClickCall, CloseTabCall,
-    DragCall, ExtractCall, FindCall, GoBackCall, HoverCall, OpenUrlCall, PressKeyCall, ReloadCall,
-    Repeat, ResolvedCall, ScreenError, ScrollCall, ScrollToCall, SelectOptionCall, SelectTextCall,
-    Site, Starts, SwitchTabCall, TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch,
-    TypeTextCall, TypedTool, Unresolvable, UploadFileCall, WaitCall,
+    ActionVerdict, Aim, Aimed, AnswerDialogCall, AnswerRequestCall, BuiltIn, ClickCall,
+    CloseTabCall, DragCall, ExtractCall, FindCall, GoBackCall, HoverCall, OpenUrlCall,
+    PressKeyCall, ReloadCall, Repeat, ResolvedCall, ScreenError, ScrollCall, ScrollToCall,
+    SelectOptionCall, SelectTextCall, Site, Starts, SwitchTabCall, TakeScreenshotCall, Tool,
+    ToolCall, ToolOutput, Touch, TypeTextCall, TypedTool, Unresolvable, UploadFileCall, WaitCall,
 };
 
 use serde_json::{Value, json};
@@ -141,6 +141,14 @@ impl<A: Action> TypedTool for Hand<A> {
     }
 }
 
+/// Returns the link that an input follows.
+fn followed(aim: &Aim) -> Option<Aimed> {
+    let follows = |starts: &Starts| matches!(starts, Starts::Follows { .. });
+    aim.element
+        .clone()
+        .filter(|_| aim.starts.iter().any(follows))
+}
+
 /// Returns the page that is looked at after an action, for a loop that opens it again if it loses its
 /// screen.
 fn page_of(session: &Session) -> Option<Value> {
@@ -177,6 +185,7 @@ impl<A: Action> Hand<A> {
                 up_to: up_to_now.then_some(documents),
                 sends,
                 by: A::TOOL.to_owned(),
+                link: call.aim.as_ref().filter(|_| only_goes).and_then(followed),
             });
         }
         session.state().holdings.counted

@@ -191,7 +191,7 @@ impl<'a> Window<'a> {
         }
         match starts {
             Starts::Types => vec![self.types()],
-            Starts::Chooses => vec![self.uses("changes")],
+            Starts::Chooses { .. } => vec![self.uses("changes")],
             Starts::Acts => self.acts(),
             Starts::Uploads { names } => self.gives(names),
             Starts::Looking

@@ -88,7 +88,7 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
             }
             Starts::Looking
             | Starts::Types
-            | Starts::Chooses
+            | Starts::Chooses { .. }
             | Starts::Acts
             | Starts::Uploads { .. }
             | Starts::Answers { .. } => addresses.push(&aim.address),
@@ -250,7 +250,7 @@ impl<'a> Page<'a> {
             Starts::Follows { address } => self.goes(address, true),
             Starts::Opens { address } => self.goes(address, false),
             Starts::Types => vec![self.types()],
-            Starts::Chooses => self.chooses(),
+            Starts::Chooses { option } => self.chooses(option),
             Starts::Submits => self.submits(),
             Starts::Acts => self.acts(),
             Starts::Uploads { names } => self.uploads(names),
@@ -363,15 +363,7 @@ impl<'a> Page<'a> {
             weights.push(Weight::new(Risk::High, what).each_time());
         }
         if by_link {
-            // The words of a link say what it is about; those of a button, what it does.
-            let class = match self.role {
-                "link" | "" => self
-                    .label
-                    .class_of_the_whole
-                    .filter(|class| matches!(class, Class::Deletes | Class::Authorises)),
-                _ => self.label.class,
-            };
-            weights.extend(self.said("follows", class));
+            weights.extend(self.said("follows", self.class_of_a_link()));
         }
         let what = format!("goes to an address of {shown} that says that it deletes something");
         if is_ordered_to_delete(&url) {
@@ -380,6 +372,23 @@ impl<'a> Page<'a> {
             weights.push(Weight::new(Risk::High, what).unless(target.grant()));
         }
         weights
+    }
+
+    /// Returns what following it does, by its words. Those of a link say what it is about; those of a
+    /// button, and of a link that listens for clicks, what it does.
+    fn class_of_a_link(&self) -> Option<Class> {
+        let mut states = self.aim.element.iter().map(|element| &element.states);
+        let listens = states.any(|states| states.contains(&ElementState::Clickable));
+        match self.role {
+            "link" | "" if !listens => {
+                let orders = |class: &Class| matches!(class, Class::Deletes | Class::Authorises);
+                let pays = |class: &Class| *class == Class::Pays && self.label.has_amount;
+                let begins = self.label.class_of_the_order;
+                let whole = self.label.class_of_the_whole.filter(orders);
+                whole.max(begins.filter(|class| orders(class) || pays(class)))
+            }
+            _ => self.label.class,
+        }
     }
 
     fn types(&self) -> Weight {
@@ -406,8 +415,11 @@ impl<'a> Page<'a> {
             || fields.any(|field| field.name == element.name && is_secret(field))
     }
 
-    fn chooses(&self) -> Vec<Weight> {
-        let what = format!("changes {}", self.control);
+    fn chooses(&self, option: &str) -> Vec<Weight> {
+        let what = match option {
+            "" => format!("changes {}", self.control),
+            option => format!("changes {} to {}", self.control, quoted(option)),
+        };
         let mut weights = vec![if self.is_secret_field() {
             self.critical(&format!("{what}, a field for a secret,"))
         } else if self.listed.is_some() {
@@ -490,6 +502,13 @@ impl<'a> Page<'a> {
         let shown = middle_out(target.as_str());
         let listed = target.listed(self.scales.under, self.scales.standing);
         let mut weights = vec![match listed {
+            _ if self.aim.element.is_some() => {
+                let what = format!(
+                    "{request} to {shown}, as following {} does more than to go somewhere",
+                    self.control
+                );
+                Weight::new(Risk::High, what).unless(target.grant())
+            }
             Some(why) => {
                 Weight::new(Risk::Moderate, format!("{request} to {shown}, {why}")).contained()
             }
@@ -498,6 +517,8 @@ impl<'a> Page<'a> {
                 Weight::new(Risk::High, what).unless(target.grant())
             }
         }];
+        // Only what a link did has a control.
+        weights.extend(self.said("follows", self.label.class));
         if method == "DELETE" || is_ordered_to_delete(url) {
             let what = format!("{request} to {shown}, which says that it deletes something");
             weights.push(Weight::critical(what));
@@ -517,7 +538,10 @@ impl<'a> Page<'a> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
         let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
-        let is_data = DATA.contains(&self.role);
+        let mut states = self.aim.element.iter().map(|element| &element.states);
+        // What is dragged is a thing, as a card on a board.
+        let is_dragged = states.any(|states| states.contains(&ElementState::Draggable));
+        let is_data = is_dragged || DATA.contains(&self.role);
         // What a field is called says what it holds.
         let is_told = is_data || self.is_text_field();
         let unread = match (filled, self.listed) {

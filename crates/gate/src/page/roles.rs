@@ -54,6 +54,8 @@ fn role(control: &SentControl) -> Option<ArgumentRole> {
     match (hint.unwrap_or_default(), control.kind.as_str()) {
         (hint, _) if hint.starts_with("cc-") => return Some(ArgumentRole::Password),
         ("" | "on" | "off", _) => {}
+        // Pages put the first two on ordinary fields, so that browsers fill nothing in.
+        ("current-password" | "new-password", kind) if kind != "password" => {}
         ("current-password" | "new-password" | "one-time-code", _) => {
             return Some(ArgumentRole::Password);
         }
@@ -101,6 +103,7 @@ mod tests {
                     autocomplete: (*autocomplete).to_owned(),
                     value: None,
                     shown: String::new(),
+                    secret: false,
                 });
             let controls: Vec<_> = controls.collect();
             let form = propose(&MeasuredForm {

@@ -3,7 +3,7 @@
 use gyrus_contract::{Aim, Aimed, ElementId, Grant, Starts};
 use serde_json::json;
 
-use crate::world::{Comes, Under, call, comes, masked};
+use crate::world::{CHOOSES, Comes, Under, call, comes, masked};
 
 /// The goal of these tests.
 const GOAL: &str = "Write the letter in Mousepad.";
@@ -50,13 +50,7 @@ fn a_program_on_a_desktop_of_its_own_is_used_without_asking() {
         Starts::Types,
         Comes::Plain,
     );
-    check(
-        "nested/Mousepad",
-        "checkbox",
-        "Wrap",
-        Starts::Chooses,
-        Comes::Plain,
-    );
+    check("nested/Mousepad", "checkbox", "Wrap", CHOOSES, Comes::Plain);
     check(
         "nested/Mousepad",
         "menu",
@@ -144,7 +138,7 @@ fn typing_into_a_terminal_is_a_command() {
         "nested/URxvt",
         "0/xfce4-appfinder",
     ] {
-        for starts in [Starts::Types, Starts::Acts, Starts::Chooses] {
+        for starts in [Starts::Types, Starts::Acts, CHOOSES] {
             check(terminal, "window", "", starts, Comes::Critical);
         }
         check(terminal, "window", "", Starts::Looking, Comes::Free);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    Decision, Gate as _, Grant, Mode,
+    Decision, ElementState, Gate as _, Grant, Mode,
     Starts::{self, Looking, Opens, Types},
 };
 use gyrus_gate::{OwnPaths, PolicyGate, policy};
@@ -284,9 +284,55 @@ fn letting_a_held_request_go_is_asked_once_for_its_origin() {
         (GOOD, "POST", "ftp://evil.com/", EachTime),
         (GOOD, "POST", "", EachTime),
     ] {
-        let aim = aim(page, "", "", sends(method, address));
+        let mut aim = aim(page, "", "", sends(method, address));
+        aim.element = None;
         let came = Under::default().comes(&call(Some(aim)));
         assert_eq!(came, expected, "{method} {address}");
+    }
+}
+
+#[test]
+fn what_a_link_sends_is_asked_as_what_it_says() {
+    let post = Starts::Sends {
+        method: "POST".to_owned(),
+        address: "https://good.com/x".to_owned(),
+        bytes: None,
+    };
+    for (name, expected) in [
+        ("Next page", Once),
+        ("Share", Once),
+        ("Pay 500 EUR now", Comes::Critical),
+        ("Grant admin rights", Comes::Critical),
+    ] {
+        assert_eq!(
+            comes(aim(GOOD, "link", name, post.clone())),
+            expected,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_link_that_is_an_order_is_asked_about_and_one_that_is_about_it_is_not() {
+    let goes = || Starts::Follows {
+        address: "https://good.com/x".to_owned(),
+    };
+    for (name, listens, expected) in [
+        ("Delete Delete", false, Comes::Critical),
+        ("Delete row", false, Comes::Critical),
+        ("Grant admin rights", false, Comes::Critical),
+        ("Pay 500 EUR now", false, Comes::Critical),
+        ("Payments", false, Comes::Free),
+        ("Order status", false, Comes::Free),
+        ("How to delete a file in Linux", false, Comes::Free),
+        ("Place order", true, Comes::Critical),
+        ("Share", true, Once),
+        ("Details", true, Comes::Free),
+    ] {
+        let mut aim = aim(GOOD, "link", name, goes());
+        let states = &mut aim.element.as_mut().unwrap().states;
+        states.extend(listens.then_some(ElementState::Clickable));
+        assert_eq!(comes(aim), expected, "{name}");
     }
 }
 

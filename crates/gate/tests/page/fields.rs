@@ -2,10 +2,11 @@
 
 use gyrus_contract::{
     Grant, Mode,
-    Starts::{self, Acts, Chooses, Submits, Types},
+    Starts::{self, Acts, Submits, Types},
 };
 
 use crate::world::{
+    CHOOSES,
     Comes::{Critical, EachTime, Once, Plain},
     Under, aim, call, comes, file, form, masked, within,
 };
@@ -20,11 +21,11 @@ fn fields() {
         ("textbox", "Send to", Types, Plain, Once),
         ("textbox", "", Types, Plain, Once),
         ("searchbox", "Search", Types, Plain, Once),
-        ("combobox", "Country", Chooses, Plain, Once),
-        ("checkbox", "Send me news", Chooses, Plain, Once),
-        ("switch", "Dark", Chooses, Plain, Once),
-        ("switch", "Share with everybody", Chooses, Once, Once),
-        ("switch", "Make public", Chooses, Critical, Critical),
+        ("combobox", "Country", CHOOSES, Plain, Once),
+        ("checkbox", "Send me news", CHOOSES, Plain, Once),
+        ("switch", "Dark", CHOOSES, Plain, Once),
+        ("switch", "Share with everybody", CHOOSES, Once, Once),
+        ("switch", "Make public", CHOOSES, Critical, Critical),
         ("textbox", "Password", Types, Critical, Critical),
         ("textbox", "Passwort wiederholen", Types, Critical, Critical),
         ("textbox", "Mot de passe", Types, Critical, Critical),

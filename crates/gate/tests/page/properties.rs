@@ -2,10 +2,10 @@
 
 use gyrus_contract::{
     Aim, Form, Mode, Risk,
-    Starts::{self, Acts, Chooses, Submits, Types},
+    Starts::{self, Acts, Submits, Types},
 };
 
-use crate::world::{Under, aim, call, form, within};
+use crate::world::{CHOOSES, Under, aim, call, form, within};
 
 const GOOD: &str = "https://good.com/room";
 
@@ -45,7 +45,7 @@ fn risk(aim: Aim) -> Risk {
 fn starts() -> [Starts; 6] {
     [
         Types,
-        Chooses,
+        CHOOSES,
         Submits,
         Acts,
         Starts::Answers { accepts: true },

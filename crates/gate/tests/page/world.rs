@@ -7,6 +7,10 @@ use gyrus_contract::{
 use gyrus_gate::{OwnPaths, PolicyGate};
 use serde_json::json;
 
+pub(crate) const CHOOSES: Starts = Starts::Chooses {
+    option: String::new(),
+};
+
 pub(crate) const GOAL: &str = "Book the room on https://good.com, and look at shop.example.";
 
 static GATE: LazyLock<PolicyGate> = LazyLock::new(|| {
@@ -86,6 +90,7 @@ pub(crate) fn form(method: &str, action: &str, fields: &[&str]) -> Form {
         action: action.to_owned(),
         method: method.to_owned(),
         fields: fields.iter().map(field).collect(),
+        words: Vec::new(),
         sends: None,
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    Aim, EffectId, ElementState, Observation, Origin, Part, Risk, Starts, Strength, Text, ToolCall,
-    Verdict, View,
+    Aim, EffectId, ElementState, Form, Observation, Origin, Part, Risk, Starts, Strength, Text,
+    ToolCall, Verdict, View,
 };
 use gyrus_journal::Reader;
 use gyrus_kernel::{Ending, Entry, GateVerdict, RunStarted, ScreenViewed, Stop, ToolResulted};
@@ -65,6 +65,7 @@ struct OpenCall {
     call: ToolCall,
     view: Option<View>,
     commits: bool,
+    form: Option<Form>,
     waited_ms: u64,
 }
 
@@ -110,6 +111,7 @@ impl Reading {
                     call: called.call,
                     view: self.view.clone(),
                     commits: false,
+                    form: None,
                     waited_ms: u64::try_from(waited).unwrap_or(0),
                 };
                 self.open.insert(called.effect, open);
@@ -117,6 +119,7 @@ impl Reading {
             Entry::GateVerdict(verdict) => {
                 if let Some(open) = self.open.get_mut(&verdict.effect) {
                     open.commits = commits(&verdict.verdict, verdict.aim.as_ref());
+                    open.form = verdict.aim.as_ref().and_then(sent_form);
                     if let Err(why) = keeps_secrets(&verdict, &open.call) {
                         return Ok(Err(why));
                     }
@@ -262,6 +265,7 @@ impl Reading {
             call: open.call,
             observation,
             commits: open.commits,
+            form: open.form,
             waited_ms: open.waited_ms,
         };
         self.steps.push((result.effect, step));
@@ -347,11 +351,18 @@ pub(super) fn commits(verdict: &Verdict, aim: Option<&Aim>) -> bool {
             | Starts::Follows { .. }
             | Starts::Opens { .. }
             | Starts::Types
-            | Starts::Chooses
+            | Starts::Chooses { .. }
             | Starts::Acts => false,
         })
     };
     verdict.bare_risk() >= Risk::High || aim.is_some_and(sends)
+}
+
+/// Returns the form that an input on a page sends, or may send by a script.
+pub(super) fn sent_form(aim: &Aim) -> Option<Form> {
+    let may_send = |starts: &Starts| matches!(starts, Starts::Submits | Starts::Acts);
+    let form = aim.form.clone()?;
+    (aim.starts.iter().any(may_send) && !form.words.is_empty()).then_some(form)
 }
 
 /// Refuses what typed a secret.
@@ -359,7 +370,8 @@ fn keeps_secrets(verdict: &GateVerdict, call: &ToolCall) -> Result<(), NotLearne
     let element = verdict.aim.as_ref().and_then(|aim| aim.element.as_ref());
     let is_masked = element.is_some_and(|aimed| aimed.states.contains(&ElementState::Masked));
     let types = verdict.aim.as_ref().is_some_and(|aim| {
-        aim.starts.contains(&Starts::Types) || aim.starts.contains(&Starts::Chooses)
+        let fills = |one: &Starts| matches!(one, Starts::Types | Starts::Chooses { .. });
+        aim.starts.iter().any(fills)
     });
     if is_masked && types || call.arguments.to_string().contains(SECRET_MARK) {
         return Err(unrepeatable("it typed a secret, which is never kept"));

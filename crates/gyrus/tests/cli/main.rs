@@ -50,6 +50,7 @@ mod withholding;
 mod committing;
 mod large_folders;
 mod learning;
+mod paying;
 mod denying;
 mod rights;
 mod roles;

@@ -144,10 +144,15 @@ impl Past {
     }
 }
 
+/// Decides whether an input may go to what was measured; the error is the reason why not. It must
+/// depend on nothing else but what the journal holds.
+pub type ExpectedAim<'a> = &'a (dyn Fn(&Aim) -> Result<(), String> + Send + Sync);
+
 pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
     call: &ToolCall,
+    expected: Option<ExpectedAim<'_>>,
 ) -> Result<Observation, Stop> {
     let (effect, mut past) = Past::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
@@ -169,7 +174,7 @@ pub(crate) async fn perform(
         core.log.append(called)?;
     }
     core.shared().open_calls.push(effect.clone());
-    let resulted = live(core, &effect, call, &mut past).await?;
+    let resulted = live(core, &effect, (call, expected), &mut past).await?;
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     if let Some(tool) = core.tool(&call.tool) {
@@ -206,7 +211,7 @@ async fn concluded(
 async fn live(
     core: &Core,
     effect: &EffectId,
-    call: &ToolCall,
+    (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
     past: &mut Past,
 ) -> Result<ToolResulted, Stop> {
     let Some(tool) = &core.tool(&call.tool) else {
@@ -216,7 +221,7 @@ async fn live(
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let through = match let_through(core, effect, call, &**tool, past).await {
+    let through = match let_through(core, effect, (call, expected), &**tool, past).await {
         Ok(through) => through,
         Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
@@ -270,13 +275,13 @@ enum AllowedBy {
 async fn let_through(
     core: &Core,
     effect: &EffectId,
-    call: &ToolCall,
+    (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
     tool: &dyn Tool,
     past: &mut Past,
 ) -> Result<Through, EffectError<String>> {
     let spec = tool.spec();
     loop {
-        let resolved = resolve(core, call, tool).await?;
+        let resolved = resolve(core, call, tool, expected).await?;
         let judged = Judged {
             call,
             spec,
@@ -342,6 +347,7 @@ async fn resolve(
     core: &Core,
     call: &ToolCall,
     tool: &dyn Tool,
+    expected: Option<ExpectedAim<'_>>,
 ) -> Result<ResolvedCall, EffectError<String>> {
     let spec = tool.spec();
     let unresolvable = |error: Unresolvable| EffectError::Failed(error.reason);
@@ -353,6 +359,9 @@ async fn resolve(
         let _acting = core.controls.acting().await?;
         resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
         redact_form(core, &mut resolved);
+    }
+    if let (Some(is_expected), Some(aim)) = (expected, &resolved.aim) {
+        is_expected(aim).map_err(EffectError::Failed)?;
     }
     Ok(resolved)
 }
@@ -591,7 +600,13 @@ fn form_lines(aim: &Aim, tool: &str) -> Vec<Text> {
             "" => format!("{} (not shown on the page)", control.name),
             label => label.to_owned(),
         };
-        Some(format!("sends {}: {}", one_line(&name), one_line(&read)))
+        let value = control.value.as_deref().filter(|value| {
+            let is_said = read.ends_with(&format!("({value})"));
+            !(value.is_empty() || is_said || control.shown.is_empty() || control.shown == *value)
+        });
+        let value = value.map_or_else(String::new, |value| format!(" (value {value})"));
+        let line = format!("sends {}: {read}{}", name, shorten(&value, SHOWN));
+        Some(one_line(&line).into_owned())
     });
     lines.map(|line| Text::new(line, page.clone())).collect()
 }

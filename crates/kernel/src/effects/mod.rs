@@ -39,6 +39,7 @@ use serde::Serialize;
 use crate::{ApprovalCard, EffectError, Ending, Run, Stop};
 use approval::PersonAnswer;
 use branches::Branch;
+use call::ExpectedAim;
 use delegate::{Delegated, Delegation};
 use foresee::Foreseen;
 use request::Ask;
@@ -114,7 +115,22 @@ impl Run {
     /// Returns a [`Stop`], to be passed on.
     pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
         let begun = self.begin(|| call::describe(call))?;
-        let done = call::perform(&self.core, begun, call).await;
+        let done = call::perform(&self.core, begun, call, None).await;
+        self.end(done)
+    }
+
+    /// Calls a tool like [`Run::call`], if what it would touch, as measured just before it is judged,
+    /// is `expected`; else it is refused with the returned reason.
+    ///
+    /// # Errors
+    /// Returns a [`Stop`], to be passed on.
+    pub async fn call_if(
+        &mut self,
+        call: &ToolCall,
+        expected: ExpectedAim<'_>,
+    ) -> Result<Observation, Stop> {
+        let begun = self.begin(|| call::describe(call))?;
+        let done = call::perform(&self.core, begun, call, Some(expected)).await;
         self.end(done)
     }
 

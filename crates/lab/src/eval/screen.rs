@@ -83,7 +83,7 @@ fn is_on_pages(ours: &[String], aim: &Aim) -> bool {
         }
         Starts::Looking
         | Starts::Types
-        | Starts::Chooses
+        | Starts::Chooses { .. }
         | Starts::Submits
         | Starts::Acts
         | Starts::Uploads { .. }
@@ -110,7 +110,7 @@ fn is_of_programs(programs: &[String], aim: &Aim) -> bool {
     let place = aim.origin.strip_prefix(IN_SANDBOX);
     let program = place.and_then(|place| place.strip_prefix('/'));
     let does = aim.starts.iter().all(|starts| match starts {
-        Starts::Looking | Starts::Types | Starts::Chooses | Starts::Acts => true,
+        Starts::Looking | Starts::Types | Starts::Chooses { .. } | Starts::Acts => true,
         Starts::Closes { .. } => true,
         Starts::Launches { program } => {
             let name = Path::new(program)

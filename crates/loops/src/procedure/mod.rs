@@ -10,11 +10,11 @@
 mod ready;
 
 use gyrus_contract::{
-    Action, ActionVerdict, Arguments as _, Boxed, Claim, Evidence, ExecutionResult, MemoryBuffer,
-    Observation, OpenUrlCall, ToolCall, View, WaitCall,
+    Action, ActionVerdict, Aim, Arguments as _, Boxed, Claim, Evidence, ExecutionResult,
+    MemoryBuffer, Observation, OpenUrlCall, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
-use gyrus_procedures::{LearnedPlace, ProcedureStep, origin_of};
+use gyrus_procedures::{AtPress, LearnedPlace, ProcedureStep, origin_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -216,7 +216,23 @@ impl ReplayLoop {
             }
             return Ok(result);
         };
-        let observation = run.call(&call).await?;
+        let observation = match self
+            .step(self.state.step)
+            .and_then(|step| step.form.as_ref())
+        {
+            None => run.call(&call).await?,
+            Some(form) => {
+                let mut values = self.replays.values.clone();
+                values.0.extend(self.state.found.iter().cloned());
+                let at = AtPress {
+                    start,
+                    slots: &self.replays.procedure.slots,
+                    values: &values,
+                };
+                let is_form = |aim: &Aim| form.check(aim.form.as_ref(), at);
+                run.call_if(&call, &is_form).await?
+            }
+        };
         let refused = self.took(&call, &observation);
         if refused.is_none() {
             self.state.found.extend(found);

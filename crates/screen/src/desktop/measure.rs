@@ -95,7 +95,9 @@ impl DesktopSpot {
             "textbox" | "spinbutton" | "terminal" | "menu" | "menubar" | "tab" | "text"
             | "heading" | "tooltip" | "status" => Starts::Looking,
             "checkbox" | "radio" | "slider" | "menuitemcheckbox" | "menuitemradio" => {
-                Starts::Chooses
+                Starts::Chooses {
+                    option: String::new(),
+                }
             }
             _ => Starts::Acts,
         }]

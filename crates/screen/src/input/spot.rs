@@ -197,7 +197,7 @@ impl Spot {
     /// Returns the form that a click on it sends, with its values.
     pub(crate) fn sent_form(&self) -> Option<ExpectedForm> {
         let (form, sends) = (self.told.form.as_ref()?, self.told.sends.as_ref()?);
-        Some(ExpectedForm::new(&form.action, sends))
+        Some(ExpectedForm::new(form, sends))
     }
 
     pub(crate) fn is(&self, state: ElementState) -> bool {

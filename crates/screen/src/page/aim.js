@@ -194,7 +194,7 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
-function formOf(element, submitter) {
+function formOf(element, submitter, mayBeSent) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
   let fields;
@@ -208,11 +208,12 @@ function formOf(element, submitter) {
   } else {
     for (let box = around(target); box && !fields?.length; box = around(box)) {
       fields = [...box.querySelectorAll(FIELD + ", " + EDITABLE)];
+      form = box;
     }
     if (!fields?.length) return null;
   }
   return {
-    action, method,
+    action, method, words: mayBeSent ? wordsOf(form) : [],
     fields: fields.slice(0, MOST_FIELDS).map((field) => ({
       name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
       kind: String(field.type || "text"),
@@ -220,6 +221,49 @@ function formOf(element, submitter) {
       secret: isSecret(field),
     })),
   };
+}
+
+const HEADING = "h1, h2, h3, h4, h5, h6, [role=heading]";
+// Texts of a form that are told, and characters of each.
+const MOST_WORDS = 80;
+const LONGEST_WORDS = 200;
+// What is told apart from the words of a form, or tells of what was done before.
+const NO_WORDS = "option, textarea, [contenteditable], [role=status], [role=alert], [aria-live], output";
+
+// The heading over a box: what stands before it, or before what it lies in.
+function headingOver(box) {
+  const ofSibling = (one) => (matches(one, HEADING) ? one : matches(one, "header, hgroup") ? one.querySelector(HEADING) : null);
+  for (let at = box; at; at = around(at)) {
+    for (let one = at.previousElementSibling; one; one = one.previousElementSibling) {
+      const found = ofSibling(one);
+      if (found?.checkVisibility()) return found;
+    }
+  }
+  return null;
+}
+
+// The heading of a form and what a person reads in it, but for what stands in its fields.
+function wordsOf(box) {
+  // Around fields without a form of their own there may be much else.
+  const leftOut = NO_WORDS + (box.localName === "form" ? "" : ", li, tr, article, [role=row], [role=listitem], [role=article]");
+  const heading = headingOver(box);
+  const words = [heading ? textOf(heading) : ""];
+  const add = (text) => {
+    const plain = withoutSecrets(tidy(text || ""));
+    if (plain && words.length < MOST_WORDS) words.push(bounded(plain, LONGEST_WORDS));
+  };
+  const isLeftOut = (one) => SILENT.has(one.localName) || matches(one, leftOut) || !one.checkVisibility(PAINTED) && one.localName !== "optgroup";
+  const visit = (node) => {
+    if (node.nodeType === TEXT) return add(node.data);
+    if (node.nodeType !== ELEMENT || isLeftOut(node) || words.length >= MOST_WORDS) return;
+    if (node.localName === "input" && /^(submit|button|reset)$/.test(node.type)) add(node.value);
+    else if (matches(node, FIELD)) add(node.placeholder || attribute(node, "aria-placeholder"));
+    add(attribute(node, "aria-label"));
+    if (node.localName === "img") add(node.alt);
+    for (const child of childrenOf(node)) visit(child);
+  };
+  visit(box);
+  return words;
 }
 
 // Characters of a value that is told.
@@ -233,7 +277,7 @@ function sendsOf(submitter) {
   const form = submitter && submitter.form;
   if (!(form instanceof HTMLFormElement) || matches(submitter, "input[type=image]")) return null;
   const of = (own, name) => (attribute(submitter, own) ?? attribute(form, name) ?? "").trim().toLowerCase();
-  if (of("formmethod", "method") !== "post" || of("formenctype", "enctype") === "text/plain") return null;
+  if (of("formmethod", "method") === "dialog" || of("formenctype", "enctype") === "text/plain") return null;
   const all = [...formFields(form)].filter((one) => one === submitter || !matches(one, NOT_SENT));
   const named = all.filter((one) => attribute(one, "name"));
   const isPlain = (one) => !one.localName.includes("-") && one.type !== "file" && attribute(one, "dirname") === null;
@@ -250,12 +294,13 @@ function sentControls(field) {
     kind: String(field.type || "text"), autocomplete: (attribute(field, "autocomplete") || "").slice(0, 100).toLowerCase(),
   };
   if (matches(field, ":disabled") || isTicked(field) && !field.checked) return [told];
-  if (isSecret(field)) return [{ ...told, value: "" }];
+  if (isSecret(field)) return [{ ...told, value: "", secret: true }];
   if (!(field instanceof HTMLSelectElement)) {
     return [{ ...told, value: field.value, shown: field.type === "radio" ? told.label : "" }];
   }
   const chosen = [...field.options].filter((one) => one.selected && !one.disabled);
-  const values = chosen.map((one) => ({ ...told, value: one.value, shown: tidy(one.label).slice(0, 200) }));
+  const names = optionNames(field);
+  const values = chosen.map((one) => ({ ...told, value: one.value, shown: names[one.index].slice(0, 200) }));
   return values.length ? values : [told];
 }
 
@@ -279,6 +324,44 @@ function linkOf(element) {
   return within && !(fragment && document.getElementById(fragment)) ? null : address;
 }
 
+// Attributes by which libraries make a link send something, or ask before it does.
+const ORDERS = new RegExp("^(onclick|data-(method|turbo-method|post|put|delete|confirm|turbo-confirm|remote|ajax|submit)" +
+  "|hx-(post|put|patch|delete|confirm)|(wire:|x-on:|v-on:|@|ng-|phx-)click.*)$", "i");
+
+// Whether a link says that it does something besides going somewhere.
+function isButtonLike(link) {
+  const role = attribute(link, "role");
+  if (role && /^(button|switch|checkbox|menuitem\w+|radio|option)$/i.test(role.trim())) return true;
+  const names = Element.prototype.getAttributeNames.call(link);
+  return names.some((name) => ORDERS.test(name) && !(/method$/i.test(name) && /^(|get)$/i.test(attribute(link, name))));
+}
+
+// Whether a link, or something in it, listens for clicks.
+const listensForClicks = (link) => listening.has(link) || aroundListening.has(link);
+
+const ICON = /(^|[-_ ])(icons?|ico|fa[bdlrs]?|bi|mdi|glyphicons?|material|svg|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)([-_ ]|$)/i;
+const MOST_ICONS = 4;
+
+// What the pictures of a control are called, where it has no words: their classes, titles and files.
+function iconWords(element) {
+  const inner = [element, ...Element.prototype.querySelectorAll.call(element, "i, span, svg, use, img, [data-icon], [title]")];
+  const said = inner.slice(0, 12).flatMap((one) => {
+    const classes = attribute(one, "class") || "";
+    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(classes);
+    const file = (attribute(one, "src") || attribute(one, "href") || attribute(one, "xlink:href") || "").split(/[?]/)[0];
+    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classes : "",
+      one !== element && isIcon && !file.startsWith("data:") ? file.split(/[/#]/).pop().replace(/\.\w+$/, "") : ""];
+  });
+  const words = [...new Set(said.map((text) => tidy(text || "")).filter(Boolean))];
+  return words.length ? bounded("icon " + words.slice(0, MOST_ICONS).join(" "), 120) : "";
+}
+
+// The name of a control, with what its pictures say where it has no letters.
+function nameOrIcon(element) {
+  const name = nameOf(element);
+  return /\p{L}/u.test(name) || matches(element, FIELD + ", " + EDITABLE) ? name : tidy(`${name} ${iconWords(element)}`);
+}
+
 const WRITABLE = "textarea, " + EDITABLE + ", input:not([type=checkbox], [type=radio], [type=submit], [type=button], " +
   "[type=image], [type=reset], [type=file], [type=range], [type=color], [type=hidden])";
 
@@ -288,7 +371,7 @@ function startsOnClick(element) {
   const submitter = submitterOf(target);
   const starts = [];
   if (link) starts.push({ what: "follows", address: link });
-  if (link && attribute(nearest(element, LINK), "onclick") !== null) starts.push({ what: "acts" });
+  if (link && isButtonLike(nearest(element, LINK))) starts.push({ what: "acts" });
   if (link) return starts;
   if (submitter && (submitter.form || nearest(submitter, "form"))) return [{ what: "submits" }];
   if (matches(target, "select, option, input[type=range], input[type=color]") || isTicked(target)) return [{ what: "chooses" }];
@@ -301,8 +384,9 @@ const LOOKING_KEYS = /^(Tab|Page(Up|Down)|Home|End|Arrow\w+|Shift|Control|Alt|Me
 const EDITING_KEYS = /^(Control|Alt|Meta)\+([xvzy]|Backspace|Delete|Home|End|Arrow\w+)$/i;
 const SAVING_KEY = /^(Control|Meta)\+s$/i;
 
-// Height of a small panel, in CSS pixels.
+// Height of a small panel, and least height of a text that has lines, in CSS pixels.
 const PANEL = 300;
+const SHEET = 200;
 // Fields of which a form without a button submits only if it has no second one (HTML, implicit submission).
 const LINES = "input:not([type=hidden], [type=checkbox], [type=radio], [type=submit], [type=button], [type=image], " +
   "[type=reset], [type=file], [type=range], [type=color])";
@@ -319,9 +403,13 @@ function submitsOnEnter(field) {
 // What Enter starts in a field that is `filled`. Without a form, the page alone decides what comes
 // of a line: a tag, a filter, the value of a cell; the buttons beside it tell (see `buttonsBeside`).
 function startsOnEnter(field, filled, key) {
+  const isPlain = key === "Enter" && !field.form;
+  if (isPlain && nearest(field, "[role=gridcell], [role=grid] td, [role=treegrid] td")) return [{ what: "types" }];
   if (!matches(field, "textarea, " + EDITABLE)) {
     return [{ what: key !== "Enter" || submitsOnEnter(field) ? "submits" : "acts" }];
   }
+  // A page to write on, and not a line to send.
+  if (key === "Enter" && field.getBoundingClientRect().height >= SHEET) return [{ what: "types" }];
   // Where people write to each other, Enter sends what stands there.
   return [{ what: key === "Shift+Enter" || key === "Enter" && !filled ? "types" : "submits" }];
 }
@@ -366,7 +454,7 @@ function startsOf(element, purpose, key) {
     case "click": return startsOnClick(element);
     case "type": return [{ what: "types" }];
     case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
-    case "choose": return [{ what: "chooses" }];
+    case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
     case "drag": case "menu": return [{ what: "acts" }];
     default: return [{ what: "looking" }];
@@ -409,20 +497,39 @@ function startsOfBoth(element, purpose, key) {
   return [...starts, ...more.filter((one) => !known.has(JSON.stringify(one)))];
 }
 
+// States that matter for what an input of a purpose starts.
+function statesFor(element, role, purpose) {
+  const states = new Set(statesAsWords(element, role));
+  // Only what is dragged is a thing and no control.
+  states.delete("draggable");
+  if (purpose === "drag" && nearest(element, "[draggable=true], [aria-roledescription]")) states.add("draggable");
+  const link = purpose === "click" && nearest(element, LINK);
+  if (link && listensForClicks(link)) states.add("clickable");
+  return [...states];
+}
+
+// A key that is no text and no press, where no field has the keyboard: a command of the page as a
+// whole, whatever it has beside.
+const isShortcut = (element, purpose, key) =>
+  purpose === "key" && !matches(element, WRITABLE) && !/(^|\+)(Enter| |Space|Delete|Backspace)$/.test(key) && !takesKeys(element);
+
 // Everything about an element for an input of a purpose. `point`: where it was pointed at.
 function told(element, purpose, key, point) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   const view = globalThis.visualViewport;
   const role = roleOf(element) || element.localName;
+  const submitter = submitterOf(coreOf(element) || target);
+  const isEnter = purpose === "submit" || /(^|\+)Enter$/.test(key);
+  const isCommand = isShortcut(element, purpose, key);
   return {
     number: numberOf(element), ...point,
     left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
     words: words(element),
     address: document.URL, origin: self.origin,
-    role, name: nameOf(element).slice(0, 500),
-    states: statesAsWords(element, role),
-    form: withButtons(formOf(element, submitterOf(coreOf(element) || target)), target, purpose === "submit" || /(^|\+)Enter$/.test(key)),
-    sends: purpose === "click" ? sendsOf(submitterOf(coreOf(element) || target)) : null,
+    role, name: isCommand ? "" : nameOrIcon(element).slice(0, 500),
+    states: statesFor(element, role, purpose),
+    form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter), target, isEnter),
+    sends: purpose === "click" ? sendsOf(submitter) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
   };

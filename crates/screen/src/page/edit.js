@@ -122,28 +122,9 @@ function typedText() {
   return JSON.stringify(text && text.slice(0, 500));
 }
 
-// Chooses an option by its words, its value, or its number from 1.
-function choose(number, wanted) {
-  const list = controlOf(number);
-  if (!list) return JSON.stringify({ gone: true });
-  if (!(list instanceof HTMLSelectElement)) return JSON.stringify({ wrong: words(list) });
-  const options = [...list.options];
-  const plain = (text) => text.trim().replace(/\s+/g, " ");
-  const same = (test) => options.find((one) => test(one));
-  const option = same((one) => plain(one.label) === plain(wanted)) || same((one) => one.value === wanted) ||
-    same((one) => plain(one.label).toLowerCase() === plain(wanted).toLowerCase());
-  if (!option) return JSON.stringify({ options: options.slice(0, 50).map((one) => plain(one.label)), more: options.length > 50 });
-  if (option.disabled || nearest(option, "optgroup[disabled]") || list.disabled) return JSON.stringify({ disabled: true });
-  if (list.multiple) option.selected = !option.selected;
-  else option.selected = true;
-  list.focus();
-  report(list);
-  return JSON.stringify({ chosen: [...list.selectedOptions].map((one) => plain(one.label)) });
-}
-
 function heldBy(field) {
   if (isSecret(field)) return field.value ? MASK : "";
-  return field instanceof HTMLSelectElement ? field.selectedOptions[0]?.label || "" : field.value;
+  return field instanceof HTMLSelectElement ? chosenNames(field)[0] || "" : field.value;
 }
 
 // The characters of all text in an element, each with where it stands; white space is one space.

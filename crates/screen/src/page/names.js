@@ -206,7 +206,7 @@ function valueOf(element, role) {
         default: return element.value;
       }
     case "textarea": return element.value;
-    case "select": return Array.from(element.selectedOptions, (option) => option.label).join(", ");
+    case "select": return chosenNames(element).join(", ");
     case "progress": return element.hasAttribute("value") ? `${Math.round(element.position * 100)}%` : null;
     case "meter": return String(element.value);
     case "video": case "audio": return media(element);

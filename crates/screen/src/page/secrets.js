@@ -6,7 +6,9 @@ const passwords = new Set();
 const MAX_PASSWORDS = 20;
 const SHORTEST_PASSWORD = 6;
 
-const SECRET_HINTS = /(^|\s)(current-password|new-password|one-time-code|cc-(?!type|name|given-name|family-name|additional-name)[a-z-]+)(\s|$)/;
+// Hints of a page. It says `new-password` of any field, so that browsers fill nothing in: that is one
+// only if its type is, or was, that of a password.
+const SECRET_HINTS = /(^|\s)(one-time-code|cc-(?!type|name|given-name|family-name|additional-name)[a-z-]+)(\s|$)/;
 // In technical names, taken apart at capitals, dashes and underscores.
 const CODE_NAME = /(^| )(otp|totp|hotp|2fa|mfa|tan|pin|pin ?code|passcode|one time (code|password|pass)|verification code|auth(entication)? code|sms code|two factor|security code|cvc2?|cvv2?|csc|ccv|card ?(number|num|no)|cc ?(number|num|no|csc|cvc|cvv)|credit ?card( ?number)?|card verification)( |$|\d)/;
 const CODE_LABEL = /\b(card number|credit card|debit card|security code|cvc2?|cvv2?|one-?time (code|password)|verification code|authentication code|2fa|otp|passcode|pin)\b/;
@@ -46,11 +48,13 @@ function isSecret(element) {
     remember(element);
     return true;
   }
-  if (SECRET_HINTS.test((element.getAttribute("autocomplete") || "").toLowerCase())) return true;
+  if (element.type !== "search" && SECRET_HINTS.test((element.getAttribute("autocomplete") || "").toLowerCase())) return true;
   if (name === "input" && CODE_TYPES.has(element.type)) {
-    if (CODE_NAME.test(apart(element.name)) || CODE_NAME.test(apart(element.id))) return true;
     const said = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.placeholder;
-    if (said && said.length < 200 && CODE_LABEL.test(said.toLowerCase())) return true;
+    // In India a PIN code is one of the post.
+    const isOfPost = !!said && /\b(postal|post|zip)\b/i.test(said);
+    if (!isOfPost && (CODE_NAME.test(apart(element.name)) || CODE_NAME.test(apart(element.id)))) return true;
+    if (!isOfPost && said && said.length < 200 && CODE_LABEL.test(said.toLowerCase())) return true;
     if (isCodeCell(element) || getComputedStyle(element).webkitTextSecurity !== "none") return true;
   }
   return name !== "select" && repeatsSecret(element.value);

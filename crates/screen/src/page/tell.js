@@ -181,16 +181,16 @@ function enter(w, element, name, at, outer) {
 function tellOptions(w, select, at) {
   const isSecretField = !!(at.parent.bits & STATE.masked);
   const { options } = select;
+  const names = optionNames(select);
   for (let index = 0; index < options.length && index < MAX_OPTIONS; index++) {
     const option = options[index];
-    if (option.hidden) continue;
+    if (!isPaintable(option) || groupOf(option) && !isPaintable(groupOf(option))) continue;
     const rect = option.getBoundingClientRect();
     const box = rect.width > 0 && rect.height > 0 ? edges(rect) : null;
     let bits = statesOf(option, "option");
     if (isSecretField) bits &= ~STATE.selected;
     if (box && isEmpty(overlap(box, at.parent.box))) bits |= STATE.outOfView;
-    const group = option.parentNode.localName === "optgroup" ? `${option.parentNode.label}: ` : "";
-    w.nodes.push({ number: numberOf(option), role: "option", name: bounded(tidy(group + option.label), MAX_NAME), value: null, bits, box, depth: at.depth, run: w.run });
+    w.nodes.push({ number: numberOf(option), role: "option", name: bounded(names[index], MAX_NAME), value: null, bits, box, depth: at.depth, run: w.run });
     w.told += 1;
   }
   if (options.length > MAX_OPTIONS) {

@@ -1,6 +1,6 @@
 //! The held requests of a page, as the state knows them.
 
-use gyrus_contract::HeldRequest;
+use gyrus_contract::{Aimed, HeldRequest};
 
 use crate::sent::ExpectedForm;
 
@@ -24,6 +24,9 @@ pub(crate) struct Wake {
     pub(crate) sends: MaySend,
     /// Name of the tool that caused it.
     pub(crate) by: String,
+    /// The link, if the input was judged as one that only goes somewhere: then every request that
+    /// does more than fetch is held, wherever it goes.
+    pub(crate) link: Option<Aimed>,
 }
 
 /// The data that the present documents may send.
@@ -31,6 +34,8 @@ pub(crate) struct Wake {
 pub(crate) enum MaySend {
     /// Anything, to the origins that are allowed.
     Anything,
+    /// Anything that does not contradict this form, which was judged.
+    LikeForm(ExpectedForm),
     /// Nothing yet: the form is measured just before the input.
     NothingYet,
     /// This form, once; all else is blocked.
@@ -47,6 +52,8 @@ pub(crate) struct Holding {
     /// Its id in the Network domain.
     pub(super) network: Option<String>,
     pub(crate) frame: String,
+    /// The link that was followed, and did this.
+    pub(crate) link: Option<Aimed>,
     pub(super) turns: u32,
     /// Whether it was blocked because no answer came in time.
     pub(super) is_over: bool,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cdp::Event,
-    sent::{ExpectedForm, body_of},
+    sent::{ExpectedForm, SentRequest, body_of},
 };
 
 /// Maximum number of requests held at once; more are blocked.
@@ -74,17 +74,49 @@ struct Posted {
 
 impl Paused {
     fn is_form(&self, form: &ExpectedForm) -> bool {
-        let request = &self.request;
-        let mut headers = request.headers.iter();
+        let body = self.body();
+        form.is(&self.request.url, self.content_type(), body.as_deref())
+    }
+
+    fn contradicts(&self, form: &ExpectedForm) -> bool {
+        let body = self.body();
+        form.is_contradicted(&SentRequest {
+            is_document: self.resource_type == "Document",
+            only_fetches: self.only_fetches(),
+            address: &self.request.url,
+            content_type: self.content_type(),
+            body: body.as_deref(),
+        })
+    }
+
+    fn content_type(&self) -> &str {
+        let mut headers = self.request.headers.iter();
         let kind = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-        let entries = request.post_data_entries.iter();
-        let body = body_of(entries.map(|posted| posted.bytes.as_deref()));
-        let kind = kind.map_or("", |(_, kind)| kind.as_str());
-        form.is(&request.url, kind, body.as_deref())
+        kind.map_or("", |(_, kind)| kind.as_str())
+    }
+
+    fn body(&self) -> Option<Vec<u8>> {
+        let entries = self.request.post_data_entries.iter();
+        body_of(entries.map(|posted| posted.bytes.as_deref()))
     }
 
     fn only_fetches(&self) -> bool {
         ["GET", "HEAD", "OPTIONS"].contains(&self.request.method.as_str())
+    }
+
+    /// Whether it is a question in GraphQL, which pages send as they send orders.
+    fn only_reads(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Question {
+            query: String,
+        }
+        let body = self.body().unwrap_or_default();
+        let asked: Result<Question, _> = serde_json::from_slice(&body);
+        asked.is_ok_and(|asked| {
+            let query = asked.query.trim_start();
+            let is_question = query.starts_with("query") || query.starts_with('{');
+            is_question && !query.contains("mutation")
+        })
     }
 
     /// Returns the size; `None` if the browser does not report all of it.
@@ -165,6 +197,7 @@ impl State {
             id,
             network: paused.network_id,
             frame: paused.frame_id,
+            link: holdings.wake.as_ref().and_then(|wake| wake.link.clone()),
             turns: 0,
             is_over: false,
         });
@@ -177,6 +210,9 @@ impl State {
         let Some(origin) = origin.filter(|_| !paused.only_fetches()) else {
             return true;
         };
+        if wake.link.is_some() && !self.is_later(paused) {
+            return paused.only_reads();
+        }
         self.is_later(paused) || wake.allowed.iter().any(|allowed| allowed == origin)
     }
 
@@ -189,17 +225,19 @@ impl State {
             .is_some_and(|(last, frame)| frame.document > last)
     }
 
-    /// Whether a request carries something else than the one form that may be sent; if it is that
-    /// form, nothing more may be sent.
+    /// Whether a request carries something else than the form that was judged; if only that may be
+    /// sent and this is it, nothing more may be.
     fn is_not_the_form(&mut self, paused: &Paused) -> bool {
-        if paused.only_fetches() || self.is_later(paused) {
+        if self.is_later(paused) {
             return false;
         }
         let Some(wake) = &mut self.holdings.wake else {
             return false;
         };
         match &wake.sends {
+            MaySend::LikeForm(form) => paused.contradicts(form),
             MaySend::Anything => false,
+            _ if paused.only_fetches() => false,
             MaySend::Form(form) if paused.is_form(form) => {
                 wake.sends = MaySend::NothingMore;
                 false
@@ -336,7 +374,7 @@ impl State {
         match mem::take(&mut holdings.blocked) {
             0 => {}
             many => notes.push(format!(
-                "what the page reports to places that nobody named was not sent ({})",
+                "what the page reports by itself was not sent ({})",
                 gyrus_text::counted(many, "time")
             )),
         }

@@ -332,10 +332,13 @@ impl Doing<'_> {
             state.acted = Some(Instant::now());
             state.sockets.input_begins();
             if let Some(wake) = state.holdings.wake.as_mut()
-                && matches!(wake.sends, MaySend::NothingYet)
                 && let Some(form) = spot.and_then(Spot::sent_form)
             {
-                wake.sends = MaySend::Form(form);
+                match wake.sends {
+                    MaySend::NothingYet => wake.sends = MaySend::Form(form),
+                    MaySend::Anything => wake.sends = MaySend::LikeForm(form),
+                    MaySend::LikeForm(_) | MaySend::Form(_) | MaySend::NothingMore => {}
+                }
             }
         }
         let sent = self.session.unless_held(&self.tab, input).await;

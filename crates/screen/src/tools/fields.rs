@@ -1,7 +1,7 @@
 //! Enters values into fields.
 
 use gyrus_contract::{
-    ActionVerdict, ElementState, SelectOptionCall, SelectTextCall, ToolOutput, TypeTextCall,
+    ActionVerdict, Aim, ElementState, SelectOptionCall, SelectTextCall, ToolOutput, TypeTextCall,
 };
 use serde::Deserialize;
 
@@ -10,8 +10,10 @@ use super::{
     acts::{Focus, MAX_PRESSES},
 };
 use crate::{
+    browser::Session,
     cdp::CdpError,
     input::{Chord, Press, Spot, Target, quoted},
+    state::TabState,
     verdict::Effects,
 };
 
@@ -34,6 +36,9 @@ enum Chosen {
     Options {
         options: Vec<String>,
         more: bool,
+    },
+    Several {
+        several: Vec<String>,
     },
     Wrong {
         wrong: String,
@@ -157,16 +162,22 @@ impl Action for SelectTextCall {
 }
 
 impl Action for SelectOptionCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((Target::Element(self.on), "set"))
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let target = Target::Element(self.on);
+        let spot = session.locate(tab, target, "set", &self.option).await?;
+        let ask = choosing(&spot, &self.option, "true");
+        let asking = session.ask::<Chosen>(&spot.frame, &ask);
+        if let Ok(chosen) = session.unless_held(tab, asking).await? {
+            chosen.check(&spot, &self.option)?;
+        }
+        Ok(spot.aim())
     }
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let wanted = self.option.as_str();
         let target = Target::Element(self.on);
-        let spot = doing.judged(target, "set", "").await?;
+        let spot = doing.judged(target, "set", &self.option).await?;
         let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
-        let ask = format!("gyrus.choose({}, {})", spot.number(), quoted(wanted));
+        let ask = choosing(&spot, &self.option, "false");
         let mut chosen = None;
         let input = async {
             chosen = Some(doing.session.ask::<Chosen>(&spot.frame, &ask).await?);
@@ -174,29 +185,54 @@ impl Action for SelectOptionCall {
         };
         let effects = doing.finish(Some(&spot), &standing, input).await?;
         let words = &spot.told.words;
-        match chosen {
-            Some(Chosen::Now { chosen }) => {
-                let now: Vec<String> = chosen.iter().map(|one| format!("“{}”", cut(one))).collect();
-                let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
-                Ok(doing.told(&done, &effects))
-            }
-            Some(Chosen::Options { options, more }) => {
-                let more = if more { " …" } else { "" };
-                Err(Failure::Refused(format!(
-                    "refused: {words} has no option “{}”; it has: {}{more}",
-                    cut(wanted),
-                    options.join(" | ")
-                )))
-            }
-            Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
-                "refused: {wrong} is not a native list: click it, look, and click the option"
-            ))),
-            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!(
-                "refused: {words}, or that option, is disabled"
-            ))),
+        let Some(chosen) = chosen else {
             // The page went away while it was chosen.
-            None => Ok(doing.told(&format!("Chose in {words}"), &effects)),
-        }
+            return Ok(doing.told(&format!("Chose in {words}"), &effects));
+        };
+        let now = chosen.check(&spot, &self.option)?;
+        let now: Vec<String> = now.iter().map(|one| format!("“{}”", cut(one))).collect();
+        let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
+        Ok(doing.told(&done, &effects))
+    }
+}
+
+/// Returns the question that chooses an option, or `only` whether it can be chosen.
+fn choosing(spot: &Spot, option: &str, only: &str) -> String {
+    format!(
+        "gyrus.choose({}, {}, {only})",
+        spot.number(),
+        quoted(option)
+    )
+}
+
+impl Chosen {
+    /// Returns what is chosen now.
+    ///
+    /// # Errors
+    /// Nothing was chosen.
+    fn check(self, spot: &Spot, wanted: &str) -> Result<Vec<String>, Failure> {
+        let words = &spot.told.words;
+        let why = match self {
+            Self::Now { chosen } => return Ok(chosen),
+            Self::Options { options, more } => format!(
+                "{words} has no option “{}”; it has: {}{}",
+                cut(wanted),
+                options.join(" | "),
+                if more { " …" } else { "" }
+            ),
+            Self::Several { several } => format!(
+                "“{}” fits {} options of {words}: {}; name the one that is meant by its value or \
+                 its number, as “#2”, and if nothing tells which that is, ask",
+                cut(wanted),
+                several.len(),
+                several.join(", ")
+            ),
+            Self::Wrong { wrong } => {
+                format!("{wrong} is not a native list: click it, look, and click the option")
+            }
+            Self::Disabled { .. } => format!("{words}, or that option, is disabled"),
+        };
+        Err(Failure::Refused(format!("refused: {why}")))
     }
 }
 

@@ -263,6 +263,7 @@ impl Action for AnswerRequestCall {
             aim.address.clone_from(&frame.address);
             aim.origin.clone_from(&frame.origin);
         }
+        aim.element = held.link;
         Ok(aim)
     }
 

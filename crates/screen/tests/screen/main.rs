@@ -10,6 +10,8 @@ mod parts;
 mod picture;
 mod oracle;
 mod acting;
+mod twins;
+mod links;
 mod rude;
 mod settling;
 #[cfg(feature = "desktop")]

@@ -109,7 +109,7 @@ async fn add(teaching: &Teaching, view: View, call: ToolCall) {
                 teaching.refuse(&format!("no run may do that: {why}"));
             }
             let binding = if commits(&verdict, Some(&aim)) {
-                Binding::Somebody
+                Binding::Somebody(None)
             } else {
                 Binding::Nobody
             };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use gyrus_contract::{
-    ActionVerdict, Arguments as _, ClickCall, EffectId, Element, ElementId, ElementState,
+    ActionVerdict, Arguments as _, ClickCall, EffectId, Element, ElementId, ElementState, Form,
     Observation, Origin, SelectOptionCall, Text, ToolCall, TypeTextCall, View,
 };
 use gyrus_procedures::{NotLearned, RecordedStep};
@@ -48,10 +48,11 @@ pub(super) const TOGGLES: [&str; 3] = ["checkbox", "radio", "switch"];
 const STILL: f64 = 0.02;
 
 /// Whether a step binds somebody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Binding {
     Nobody,
-    Somebody,
+    /// With the form that it sends, if it sends one.
+    Somebody(Option<Box<Form>>),
 }
 
 /// The steps so far.
@@ -108,7 +109,7 @@ impl Seen {
     pub(super) fn doubled(&mut self, call: ToolCall, binding: Binding) {
         if let Some(last) = self.steps.last_mut() {
             last.call = call;
-            last.commits |= binding == Binding::Somebody;
+            last.commits |= binding != Binding::Nobody;
         }
     }
 
@@ -133,7 +134,11 @@ impl Seen {
             view,
             call,
             observation,
-            commits: binding == Binding::Somebody,
+            commits: binding != Binding::Nobody,
+            form: match binding {
+                Binding::Somebody(form) => form.map(|form| *form),
+                Binding::Nobody => None,
+            },
             waited_ms: 0,
         });
     }

@@ -17,7 +17,7 @@ use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun};
 use serde_json::json;
 
 use super::seen::{Binding, Seen};
-use crate::procedures::recording::{SECRET_MARK, commits};
+use crate::procedures::recording::{SECRET_MARK, commits, sent_form};
 
 /// The parts that judge whether a press binds somebody.
 pub(crate) struct TeachingParts {
@@ -163,7 +163,8 @@ impl Teaching {
     pub(super) async fn binding(&self, call: &ToolCall) -> Binding {
         match self.judged(call).await {
             Ok((verdict, aim)) if !commits(&verdict, Some(&aim)) => Binding::Nobody,
-            _ => Binding::Somebody,
+            Ok((_, aim)) => Binding::Somebody(sent_form(&aim).map(Box::new)),
+            Err(_) => Binding::Somebody(None),
         }
     }
 

@@ -31,7 +31,9 @@ const CELL_STEPS: u32 = 3;
 const MAX_STEPS: u32 = 40;
 
 fn chooses(_: &DesktopSpot) -> Vec<Starts> {
-    vec![Starts::Chooses]
+    vec![Starts::Chooses {
+        option: String::new(),
+    }]
 }
 
 fn looking(_: &DesktopSpot) -> Vec<Starts> {
