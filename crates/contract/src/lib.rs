@@ -13,6 +13,7 @@ mod ids;
 mod text;
 mod message;
 mod model;
+mod simplification;
 mod plainness;
 mod tool;
 mod server_request;
@@ -73,7 +74,7 @@ pub use model::{
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
-pub use plainness::{Plainness, Simplification};
+pub use plainness::Plainness;
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet, Relayer};
@@ -91,6 +92,7 @@ pub use screen_calls::{
     TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
 pub use server_request::{AnswerForm, PersonReply, ServerPrompt, ServerQuestion};
+pub use simplification::Simplification;
 pub use text::{MemoryExtent, Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{

@@ -137,7 +137,8 @@ pub struct Prompt {
     /// The effort of thinking; `None` leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<ThinkingEffort>,
-    /// What is left out for this model. The client leaves out what only its protocol knows.
+    /// The properties that are left out for this model. The client leaves out what only its protocol
+    /// knows.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub plainer: BTreeSet<Simplification>,
     /// Maximum length of the reply in tokens.
@@ -399,7 +400,7 @@ pub struct Choice {
     pub model: Arc<dyn Model>,
     /// The reason, in a few words for a person.
     pub why: String,
-    /// What the model's server is known not to accept.
+    /// The properties that the model's server is known not to accept.
     pub refuses: BTreeSet<Simplification>,
 }
 

@@ -9,59 +9,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{BlobId, Image, Message, Origin, Part, Prompt, Text};
+use crate::{BlobId, Image, Message, Origin, Part, Prompt, Simplification, Text};
 
 /// The text in the place of a picture that is left out.
 const NO_PICTURE: &str = "[a picture is left out here, because this model's server refused it]";
 
-/// A part or a property of requests that is left out for a model. The order is the one in which they
-/// are tried where the server's words do not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Simplification {
-    /// Pictures are half as wide and high.
-    SmallerPictures,
-    /// No pictures.
-    NoPictures,
-    /// No thinking of earlier replies.
-    NoThinking,
-    /// Schemas of tools have types, names and descriptions only.
-    PlainSchemas,
-    /// The reply is not bound to a schema or to a call.
-    UnboundReply,
-    /// Only the parameters that every server of the protocol takes.
-    FewParameters,
-    /// Tools are described in the prompt, and their calls are read from text.
-    CallsInText,
-}
-
-impl Simplification {
-    /// All, in the order in which they are tried.
-    pub const ALL: [Self; 7] = [
-        Self::SmallerPictures,
-        Self::NoPictures,
-        Self::NoThinking,
-        Self::PlainSchemas,
-        Self::UnboundReply,
-        Self::FewParameters,
-        Self::CallsInText,
-    ];
-
-    /// Returns what is left out or done instead, in words for a person.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::SmallerPictures => "smaller pictures",
-            Self::NoPictures => "no pictures",
-            Self::NoThinking => "no earlier thinking",
-            Self::PlainSchemas => "plain schemas of tools",
-            Self::UnboundReply => "replies are not bound",
-            Self::FewParameters => "few parameters",
-            Self::CallsInText => "calls in text",
-        }
-    }
-}
-
-/// What is left out of the requests to one model.
+/// The parts and properties that are left out of the requests to one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plainness {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use gyrus::runtime::Confinement;
-use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength, ThinkingEffort};
+use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
@@ -17,38 +17,10 @@ use crate::{
     config::parse_cost,
     failure::Failure,
     mcp::{PromptName, prompt_argument},
+    model_flags::ModelFlags,
     screen::{DesktopKind, DesktopOptions, ScreenOptions},
 };
 use gyrus_surfaces::console::put;
-
-/// Flags for the models that a run asks. A run that goes on has those that it had.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ModelFlags {
-    /// Model to ask: PROVIDER, PROVIDER:small|medium|large, PROVIDER/MODEL, http://HOST/v1#MODEL,
-    /// or script:FILE for replies from a file; several, as A,B, are alternatives, best first
-    #[arg(long = "model", value_name = "MODEL")]
-    pub(crate) names: Vec<String>,
-    /// How much the model thinks before it replies: none, low, medium, high or max
-    #[arg(long, value_name = "EFFORT", value_parser = effort)]
-    pub(crate) effort: Option<ThinkingEffort>,
-}
-
-impl ModelFlags {
-    /// Returns flags that name these models only.
-    pub(crate) fn named(names: Vec<String>) -> Self {
-        Self {
-            names,
-            effort: None,
-        }
-    }
-}
-
-/// Reads the word of an effort.
-fn effort(word: &str) -> Result<ThinkingEffort, String> {
-    let mut all = ThinkingEffort::ALL.into_iter();
-    all.find(|effort| effort.word() == word)
-        .ok_or_else(|| "write none, low, medium, high or max".to_owned())
-}
 
 /// Flags for how a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]

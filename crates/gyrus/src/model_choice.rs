@@ -17,7 +17,9 @@ use gyrus_models::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Gyrus, config::Config, failure::Failure, flags::ModelFlags, keys::Keys, procedures};
+use crate::{
+    Gyrus, config::Config, failure::Failure, keys::Keys, model_flags::ModelFlags, procedures,
+};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
@@ -264,7 +266,7 @@ impl ModelChoice {
             for candidate in connected(name, &keys, &catalogue, &blobs).await? {
                 let is_new = |one: &Candidate| one.model.name() != candidate.model.name();
                 if candidates.iter().all(is_new) {
-                    let mut candidate = learned.applied(measured.applied(candidate));
+                    let mut candidate = measured.applied(candidate).with_learned(&learned);
                     candidate.efforts = config.effort.by_purpose(self.effort);
                     candidates.push(candidate);
                 }

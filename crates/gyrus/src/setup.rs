@@ -24,10 +24,10 @@ use crate::{
     discover, drive, env,
     exit::Code,
     failure::Failure,
-    flags::ModelFlags,
     inside_run,
     keys::{Keys, Source},
     model_choice::{self, ModelChoice},
+    model_flags::ModelFlags,
     private_file,
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};

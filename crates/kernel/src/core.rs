@@ -82,9 +82,9 @@ pub(crate) struct Shared {
     pub(crate) not_undoable: Option<String>,
     /// The context window of the model that was asked last, in tokens.
     pub(crate) window: Option<u64>,
-    /// What is left out of the requests to each model.
+    /// The parts that are left out of the requests to each model.
     pub(crate) plainer: BTreeMap<String, Plainness>,
-    /// What each model's server accepted in this process.
+    /// The properties of requests that each model's server accepted in this process.
     pub(crate) accepted: BTreeMap<String, Features>,
     /// Whether this process has looked at a screen.
     pub(crate) looked: bool,

@@ -18,6 +18,7 @@ mod errors;
 mod stream;
 mod arguments;
 mod reading;
+mod repetition;
 mod blobs;
 mod conversation;
 mod calls;
@@ -31,6 +32,7 @@ mod call_reader;
 mod router;
 mod catalogue;
 mod probe;
+mod learned;
 mod measured_file;
 
 #[cfg(any(test, feature = "sim"))]
@@ -45,7 +47,8 @@ pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;
-pub use measured_file::{LearnedModels, MeasuredError, MeasuredModels};
+pub use learned::{LearnedModels, MeasuredError};
+pub use measured_file::MeasuredModels;
 pub use ollama::{LocalModel, OllamaModel, local_models};
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{

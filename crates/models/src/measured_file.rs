@@ -1,45 +1,17 @@
-//! Results of measurements of models, and what was learned while they were asked, in two files that
-//! can be deleted: measuring and asking make them again.
+//! Results of measurements of models, in a file that can be deleted: measuring makes it again.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use crate::{
+    CallReader, Candidate, MEASURED_VERSION, Measured, apply,
+    learned::{MeasuredError, read_file, write_file},
 };
 
-use gyrus_contract::Simplification;
-use serde::{Serialize, de::DeserializeOwned};
-
-use crate::{CallReader, Candidate, MEASURED_VERSION, Measured, apply};
-
 const FILE: &str = "measured.json";
-const LEARNED_FILE: &str = "learned.json";
 
 /// Results of measurements, by the model's name.
 #[derive(Debug, Default)]
 pub struct MeasuredModels(BTreeMap<String, Measured>);
-
-/// Error: the results cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum MeasuredError {
-    /// The file cannot be read.
-    #[error("{} cannot be read", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file cannot be written.
-    #[error("{} cannot be written", file.display())]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-}
 
 impl MeasuredModels {
     /// Reads the file in a folder. Entries of another version, and invalid ones, are ignored.
@@ -87,64 +59,4 @@ impl MeasuredModels {
             ..candidate
         }
     }
-}
-
-/// What was learned about models while they were asked: what their servers do not accept.
-#[derive(Debug, Default)]
-pub struct LearnedModels(BTreeMap<String, BTreeSet<Simplification>>);
-
-impl LearnedModels {
-    /// Reads the file in a folder. One that is invalid counts as empty.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn read(folder: &Path) -> Result<Self, MeasuredError> {
-        Ok(Self(read_file(&folder.join(LEARNED_FILE))?))
-    }
-
-    /// Adds that the server of a model does not accept this.
-    ///
-    /// # Errors
-    /// The file cannot be read or written.
-    pub fn add(folder: &Path, model: &str, step: Simplification) -> Result<(), MeasuredError> {
-        let mut all = Self::read(folder)?.0;
-        all.entry(model.to_owned()).or_default().insert(step);
-        write_file(&folder.join(LEARNED_FILE), &all)
-    }
-
-    /// Returns the candidate with what was learned about it.
-    pub fn applied(&self, mut candidate: Candidate) -> Candidate {
-        if let Some(refuses) = self.0.get(candidate.model.name()) {
-            candidate.refuses.extend(refuses);
-            if refuses.contains(&Simplification::NoPictures) {
-                candidate.facts.images = Some(false);
-            }
-        }
-        candidate
-    }
-}
-
-fn read_file<T: DeserializeOwned + Default>(file: &Path) -> Result<T, MeasuredError> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
-        Err(source) => Err(MeasuredError::Read {
-            file: file.to_owned(),
-            source,
-        }),
-    }
-}
-
-fn write_file(file: &Path, all: &impl Serialize) -> Result<(), MeasuredError> {
-    let write = || {
-        let text = serde_json::to_vec_pretty(all)?;
-        let new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-        fs::write(new.path(), text)?;
-        new.persist(file)?;
-        Ok(())
-    };
-    write().map_err(|source| MeasuredError::Write {
-        file: file.to_owned(),
-        source,
-    })
 }

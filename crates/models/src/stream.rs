@@ -8,13 +8,14 @@
 //! A body that ends properly but too early is read as it stands, if there is something to read. One
 //! that breaks off is an error, unless the reply had already said why it ended.
 
-use gyrus_contract::{Delta, ModelError, Reply, Shown};
+use gyrus_contract::{Delta, ModelError, Reply, Shown, StopReason};
 use serde_json::Value;
 
 mod decoder;
 mod halves;
 
 use crate::errors::{bad, bounded_line};
+use crate::repetition::Repetition;
 use decoder::Decoder;
 pub(crate) use decoder::Event;
 
@@ -61,6 +62,11 @@ pub(crate) trait ReplyReader: Default + Send {
         false
     }
 
+    /// Returns the text that grows at the moment, where small models are read.
+    fn growing(&self) -> &str {
+        ""
+    }
+
     /// Describes the position in the reply: "before it began".
     fn position(&self) -> &'static str;
 }
@@ -69,6 +75,7 @@ pub(crate) trait ReplyReader: Default + Send {
 pub(crate) struct Stream<R> {
     decoder: Decoder,
     reader: R,
+    repetition: Repetition,
     beginning: Vec<u8>,
 }
 
@@ -77,6 +84,7 @@ impl<R: ReplyReader> Stream<R> {
         Self {
             decoder: Decoder::default(),
             reader,
+            repetition: Repetition::default(),
             beginning: Vec::new(),
         }
     }
@@ -101,6 +109,13 @@ impl<R: ReplyReader> Stream<R> {
             }
             Ok(())
         })?;
+        if finished.is_none() && self.repetition.is_in(self.reader.growing()) {
+            // As if it had been cut there: what follows would be the same.
+            finished = self.reader.end()?.map(|reply| Reply {
+                stop: StopReason::MaxTokens,
+                ..reply
+            });
+        }
         Ok(finished)
     }
 

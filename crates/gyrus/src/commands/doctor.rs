@@ -10,8 +10,8 @@ use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
 use crate::{
-    Gyrus, browser, discover, drive, exit::Code, failure::Failure, flags::ModelFlags,
-    model_choice::ModelChoice, plugins,
+    Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
+    model_flags::ModelFlags, plugins,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 

@@ -13,8 +13,8 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::ModelFlags,
     lab::{Installed, Streams},
+    model_flags::ModelFlags,
     setup, stopped, time,
 };
 

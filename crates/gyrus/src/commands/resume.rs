@@ -13,11 +13,12 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ChangeFlags, ModelFlags, OutputFlags, RunFlags},
+    flags::{ChangeFlags, OutputFlags, RunFlags},
     inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
+    model_flags::ModelFlags,
     screen::ScreenOptions,
     setup, stopped,
 };

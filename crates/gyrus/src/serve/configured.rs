@@ -15,9 +15,9 @@ use crate::{
     Gyrus,
     config::{Config, HookSection},
     failure::Failure,
-    flags::ModelFlags,
     mcp::{self, Around, ServerSource},
     model_choice::ModelChoice,
+    model_flags::ModelFlags,
     new_run,
 };
 

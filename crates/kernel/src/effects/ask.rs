@@ -230,7 +230,7 @@ struct Attempts<'a> {
     made: u32,
     /// The time for which each model said nothing in attempts that failed.
     silent: HashMap<String, Duration>,
-    /// What was left out after the last refusal.
+    /// The property that was left out after the last refusal.
     left_out: Option<Simplification>,
     /// The refusals of exactly this request in earlier processes, after which nothing was left to
     /// leave out or to try.

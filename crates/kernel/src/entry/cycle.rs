@@ -77,7 +77,7 @@ pub struct KernelState {
     /// The context window of the model that was asked last, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// What is left out of the requests to each model, whose server refused it.
+    /// The parts that are left out of the requests to each model, whose server refused them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plainer: BTreeMap<String, Plainness>,
     /// Number of documents counted on screens so far.

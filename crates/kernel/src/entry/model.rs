@@ -59,7 +59,7 @@ pub struct ModelCall {
     pub max_output_tokens: u64,
     /// The charge that is reserved until the reply is settled.
     pub reserved: Charge,
-    /// What is left out of it for this model, whose server refused it.
+    /// The parts that are left out of it for this model, whose server refused them.
     #[serde(default, skip_serializing_if = "Plainness::is_empty")]
     pub plainer: Plainness,
 }

@@ -273,12 +273,12 @@ impl Reader<'_> {
         if let Some(length) = self.extent(text) {
             let (value, rest) = text.split_at(length);
             if let Some(calls) = self.calls_of(value) {
-                return Some((calls, rest));
+                return Some((calls, without_surplus(rest)));
             }
         }
         if let Some(once) = text.strip_prefix('{').filter(|once| once.starts_with('{')) {
             let (calls, rest) = self.calls_at(once)?;
-            return Some((calls, rest.strip_prefix('}').unwrap_or(rest)));
+            return Some((calls, without_surplus(rest)));
         }
         if !self.is_whole || !text.starts_with('{') {
             return None;
@@ -365,6 +365,19 @@ impl Reader<'_> {
         if !text.trim().is_empty() {
             self.pieces.push(Piece::Text(text.to_owned()));
         }
+    }
+}
+
+/// Returns the rest of a text after brackets that close nothing and end their line.
+fn without_surplus(rest: &str) -> &str {
+    let after = rest.trim_start_matches(['}', ']']);
+    let ends_line = after
+        .trim_start_matches([' ', '\t'])
+        .starts_with(['\n', '\r', '`', '<']);
+    if after.is_empty() || ends_line {
+        after
+    } else {
+        rest
     }
 }
 

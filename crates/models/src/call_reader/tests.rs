@@ -77,6 +77,8 @@ fn calls_are_found_in_every_spelling_that_was_seen() {
         "<function=read>{\"path\": \"a\"}</function>",
         "{{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",
         "{{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}}",
+        "{{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}}}",
+        "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}}\n",
         "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}",
         "```json\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"\n```",
     ] {

@@ -99,6 +99,10 @@ impl ReplyReader for Reader {
         errors::from_line(error)
     }
 
+    fn growing(&self) -> &str {
+        &self.text
+    }
+
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {
         let reply = self.has_content();
         Ok(reply.then(|| self.finish(StopReason::EndOfTurn, None)))

@@ -20,7 +20,7 @@ use gyrus_contract::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, LearnedModels, Tier};
+use crate::{Facts, Tier, learned::LearnedModels};
 use choose::{choose, may_be_chosen};
 use health::Health;
 use timed::Timed;
@@ -42,8 +42,20 @@ pub struct Candidate {
     pub latency_ms: Option<u64>,
     /// The effort of its thinking, by purpose; the model's own where none is said.
     pub efforts: BTreeMap<Purpose, ThinkingEffort>,
-    /// What its server is known not to accept.
+    /// The properties of requests that its server is known not to accept.
     pub refuses: BTreeSet<Simplification>,
+}
+
+impl Candidate {
+    /// Returns it with what was learned about the model in earlier runs.
+    #[must_use]
+    pub fn with_learned(mut self, learned: &LearnedModels) -> Self {
+        self.refuses.extend(learned.refuses(self.model.name()));
+        if self.refuses.contains(&Simplification::NoPictures) {
+            self.facts.images = Some(false);
+        }
+        self
+    }
 }
 
 /// Preference among models of the same tier.
@@ -72,7 +84,7 @@ pub struct ModelRouter {
     steps: Tier,
     health: Arc<Mutex<Vec<Health>>>,
     clock: Clock,
-    /// What the models' servers do not accept, by candidate.
+    /// The properties that the models' servers do not accept, by candidate.
     learned: Mutex<Vec<BTreeSet<Simplification>>>,
     /// The folder in which that is kept for later runs.
     kept_in: Option<PathBuf>,

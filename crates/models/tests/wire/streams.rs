@@ -262,7 +262,9 @@ async fn empty_and_long_replies_are_replies() {
             "{name}"
         );
 
-        let piece = "0123456789abcdef".repeat(4096);
+        // One that repeats itself would be cut.
+        let mut piece: String = (0..20_000).map(|number| format!("{number} ")).collect();
+        piece.truncate(64 * 1024);
         let pieces = vec![piece.as_str(); 160];
         let script = Script {
             text: &pieces,

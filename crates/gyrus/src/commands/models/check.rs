@@ -12,9 +12,9 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::ModelFlags,
     keys::Keys,
     model_choice::{self},
+    model_flags::ModelFlags,
     setup,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};

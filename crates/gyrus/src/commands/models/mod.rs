@@ -16,9 +16,9 @@ use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
-    flags::ModelFlags,
     keys::Keys,
     model_choice::{self, ModelChoice},
+    model_flags::ModelFlags,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -96,10 +96,8 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
             let model = candidate.model.name();
             if shown.insert(model.to_owned()) {
                 let was_measured = measured.has(model);
-                models.push((
-                    learned.applied(measured.applied(candidate.clone())),
-                    was_measured,
-                ));
+                let candidate = measured.applied(candidate.clone()).with_learned(&learned);
+                models.push((candidate, was_measured));
             }
         }
         let why = connected.err().map(|failure| failure.message);

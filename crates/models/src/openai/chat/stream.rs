@@ -151,6 +151,10 @@ impl ReplyReader for Reader {
         errors::from_event(error)
     }
 
+    fn growing(&self) -> &str {
+        self.calls.last().map_or(&self.text, |call| &call.raw)
+    }
+
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {
         let is_cut = |call: &Call| !reading::is_whole(&call.raw);
         self.finish(self.calls.iter().any(is_cut))
