@@ -9,7 +9,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{BlobId, Image, Message, Origin, Part, Prompt, Simplification, Text};
+use crate::{
+    Arguments, BlobId, FINISH, Image, Message, Origin, Part, Prompt, ReadCall, ShellCall,
+    Simplification, SystemPart, Text, ToolSpec,
+};
 
 /// The text in the place of a picture that is left out.
 const NO_PICTURE: &str = "[a picture is left out here, because this model's server refused it]";
@@ -32,9 +35,11 @@ impl Plainness {
         self.steps.is_empty() && self.pictures.is_empty()
     }
 
-    /// Returns what is left out, in words for a person.
+    /// Returns what was left out after refusals, in words for a person; empty if nothing was.
     pub fn words(&self) -> String {
-        let steps = self.steps.iter().map(|step| step.words().to_owned());
+        let steps = self.steps.iter();
+        let steps = steps.filter(|step| **step != Simplification::FewTools);
+        let steps = steps.map(|step| step.words().to_owned());
         let pictures = match self.pictures.len() {
             0 => None,
             1 => Some("without a picture".to_owned()),
@@ -59,6 +64,9 @@ impl Plainness {
             return;
         }
         let has = |step| self.steps.contains(&step);
+        if has(Simplification::FewTools) {
+            offer_few_tools(prompt);
+        }
         let (no_pictures, no_thinking) = (
             has(Simplification::NoPictures),
             has(Simplification::NoThinking),
@@ -85,6 +93,32 @@ impl Plainness {
         }
         prompt.plainer = self.steps.clone();
     }
+}
+
+/// The tools of a model with a small window.
+const FEW_TOOLS: [&str; 5] = [ShellCall::TOOL, ReadCall::TOOL, "edit", "write", FINISH];
+
+/// Instructions that come with few tools.
+const ONE_CALL: &str = "Each reply is one call and nothing else. Do the work with `shell` (any command), \
+                        `read`, `edit` and `write`; then call `finish` with the answer.";
+
+/// Maximum tokens of a reply that is bound to one call: a small model that is bound may write without
+/// an end.
+const ONE_CALL_TOKENS: u64 = 2_048;
+
+/// Leaves the few tools in a prompt for work with tools.
+fn offer_few_tools(prompt: &mut Prompt) {
+    let is_offered = |name: &str| prompt.tools.iter().any(|tool| tool.name == name);
+    if !is_offered(ShellCall::TOOL) || !is_offered(FINISH) {
+        return;
+    }
+    let is_served = |tool: &ToolSpec| tool.is_served();
+    prompt
+        .tools
+        .retain(|tool| FEW_TOOLS.contains(&&*tool.name) || is_served(tool));
+    prompt.must_call = true;
+    prompt.max_output_tokens = prompt.max_output_tokens.min(ONE_CALL_TOKENS);
+    prompt.system.push(SystemPart::cacheable(ONE_CALL));
 }
 
 fn leave_out(message: &mut Message, keeps: impl Fn(&Image) -> bool, no_thinking: bool) {

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Simplification {
+    /// The few tools that most work needs, each reply being one call of them: for models with a small
+    /// window. No server asks for it.
+    FewTools,
     /// Pictures are half as wide and high.
     SmallerPictures,
     /// No pictures.
@@ -24,8 +27,8 @@ pub enum Simplification {
 }
 
 impl Simplification {
-    /// All, in the order in which they are tried.
-    pub const ALL: [Self; 7] = [
+    /// Those that a refusal may ask for, in the order in which they are tried.
+    pub const REMEDIES: [Self; 7] = [
         Self::SmallerPictures,
         Self::NoPictures,
         Self::NoThinking,
@@ -38,11 +41,12 @@ impl Simplification {
     /// Returns what is left out or done instead, in words for a person.
     pub fn words(self) -> &'static str {
         match self {
+            Self::FewTools => "few tools",
             Self::SmallerPictures => "smaller pictures",
             Self::NoPictures => "no pictures",
             Self::NoThinking => "no earlier thinking",
             Self::PlainSchemas => "plain schemas of tools",
-            Self::UnboundReply => "replies are not bound",
+            Self::UnboundReply => "replies that are not bound",
             Self::FewParameters => "few parameters",
             Self::CallsInText => "calls in text",
         }

@@ -43,6 +43,9 @@ const MAX_REMINDERS: u32 = 2;
 /// Most tokens of a reply that is bound to a call.
 const BOUND_TOKENS: u64 = 2_048;
 
+/// Most times that a run asks for a call where words follow one that failed.
+const MAX_AFTER_FAILURE: u32 = 2;
+
 /// Characters of a call that failed, as an answer in words names it.
 const FAILED_CHARACTERS: usize = 200;
 
@@ -67,6 +70,9 @@ pub struct ReactState {
     /// The call that failed last, if no other was executed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_last: Option<String>,
+    /// Number of times that words after a failed call were asked about.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub asked_after_failure: u32,
     /// Number of tokens of the last prompt and its reply, as the provider counted them; 0 if
     /// unknown.
     #[serde(default)]
@@ -125,6 +131,14 @@ impl TurnProfile {
         let offered = self.tools.as_ref().is_none_or(offers);
         !offered && run.tools().iter().any(is)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The loop that most runs use.
@@ -288,7 +302,16 @@ impl React {
             return None;
         }
         let reason = words::no_answer(words, self.state.has_acted, &self.profile.words);
-        reason.is_none().then_some(words)
+        (reason.is_none() && !self.gives_up_early()).then_some(words)
+    }
+
+    /// Whether the last call failed and the model has not been asked yet to go on after it: small
+    /// models explain then what could be done, and do nothing.
+    fn gives_up_early(&self) -> bool {
+        self.state.failed_last.is_some()
+            && self.profile.judge.is_none()
+            && self.state.idle_replies == 0
+            && self.state.asked_after_failure < MAX_AFTER_FAILURE
     }
 
     /// Returns the call that submits an answer in words to the judge, if there is one.
@@ -335,6 +358,8 @@ impl React {
     /// Asks once more after a reply that has no effect; the run parks for a person if that does not
     /// help.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
+        let after_failure = !said.trim().is_empty() && self.gives_up_early();
+        self.state.asked_after_failure += u32::from(after_failure);
         self.state.idle_replies += 1;
         let cut_off = std::mem::take(&mut self.cut_off);
         self.give_up_if_idle(run, said, if cut_off { MAX_REMINDERS } else { 1 })?;
@@ -343,6 +368,8 @@ impl React {
             words::AFTER_SILENCE
         } else if cut_off {
             words::AFTER_CUT_OFF
+        } else if after_failure {
+            words::AFTER_FAILURE
         } else {
             words::AFTER_NO_CALL
         });

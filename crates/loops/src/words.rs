@@ -27,6 +27,10 @@ pub(crate) const AFTER_NO_CALL: &str =
 pub(crate) const AFTER_SILENCE: &str =
     "[that reply was empty; the answer, or the next call, is expected now]";
 
+/// The message after words that follow a call that failed.
+pub(crate) const AFTER_FAILURE: &str =
+    "[the last call failed and nothing was done since; one call is expected now]";
+
 /// The message after a reply that reached its length limit.
 pub(crate) const AFTER_CUT_OFF: &str = "[the reply was cut off at its length limit before a call was \
                                         complete, so nothing happened; smaller parts fit]";
@@ -92,7 +96,7 @@ pub(crate) fn no_answer(words: &str, has_acted: bool, instructions: &str) -> Opt
         let line = self::plain(&line.to_lowercase());
         line.len() > 20 && (plain == line || line.contains(&plain) && plain.len() > 20)
     };
-    let reminders = [AFTER_NO_CALL, AFTER_SILENCE, AFTER_CUT_OFF];
+    let reminders = [AFTER_NO_CALL, AFTER_SILENCE, AFTER_FAILURE, AFTER_CUT_OFF];
     if instructions.lines().chain(reminders).any(is_said_again) {
         return Some(NoAnswer::Repetition);
     }

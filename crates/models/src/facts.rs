@@ -23,6 +23,9 @@ pub struct Facts {
     pub images: Option<bool>,
     /// Whether its replies can be bound to a schema.
     pub schema: Option<bool>,
+    /// Whether it is offered few tools, each reply being a call of one. Unless a person says it, that
+    /// is so for windows of at most 16,384 tokens.
+    pub few_tools: Option<bool>,
     /// Whether it is offered its provider's own tool for screens. Only a person sets this: the
     /// benefit of such a tool has to be measured with a key.
     pub screen_tool: Option<bool>,
@@ -138,7 +141,16 @@ impl ImageTokens {
     }
 }
 
+/// The largest window of a model that is offered few tools, in tokens.
+const SMALL_WINDOW: u64 = 16_384;
+
 impl Facts {
+    /// Whether it is offered few tools.
+    pub(crate) fn is_small(&self) -> bool {
+        let has_small_window = || self.window.is_some_and(|window| window <= SMALL_WINDOW);
+        self.few_tools.unwrap_or_else(has_small_window)
+    }
+
     /// Returns the number of tokens of `image`, or the default estimate.
     pub fn image_tokens(&self, image: &Image) -> u64 {
         let formula = self.image_tokens.as_ref();

@@ -18,7 +18,6 @@ use crate::{
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
-    model_flags::ModelFlags,
     screen::ScreenOptions,
     setup, stopped,
 };
@@ -121,11 +120,10 @@ impl Resume {
         }
         self.check_workdir()?;
         let runtime = drive::runtime()?;
-        let model = match ModelChoice::again(&self.changes.model, &before)? {
+        let flags = &self.changes.model;
+        let model = match ModelChoice::again(flags, &before)? {
             // One may have been set up since.
-            none if none.is_none() => {
-                setup::model_if_any(&runtime, gyrus, &config, &ModelFlags::default())?
-            }
+            none if none.is_none() => setup::model_if_any(&runtime, gyrus, &config, flags)?,
             named => named,
         };
         let at_terminal = terminal::can_ask() && !self.output.json();

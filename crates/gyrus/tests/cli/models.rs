@@ -90,6 +90,10 @@ fn an_answer_after_a_failure_is_no_success() {
     let said = ask(&world, &provider, &[]).exits(4);
     assert_eq!(said.out, "All is well.\n");
     said.says("but `read` failed last");
+    // The words were asked about once, with a call bound.
+    let asked = provider.asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[2]["tool_choice"], "required");
 }
 
 #[test]

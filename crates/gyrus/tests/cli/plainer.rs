@@ -85,7 +85,7 @@ fn a_picture_for_a_model_without_eyes_is_left_out_and_that_is_remembered() {
         sent.contains("a picture is left out"),
         "the model is told: {sent}"
     );
-    let told = "whose server needs no pictures";
+    let told = "with no pictures";
     assert!(first.err.contains(told), "{}", first.err);
     // The next run knows.
     let second = run(&world, &provider, &["and this?", "--image", "a.png"]).exits(0);

@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::{
     Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
-    Plainness, Purpose, Reply, Router, Simplification, Text,
+    Plainness, Prompt, Purpose, Reply, Router, Simplification, Text,
 };
 
 use super::{
@@ -480,17 +480,28 @@ impl<'a> Attempts<'a> {
         )
     }
 
+    /// Returns what is left out of the next request to this model.
+    fn plainness(&self, choice: &Choice) -> Plainness {
+        let mut shared = self.core.shared();
+        let name = choice.model.name().to_owned();
+        let plainer = shared.plainer.entry(name).or_default();
+        plainer.steps.extend(&choice.refuses);
+        plainer.clone()
+    }
+
+    /// Notes that the server of this model accepts such a prompt.
+    fn accepted(&self, model: &str, prompt: &Prompt) {
+        let mut shared = self.core.shared();
+        let accepted = shared.accepted.entry(model.to_owned()).or_default();
+        accepted.also(Features::of(prompt));
+    }
+
     /// Sends one attempt with its own reservation, recorded before.
     async fn send(&mut self, choice: &Choice) -> Result<Reply, AskError> {
         let core = self.core;
         core.may_act()?;
         let model = &choice.model;
-        let plainer = {
-            let mut shared = core.shared();
-            let plainer = shared.plainer.entry(model.name().to_owned()).or_default();
-            plainer.steps.extend(&choice.refuses);
-            plainer.clone()
-        };
+        let plainer = self.plainness(choice);
         let reservation = self.reserve(&**model)?;
         core.warn_of_limits()?;
         self.made += 1;
@@ -512,6 +523,9 @@ impl<'a> Attempts<'a> {
             reservation.max_output_tokens,
         );
         plainer.apply(&mut prompt);
+        if !prompt.tools.is_empty() {
+            core.shared().offered = prompt.tools.iter().map(|tool| tool.name.clone()).collect();
+        }
         let since = Instant::now();
         let mut speaker = self.speaker();
         let silence = Silence::of(self.silent.get(model.name()), &**model);
@@ -534,19 +548,11 @@ impl<'a> Attempts<'a> {
                     *self.silent.entry(model.name().to_owned()).or_default() += silence.lasted();
                 }
                 let error = self.classified(model.name(), self.redacted_error(error)?);
-                let charged = (!may_be_charged(&error)).then(Charge::default);
-                let stored = AttemptResult::Error {
-                    error: error.clone(),
-                };
-                self.settle(reservation.charge, stored, charged, since)?;
-                return Err(EffectError::Failed(error));
+                return Err(self.settle_failed(reservation.charge, error, since));
             }
             Ok(reply) => self.redacted(reply)?,
         };
-        let mut shared = core.shared();
-        let accepted = shared.accepted.entry(model.name().to_owned()).or_default();
-        accepted.also(Features::of(&prompt));
-        drop(shared);
+        self.accepted(model.name(), &prompt);
         let charged = came.usage.map(|usage| Charge {
             tokens: usage.input_tokens.saturating_add(usage.output_tokens),
             cost: model
@@ -624,6 +630,18 @@ impl<'a> Attempts<'a> {
             took_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
         })?;
         Ok(())
+    }
+
+    /// Settles an attempt that ended with this error, and returns that.
+    fn settle_failed(&self, reserved: Charge, error: ModelError, since: Instant) -> AskError {
+        let charged = (!may_be_charged(&error)).then(Charge::default);
+        let stored = AttemptResult::Error {
+            error: error.clone(),
+        };
+        match self.settle(reserved, stored, charged, since) {
+            Ok(()) => EffectError::Failed(error),
+            Err(stop) => stop.into(),
+        }
     }
 
     /// Redacts an error as it enters the run: providers quote the key that they refuse.

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
     Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, NamedFile, Observation,
-    Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
-    Unresolvable, Verdict, quoted_word, quoted_words,
+    Origin, ResolvedCall, ResolvedProgram, Risk, ShellCall, Starts, Text, Tool, ToolCall, ToolSpec,
+    Touch, Unresolvable, Verdict, quoted_word, quoted_words,
 };
 use gyrus_text::{closest, one_line, shorten};
 use serde::Deserialize;
@@ -391,6 +391,11 @@ fn no_such_tool(core: &Core, call: &ToolCall) -> String {
     let own = tools.values().filter(|spec| !spec.is_served());
     let own = own.filter(is_offered);
     let known: Vec<_> = own.map(|spec| spec.name.as_str()).collect();
+    let by_shell = if known.contains(&ShellCall::TOOL) {
+        "; any command is a call of `shell`"
+    } else {
+        ""
+    };
     let mut text = format!(
         "there is no tool `{}`; the tools are {}",
         shorten(&call.tool, SHOWN),
@@ -402,13 +407,13 @@ fn no_such_tool(core: &Core, call: &ToolCall) -> String {
         names
             .iter()
             .for_each(|name| text.push_str(&format!(", {name}")));
-        return text;
+        return text + by_shell;
     }
     text.push_str(&format!(", and {} of servers", names.len()));
     if let Some(close) = closest(&call.tool, names.iter().copied()) {
         text.push_str(&format!("; did you mean `{close}`?"));
     }
-    text
+    text + by_shell
 }
 
 /// Returns the outcome of a call that a crash interrupted, unless it is to be called again.

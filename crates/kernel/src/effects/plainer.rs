@@ -105,6 +105,7 @@ pub(super) fn remedy(
         }
         let named = names(step, &words);
         match step {
+            Simplification::FewTools => false,
             Simplification::SmallerPictures => {
                 named && !sent.has_screen && !new_pictures.is_empty()
             }
@@ -122,7 +123,9 @@ pub(super) fn remedy(
     if is_longer && is_about_length(&words) && !names(Simplification::SmallerPictures, &words) {
         return Some(Remedy::Compact);
     }
-    let steps = Simplification::ALL.into_iter().filter(|step| fits(*step));
+    let steps = Simplification::REMEDIES
+        .into_iter()
+        .filter(|step| fits(*step));
     let named = steps.clone().find(|step| names(*step, &words));
     match named.or_else(|| steps.clone().next()) {
         Some(Simplification::NoPictures) => {
@@ -152,7 +155,9 @@ pub(super) fn is_about_the_model(words: &str) -> bool {
     ];
     words.contains("model")
         && missing.iter().any(|said| words.contains(said))
-        && !Simplification::ALL.iter().any(|step| names(*step, &words))
+        && !Simplification::REMEDIES
+            .iter()
+            .any(|step| names(*step, &words))
 }
 
 fn is_about_length(words: &str) -> bool {
@@ -185,11 +190,33 @@ fn is_about_eyes(words: &str) -> bool {
     said.iter().any(|said| words.contains(said))
 }
 
+/// Words of servers about parameters of a request.
+const PARAMETERS: [&str; 17] = [
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "cache_control",
+    "unrecognized",
+    "unknown field",
+    "unknown name",
+    "unknown parameter",
+    "unsupported parameter",
+    "extra inputs",
+    "extra fields",
+    "not permitted",
+    "num_ctx",
+    "keep_alive",
+    "prompt_cache",
+    "effort",
+];
+
 /// Whether words of a server name what a step leaves out, in lower case.
 fn names(step: Simplification, words: &str) -> bool {
     let any = |said: &[&str]| said.iter().any(|said| words.contains(said));
     let pictures = ["image", "picture", "vision", "multimodal", "mmproj"];
     match step {
+        Simplification::FewTools => false,
         Simplification::SmallerPictures => {
             any(&pictures)
                 && any(&[
@@ -224,25 +251,7 @@ fn names(step: Simplification, words: &str) -> bool {
             "text.format",
             "responseschema",
         ]),
-        Simplification::FewParameters => any(&[
-            "stream_options",
-            "max_tokens",
-            "max_completion_tokens",
-            "max_output_tokens",
-            "cache_control",
-            "unrecognized",
-            "unknown field",
-            "unknown name",
-            "unknown parameter",
-            "unsupported parameter",
-            "extra inputs",
-            "extra fields",
-            "not permitted",
-            "num_ctx",
-            "keep_alive",
-            "prompt_cache",
-            "effort",
-        ]),
+        Simplification::FewParameters => any(&PARAMETERS),
         Simplification::CallsInText => {
             any(&["tool", "function call"])
                 && any(&[

@@ -127,6 +127,8 @@ pub(super) struct ModelEntry {
     pub(super) images: Option<bool>,
     /// Whether their replies can be bound to a schema.
     pub(super) schema: Option<bool>,
+    /// Whether they are offered few tools, each reply being a call of one.
+    pub(super) few_tools: Option<bool>,
     /// Whether they are offered their provider's own tool for screens.
     pub(super) screen_tool: Option<bool>,
     /// Whether they converse; models for embeddings or speech do not and are never chosen from a

@@ -200,6 +200,7 @@ impl Known {
             tools,
             images,
             schema,
+            few_tools,
             screen_tool,
             chat,
             hosted,
@@ -216,6 +217,7 @@ impl Known {
         facts.tools = tools.or(facts.tools);
         facts.images = images.or(facts.images);
         facts.schema = schema.or(facts.schema);
+        facts.few_tools = few_tools.or(facts.few_tools);
         facts.screen_tool = screen_tool.or(facts.screen_tool);
         self.tier = tier.or(self.tier);
         self.is_other = chat.map_or(self.is_other, |chat| !chat);

@@ -162,6 +162,9 @@ impl Router for ModelRouter {
         healths[index].chosen(now);
         let candidate = &self.candidates[index];
         let mut refuses = self.learned()[index].clone();
+        if candidate.facts.is_small() {
+            refuses.insert(Simplification::FewTools);
+        }
         if candidate.facts.images == Some(false) {
             refuses.insert(Simplification::NoPictures);
         }

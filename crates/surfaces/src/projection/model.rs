@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Message, Origin, Part as MessagePart, Purpose, StopReason};
+use gyrus_contract::{Message, ModelError, Origin, Part as MessagePart, Purpose, StopReason};
 use gyrus_journal::Reader;
 use gyrus_kernel::{Appended, AttemptResult, Inline, LONGEST_DELAY_MS, ModelCall, ModelReply};
 use gyrus_text::{counted, grouped, on_the_clock};
@@ -23,8 +23,9 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     let headline = format!("asks {}{purpose}", asked.model);
     // What is left out is news for a person when it is left out first.
     let is_first = asked.attempt > 1 || asked.ordinal == 0;
-    let mut happening = if is_first && !asked.plainer.is_empty() {
-        let headline = format!("{headline}, whose server needs {}", asked.plainer.words());
+    let left_out = asked.plainer.words();
+    let mut happening = if is_first && !left_out.is_empty() {
+        let headline = format!("{headline} with {left_out}");
         Happening::main(Subject::Request, Tone::Aside, headline)
     } else {
         Happening::detail(Subject::Request, headline)
@@ -45,6 +46,18 @@ pub(super) fn request(asked: ModelCall) -> Happening {
         remark(format!("{} of memory", counted(messages, "message")));
     }
     happening
+}
+
+/// Returns when the model is asked again after an error that names a time, as the end of a sentence.
+fn asked_again(error: &ModelError, at_ms: i64) -> String {
+    let after_ms = error
+        .retry_after_ms()
+        .filter(|after| *after > LONGEST_DELAY_MS);
+    let Some(after_ms) = after_ms.and_then(|after| i64::try_from(after).ok()) else {
+        return String::new();
+    };
+    let time = on_the_clock(at_ms.saturating_add(after_ms));
+    format!("; it is asked again at {time}")
 }
 
 pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening {
@@ -84,14 +97,8 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening
         },
         AttemptResult::Error { error } => {
             let attempt = reply.attempt;
-            let mut headline = format!("attempt {attempt} of asking the model failed: {error}");
-            let after_ms = error
-                .retry_after_ms()
-                .filter(|after| *after > LONGEST_DELAY_MS);
-            if let Some(after_ms) = after_ms.and_then(|after| i64::try_from(after).ok()) {
-                let time = on_the_clock(at_ms.saturating_add(after_ms));
-                headline = format!("{headline}; it is asked again at {time}");
-            }
+            let again = asked_again(error, at_ms);
+            let headline = format!("attempt {attempt} of asking the model failed: {error}{again}");
             (Subject::ReplyFailed, headline, None)
         }
         AttemptResult::CutOff => {

@@ -56,8 +56,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let catalogue = model_choice::catalogue(gyrus)?;
     let keys = Keys::new(&config.keys);
     let state = &gyrus.home()?.state;
-    let measured = MeasuredModels::read(state)?;
-    let learned = LearnedModels::read(state)?;
+    let (measured, learned) = (MeasuredModels::read(state)?, LearnedModels::read(state)?);
     let found = runtime.block_on(async {
         let mut names = Vec::new();
         if let Some(choice) = ModelChoice::named(gyrus, &config, &ModelFlags::default())? {
@@ -93,9 +92,8 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
         };
         let mut models = Vec::new();
         for candidate in connected.as_deref().unwrap_or_default() {
-            let model = candidate.model.name();
-            if shown.insert(model.to_owned()) {
-                let was_measured = measured.has(model);
+            if shown.insert(candidate.model.name().to_owned()) {
+                let was_measured = measured.has(candidate.model.name());
                 let candidate = measured.applied(candidate.clone()).with_learned(&learned);
                 models.push((candidate, was_measured));
             }
@@ -172,10 +170,7 @@ fn line(candidate: &Candidate, was_measured: bool) -> String {
     );
     words.extend((!candidate.refuses.is_empty()).then(|| {
         let refuses = candidate.refuses.iter().map(|step| step.words());
-        format!(
-            "its server needs {}",
-            refuses.collect::<Vec<_>>().join(", ")
-        )
+        format!("asked with {}", refuses.collect::<Vec<_>>().join(", "))
     }));
     words.join(" · ")
 }
