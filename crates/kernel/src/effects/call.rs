@@ -234,6 +234,10 @@ async fn live(
         answer: through.answer,
         attempt,
     };
+    if through.by == AllowedBy::Person || allowed.resolved.command.is_some() {
+        // A person saw what the call would replace; a command reads it.
+        core.shared().know_named(&allowed.resolved);
+    }
     // Boxed for the same reason as asking a model: most waiting is done before.
     Box::pin(execute::start(
         core,
@@ -738,6 +742,9 @@ async fn observe(
     resulted: ToolResulted,
 ) -> Result<Observation, Stop> {
     if let Some(judged) = &past.judged {
+        if resulted.settled == Settled::Done {
+            core.shared().know_named(&judged.resolved(call));
+        }
         unknown::add(&mut core.shared().unknown, judged, &resulted);
     }
     let mut text = resulted.text.load(&core.log)?;
