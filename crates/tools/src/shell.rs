@@ -229,11 +229,11 @@ fn shown(captured: &Captured, mut folded: String) -> String {
             folded.push('\n');
         }
         let invalid = usize::try_from(captured.invalid_bytes).unwrap_or(usize::MAX);
-        let verb = if invalid == 1 { "is" } else { "are" };
+        let bytes = counted(invalid, "byte");
+        let are = if invalid == 1 { "is" } else { "are" };
         let _ = write!(
             folded,
-            "[{} that {verb} not UTF-8 shown as \\xNN]",
-            counted(invalid, "byte")
+            "[{bytes} that {are} not UTF-8 {are} shown as \\xNN]"
         );
     }
     folded

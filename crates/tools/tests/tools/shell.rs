@@ -153,7 +153,7 @@ fn says_how_it_ended() {
         invalid_bytes: 1,
         ..printed(r"a caf\xE9", 0, "")
     };
-    let named = "[1 byte that is not UTF-8 shown as \\xNN]\n[exit code 0]";
+    let named = "[1 byte that is not UTF-8 is shown as \\xNN]\n[exit code 0]";
     check(Exit::Code(0), latin, &format!("a caf\\xE9\n{named}"));
     let summed_up = |bytes: &str| {
         let hint = "write it into a file, or show it with `xxd`";
