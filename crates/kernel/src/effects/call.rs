@@ -234,8 +234,10 @@ async fn live(
         answer: through.answer,
         attempt,
     };
-    if through.by == AllowedBy::Person || allowed.resolved.command.is_some() {
-        // A person saw what the call would replace; a command reads it.
+    // A command reads what it names; a person saw what the call would replace; and a call without
+    // an id was decided before it, in a plan or a procedure.
+    let is_known = through.by == AllowedBy::Person || call.id.is_empty();
+    if is_known || allowed.resolved.command.is_some() {
         core.shared().know_named(&allowed.resolved);
     }
     // Boxed for the same reason as asking a model: most waiting is done before.
