@@ -97,7 +97,7 @@ pub struct ReadCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MAX_LINES))]
     pub limit_lines: Option<u64>,
-    /// Where a long line goes on.
+    /// Byte of a long line to go on from.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub column: Option<u64>,

@@ -100,9 +100,8 @@ fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// Returns the name of the only file beside a missing one that looks like it: composed or decomposed
-/// characters, quotation marks and spaces of any kind. Screenshots and downloads have such names,
-/// which a model cannot type.
+/// Returns the name of the only file beside a missing one that looks like it: by composed
+/// characters, quotation marks and spaces, which a model cannot type.
 pub(crate) fn alike(missing: &Path) -> Option<String> {
     if fs::symlink_metadata(missing).is_ok() {
         return None;
@@ -125,11 +124,8 @@ fn look_of(name: &str) -> String {
         other if other.is_whitespace() => ' ',
         other => other,
     };
-    ComposingNormalizerBorrowed::new_nfc()
-        .normalize(name)
-        .chars()
-        .map(plain)
-        .collect()
+    let composed = ComposingNormalizerBorrowed::new_nfc().normalize(name);
+    composed.chars().map(plain).collect()
 }
 
 /// Kind of file at a real path.

@@ -28,6 +28,7 @@ fn the_work_is_done_and_shown() {
     → shell cat out.txt >> ledger.txt
     ← (no output)
       [exit code 0]
+      [created: ledger.txt]
     • Done.
     → finish reached=true answer=It says hello.
     ← the claim is recorded
