@@ -117,11 +117,15 @@ pub(super) fn end(
         1 => core.repositories().end(&facts(core)),
         _ => repositories::Ended::default(),
     };
-    let changed = match layers::take(core, effect) {
+    let mut changed = match layers::take(core, effect) {
         Some(layer) => of_layer(core, layer)?,
         None if began[place].1.is_some() => take_back(core, effect, None)?,
         None => ChangedFiles::default(),
     };
+    if began.len() > 1 {
+        // What it did to a repository is not known yet.
+        changed.applied = changed.applied.filter(|applied| !applied.is_empty());
+    }
     began.remove(place);
     let judged = judge(core, carried, changed)?;
     if began.is_empty() {
