@@ -372,9 +372,9 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
             let mut left = left.iter();
             left.any(|left| path.starts_with(left) || left.starts_with(path))
         };
-        of_gate.retain(|change| !stayed(&change.path));
         core.shared()
             .know_created(&core.started.workspace, &of_gate);
+        of_gate.retain(|change| !stayed(&change.path));
         changed.applied = Some(of_gate);
     }
     Ok(changed)
