@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, ChangedPath, Does, EffectId, Grant, Part, PathChange, Place, Plainness, Principal,
-    Purpose, ResolvedCall, RunId, SurfaceMessage, Text, ToolSpec,
+    BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Plainness, Principal, Purpose,
+    ResolvedCall, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -111,7 +111,7 @@ pub(crate) struct Shared {
     pub(crate) unknown: Vec<UnknownInput>,
     /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
-    /// Real paths that calls of this run named, read or created. It starts empty in each process.
+    /// Real paths that calls of this run named, read or wrote. It starts empty in each process.
     pub(crate) known_paths: BTreeSet<PathBuf>,
     /// Whether a live call of this cycle may have changed the workspace.
     pub(crate) world_changed: bool,
@@ -136,12 +136,9 @@ impl Shared {
         }
     }
 
-    /// Notes the files that a command created.
-    pub(crate) fn know_created(&mut self, workspace: &Path, changes: &[ChangedPath]) {
-        let created = changes
-            .iter()
-            .filter(|change| change.change == PathChange::Created);
-        self.know(created.map(|change| workspace.join(&change.path)));
+    /// Notes the files that a command wrote.
+    pub(crate) fn know_changed(&mut self, workspace: &Path, changes: &[ChangedPath]) {
+        self.know(changes.iter().map(|change| workspace.join(&change.path)));
     }
 
     /// Notes the paths that a call names in its arguments, and the files that its command reads.

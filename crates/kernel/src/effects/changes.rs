@@ -373,7 +373,7 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
             left.any(|left| path.starts_with(left) || left.starts_with(path))
         };
         core.shared()
-            .know_created(&core.started.workspace, &of_gate);
+            .know_changed(&core.started.workspace, &of_gate);
         of_gate.retain(|change| !stayed(&change.path));
         changed.applied = Some(of_gate);
     }
