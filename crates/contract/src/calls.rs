@@ -40,6 +40,11 @@ pub trait TypedCall: Arguments + Serialize {
     }
 }
 
+/// Returns the folder that a path means which is left out.
+fn here() -> String {
+    ".".to_owned()
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -92,6 +97,10 @@ pub struct ReadCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MAX_LINES))]
     pub limit_lines: Option<u64>,
+    /// Byte of a long line to go on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub column: Option<u64>,
 }
 
 impl ReadCall {
@@ -124,6 +133,7 @@ pub struct GlobCall {
     /// Only `**` crosses `/`; without a `/` it means names at any depth.
     pub pattern: String,
     /// The folder.
+    #[serde(default = "here")]
     pub path: String,
     /// Hidden and ignored files, too.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -166,6 +176,7 @@ pub struct SearchCall {
     /// Without look-around.
     pub pattern: String,
     /// The file or folder.
+    #[serde(default = "here")]
     pub path: String,
     /// Only files like `*.rs` or `src/**/*.{c,h}`.
     #[serde(skip_serializing_if = "Option::is_none")]

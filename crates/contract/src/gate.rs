@@ -108,7 +108,7 @@ impl FromStr for Mode {
 /// A path argument, resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedPath {
-    /// The path as the model wrote it.
+    /// The path as the model wrote it; with the real name, if that only looks like what it wrote.
     pub given: String,
     /// The absolute path, without `.`, `..` or symbolic links in the part that exists.
     pub real: PathBuf,

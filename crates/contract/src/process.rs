@@ -40,12 +40,15 @@ pub enum Exit {
 /// Bounded output: its start, its end, and the number of bytes that are missing between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
-    /// The first bytes, cut at a character; invalid UTF-8 is replaced.
+    /// The first bytes, cut at a character; bytes that are not UTF-8 stand there as `\xNN`.
     pub head: String,
     /// The last bytes, empty if everything is in `head`.
     pub tail: String,
     /// Number of bytes between the two that were not kept.
     pub omitted_bytes: u64,
+    /// Number of bytes in the head and the tail that are not UTF-8.
+    #[serde(default)]
+    pub invalid_bytes: u64,
 }
 
 /// The outcome of a command. Standard output and error are one stream, in the order written.

@@ -46,8 +46,12 @@ pub(crate) fn description_of<T: JsonSchema>() -> String {
 
 /// Removes what tells a model nothing from one part of a schema.
 fn shorten(schema: &mut Schema) {
-    for name in ["title", "format", "default"] {
+    for name in ["title", "format"] {
         schema.remove(name);
+    }
+    // The folder that a path means which is left out is read by the gate.
+    if schema.get("default").is_some_and(|default| default != ".") {
+        schema.remove("default");
     }
     if let Some(Value::String(words)) = schema.get_mut("description") {
         // Doc comments are wrapped.

@@ -122,6 +122,12 @@ pub trait Site: Send + Sync {
         None
     }
 
+    /// Whether the run has read or written the file at this real path, or was told of it by a call
+    /// that named it.
+    fn is_known(&self, _path: &Path) -> bool {
+        true
+    }
+
     /// Returns the reason, as a phrase that follows the path, why a new file at this path below the
     /// workspace would need a person's approval; `None` if it may be written.
     fn withheld(&self, path: &Path) -> Option<String>;

@@ -125,6 +125,52 @@ impl World {
 }
 
 #[test]
+fn a_path_that_is_left_out_is_judged_as_the_folder_that_the_schema_names() {
+    let world = World::new();
+    let parameters = json!({"properties": {"path": {"default": "."}}, "required": []});
+    let spec = ToolSpec {
+        parameters,
+        ..reads()
+    };
+    let workspace = world.at("work");
+    for arguments in [json!({}), json!({"path": null})] {
+        let call = world.resolve(&spec, arguments).unwrap();
+        assert_eq!(call.paths["path"].real, workspace);
+        assert_eq!(call, world.resolve(&spec, json!({"path": "."})).unwrap());
+        let verdict = world
+            .gate
+            .judge(&call, &spec, &under(&workspace, Mode::Auto, true));
+        assert!(
+            verdict.reasons.iter().any(|reason| reason.contains("read")),
+            "{verdict:?}"
+        );
+    }
+    assert!(world.resolve(&reads(), json!({})).is_err());
+}
+
+#[test]
+fn a_name_that_only_looks_alike_is_the_file_that_is_judged() {
+    let world = World::new();
+    let name = "caf\u{e9} \u{2019}24 9.41\u{202f}PM.txt";
+    fs::write(world.at("work/src").join(name), "").unwrap();
+    let typed = "src/cafe\u{301} '24 9.41 PM.txt";
+    let found = |spec| world.resolve(&spec, json!({"path": typed})).unwrap().paths["path"].clone();
+    for spec in [reads(), writes()] {
+        let path = found(spec);
+        assert_eq!(path.real, world.at("work/src").join(name));
+        assert_eq!(path.given, format!("src/{name}"));
+    }
+    // Not if several look like it, nor through a link, and an exact name is left alone.
+    fs::write(world.at("work/src/caf\u{e9} '24 9.41 PM.txt"), "").unwrap();
+    assert_eq!(found(reads()).given, typed);
+    symlink("../state", world.at("work/a\u{a0}b")).unwrap();
+    let linked = world.resolve(&reads(), json!({"path": "a b"})).unwrap();
+    assert_eq!(linked.paths["path"].real, world.at("work/a b"));
+    fs::write(world.at("work").join(typed), "").unwrap();
+    assert_eq!(found(reads()).real, world.at("work").join(typed));
+}
+
+#[test]
 fn paths_are_resolved_to_what_they_really_name() {
     let world = World::new();
     let cases = [

@@ -12,10 +12,14 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use icu_normalizer::ComposingNormalizerBorrowed;
+
 /// Links followed for one path before it is called a loop; what Linux itself allows.
 const MAX_LINKS: usize = 40;
 /// Bytes of a path; the system's own limit.
 const MAX_PATH_BYTES: usize = 4096;
+/// Names of a folder that are compared with a missing one.
+const MAX_NAMES: usize = 10_000;
 
 /// Error: a path cannot be looked up.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +98,34 @@ fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
     }
+}
+
+/// Returns the name of the only file beside a missing one that looks like it: by composed
+/// characters, quotation marks and spaces, which a model cannot type.
+pub(crate) fn alike(missing: &Path) -> Option<String> {
+    if fs::symlink_metadata(missing).is_ok() {
+        return None;
+    }
+    let looks = look_of(missing.file_name()?.to_str()?);
+    let names = fs::read_dir(missing.parent()?).ok()?.take(MAX_NAMES);
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut alike = names.filter(|name| look_of(name) == looks);
+    let found = alike.next()?;
+    let file = fs::symlink_metadata(missing.with_file_name(&found)).ok()?;
+    // A link would lead to a place that was not looked up.
+    (alike.next().is_none() && !file.is_symlink()).then_some(found)
+}
+
+/// Returns a name with one character for all those that look like it.
+fn look_of(name: &str) -> String {
+    let plain = |letter: char| match letter {
+        '\u{2018}' | '\u{2019}' | '\u{2032}' => '\'',
+        '\u{201c}' | '\u{201d}' | '\u{2033}' => '"',
+        other if other.is_whitespace() => ' ',
+        other => other,
+    };
+    let composed = ComposingNormalizerBorrowed::new_nfc().normalize(name);
+    composed.chars().map(plain).collect()
 }
 
 /// Kind of file at a real path.

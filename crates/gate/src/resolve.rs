@@ -27,7 +27,8 @@ pub(crate) fn call(
     spec: &ToolSpec,
     place: Place<'_>,
 ) -> Result<ResolvedCall, Unresolvable> {
-    let arguments = object(&call.arguments)?;
+    let mut arguments = object(&call.arguments)?;
+    fill_in_folders(&mut arguments, spec);
     let workspace = real_path(place.workspace).map_err(|e| Unresolvable {
         reason: format!(
             "the workspace {} cannot be looked up: {e}",
@@ -106,6 +107,13 @@ fn path(
         )));
     }
     let real = real_path(&workspace.join(given)).map_err(|e| wrong(e.to_string()))?;
+    let (given, real) = match paths::alike(&real) {
+        Some(name) => {
+            let named = Path::new(given).with_file_name(&name);
+            (named.display().to_string(), real.with_file_name(name))
+        }
+        None => (given.to_owned(), real),
+    };
     let real = own_paths.by_its_own_name(real);
     match paths::kind(&real).map_err(|e| wrong(format!("`{given}` cannot be looked at: {e}")))? {
         FileKind::Special => {
@@ -128,7 +136,7 @@ fn path(
     }
     let in_workspace = real.strip_prefix(workspace).ok().map(Path::to_path_buf);
     Ok(ResolvedPath {
-        given: given.to_owned(),
+        given,
         real,
         in_workspace,
         withheld: None,
@@ -171,6 +179,17 @@ fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
     parsed.ok_or_else(|| Unresolvable {
         reason: "the arguments must be one JSON object, such as {\"path\": \"notes.txt\"}".into(),
     })
+}
+
+/// Adds the folders that arguments mean which are left out: those that the schema names. What is
+/// judged and executed is a call with that path.
+fn fill_in_folders(arguments: &mut Map<String, Value>, spec: &ToolSpec) {
+    for argument in spec.touches.iter().filter_map(Touch::paths) {
+        let folder = &spec.parameters["properties"][argument.name]["default"];
+        if folder.is_string() && arguments.get(argument.name).is_none_or(Value::is_null) {
+            arguments.insert(argument.name.to_owned(), folder.clone());
+        }
+    }
 }
 
 /// Whether a change of a list leaves a file behind.

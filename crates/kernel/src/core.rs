@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use gyrus_contract::{
-    BlobId, EffectId, Grant, Part, Place, Plainness, Principal, Purpose, RunId, SurfaceMessage,
-    Text, ToolSpec,
+    BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Plainness, Principal, Purpose,
+    ResolvedCall, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -31,6 +32,9 @@ use crate::{
     run_tools::RunTools,
     typed::SecretFields,
 };
+
+/// Maximum number of paths that a run is remembered to know; then it starts anew.
+const MAX_KNOWN_PATHS: usize = 10_000;
 
 /// One run while a process holds it.
 pub(crate) struct Core {
@@ -107,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) unknown: Vec<UnknownInput>,
     /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
+    /// Real paths that calls of this run named, read or wrote. It starts empty in each process.
+    pub(crate) known_paths: BTreeSet<PathBuf>,
     /// Whether a live call of this cycle may have changed the workspace.
     pub(crate) world_changed: bool,
     /// Calls that began live and have no outcome yet, which a lost race interrupts.
@@ -117,6 +123,38 @@ pub(crate) struct Shared {
     pub(crate) unsealed: Option<String>,
     /// Requests that were sent and have no reply yet, each as it is recorded if it is interrupted.
     pub(crate) open_asks: Vec<ModelReply>,
+}
+
+impl Shared {
+    /// Notes paths that the run knows from now on.
+    pub(crate) fn know(&mut self, paths: impl Iterator<Item = PathBuf>) {
+        for path in paths.take(MAX_KNOWN_PATHS) {
+            if self.known_paths.len() >= MAX_KNOWN_PATHS {
+                self.known_paths.clear();
+            }
+            self.known_paths.insert(path);
+        }
+    }
+
+    /// Notes the files that a command wrote.
+    pub(crate) fn know_changed(&mut self, workspace: &Path, changes: &[ChangedPath]) {
+        self.know(changes.iter().map(|change| workspace.join(&change.path)));
+    }
+
+    /// Notes the paths that a call names in its arguments, and the files that its command reads.
+    pub(crate) fn know_named(&mut self, call: &ResolvedCall) {
+        self.know(call.paths.values().map(|path| path.real.clone()));
+        let facts = call
+            .command
+            .iter()
+            .flat_map(|command| &command.reading.facts);
+        self.know(facts.filter_map(|fact| {
+            let Does::Reads { path } = &fact.does else {
+                return None;
+            };
+            Some(path.clone())
+        }));
+    }
 }
 
 /// The layers of the calls in progress.
@@ -184,6 +222,7 @@ impl Core {
             mandate_for: state.mandate_for,
             unknown: state.unknown,
             journaled_items: parts.journaled_items,
+            known_paths: BTreeSet::new(),
             world_changed: false,
             open_calls: Vec::new(),
             open_asks: Vec::new(),

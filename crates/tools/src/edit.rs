@@ -108,7 +108,9 @@ fn edit(
         replacement: change,
         places,
         content: changed,
-    } = change.made_in(place.given(), &content).map_err(hint)?;
+    } = change
+        .made_in(place.given(), &content)
+        .map_err(|error| hint(error).and(not_text(&content)))?;
     let parent = place.parent()?;
     let written = replace::target(&place, &parent).and_then(|before| {
         replace::replace(&parent, before.as_ref(), &changed).map_err(|error| place.error(error))
@@ -118,7 +120,7 @@ fn edit(
         return Err(error.into());
     }
     let diff = place.diff(Some(&content), &changed);
-    let what = what(&change, &content, &places);
+    let what = what(&change, &content, &places) + &place.note(call);
     Ok(output(&place, &changed, what, diff))
 }
 
@@ -130,6 +132,15 @@ fn hint(error: ExactError) -> ToolFailure {
         ExactError::Same | ExactError::Missing { .. } | ExactError::TooLarge { .. } => "",
     };
     ToolFailure::from(error).and(more)
+}
+
+/// Returns a hint for a file in an old encoding, whose texts cannot be quoted.
+fn not_text(content: &[u8]) -> &'static str {
+    if std::str::from_utf8(content).is_ok() {
+        return "";
+    }
+    ". The file is not UTF-8, so a quotation with other letters than those of ASCII does not match: \
+     convert it with `iconv` in the shell, or use `sed`"
 }
 
 /// Reads the whole file.

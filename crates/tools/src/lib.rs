@@ -26,6 +26,7 @@ mod edit;
 mod likeness;
 mod write;
 mod replace;
+mod terminal;
 mod shell;
 mod run_as_user;
 mod changeset;

@@ -43,7 +43,7 @@ pub struct List;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArguments {
-    #[serde(rename = "path")]
+    #[serde(rename = "path", default = "here")]
     _path: String,
     /// Default: 2.
     #[schemars(range(min = 1, max = MAX_DEPTH))]
@@ -51,6 +51,10 @@ pub struct ListArguments {
     /// Hidden and ignored files, too.
     #[serde(default)]
     hidden: bool,
+}
+
+fn here() -> String {
+    ".".to_owned()
 }
 
 impl Arguments for ListArguments {

@@ -57,6 +57,15 @@ pub(crate) enum PlaceError {
     Special { path: String, kind: &'static str },
     #[error("`{path}` was replaced by a symbolic link after it was checked; look at it again")]
     Swapped { path: String },
+    #[error(
+        "`{path}` exists ({size}) and this run has not read it, so nothing was written. To change a \
+         part of it use `edit`; `write` it once more to replace all of it.{start}"
+    )]
+    NotRead {
+        path: String,
+        size: String,
+        start: String,
+    },
     #[error("`{path}`: {error}{}", hint(*.error))]
     Io { path: String, error: Errno },
 }
@@ -88,9 +97,27 @@ impl<'a> Place<'a> {
         Ok(Self { path, root, below })
     }
 
-    /// Returns the path as the model wrote it.
+    /// Returns a note about a file whose name only looks like the one in the call; empty otherwise.
+    pub(crate) fn note(&self, call: &ResolvedCall) -> String {
+        let wrote = call.arguments["path"].as_str().unwrap_or(self.given());
+        if wrote == self.given() {
+            return String::new();
+        }
+        let name = self.path.real.file_name().unwrap_or_default();
+        format!(
+            "\n[no file has exactly that name; this is the only one that looks like it: `{}`]",
+            name.display()
+        )
+    }
+
+    /// Returns the path as the model wrote it, with the real name of a file that looks alike.
     pub(crate) fn given(&self) -> &str {
         &self.path.given
+    }
+
+    /// Returns the absolute path, without links.
+    pub(crate) fn real(&self) -> &Path {
+        &self.path.real
     }
 
     /// Returns the value of a call that changed it: its path, and the change as a patch.

@@ -20,9 +20,12 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Maximum bytes kept of one line: data on one endless line must not crowd out the rest.
 const MAX_LINE_BYTES: usize = 2_000;
 
+/// Maximum bytes kept of a line that is read on from a column.
+const MAX_PART_BYTES: usize = 16 * 1024;
+
 /// Maximum bytes of a line as shown: each byte may become a replacement character of three, plus
 /// the number and the note about the cut.
-const MAX_SHOWN_LINE_BYTES: usize = 3 * MAX_LINE_BYTES + 100;
+const MAX_SHOWN_LINE_BYTES: usize = 3 * MAX_LINE_BYTES + 200;
 
 /// Maximum bytes read of a file in one call, to find a line or count them all.
 const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
@@ -55,6 +58,7 @@ impl TypedTool for Read {
         let ReadCall {
             offset_line,
             limit_lines,
+            column,
             ..
         } = arguments;
         let place = Place::of(call, site.workspace())?;
@@ -87,10 +91,12 @@ impl TypedTool for Read {
         let count = limit_lines
             .unwrap_or(ReadCall::MAX_LINES)
             .clamp(1, ReadCall::MAX_LINES);
-        let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
+        let column = column.unwrap_or(1).max(1);
+        let excerpt = Excerpt::take(&mut file, first, count, column).map_err(failed)?;
         let was_cut = file.get_ref().limit() == 0;
         let value = excerpt.value(first, was_cut);
-        Ok(ToolOutput::read(excerpt.render(first, was_cut)).with_value(&value))
+        let text = excerpt.render(first, was_cut) + &place.note(call);
+        Ok(ToolOutput::read(text).with_value(&value))
     }
 }
 
@@ -172,7 +178,8 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn take(file: &mut impl BufRead, first: u64, count: u64) -> io::Result<Self> {
+    /// Takes lines from `first` on; that one begins at `column`, counted in bytes from 1.
+    fn take(file: &mut impl BufRead, first: u64, count: u64, column: u64) -> io::Result<Self> {
         let mut excerpt = Self {
             text: String::new(),
             plain: String::new(),
@@ -182,7 +189,15 @@ impl Excerpt {
             replaced: false,
         };
         let mut full = false;
-        while let Some(line) = Line::next(file)? {
+        loop {
+            let column = if excerpt.total + 1 == first {
+                column
+            } else {
+                1
+            };
+            let Some(line) = Line::next(file, column)? else {
+                break;
+            };
             excerpt.total += 1;
             full |= excerpt.shown == count
                 || excerpt.text.len() + MAX_SHOWN_LINE_BYTES > MAX_TEXT_BYTES;
@@ -196,14 +211,21 @@ impl Excerpt {
     }
 
     fn push(&mut self, line: &Line) {
-        let text = String::from_utf8_lossy(line.whole_characters());
+        let whole = line.whole_characters();
+        let text = String::from_utf8_lossy(whole);
         self.replaced |= matches!(text, std::borrow::Cow::Owned(_));
         let _ = write!(self.text, "{:>6}\t{text}", self.total);
         self.plain.push_str(&text);
-        let omitted = line.length - line.whole_characters().len() as u64;
-        if omitted > 0 {
-            self.has_cut_line = true;
-            let _ = write!(self.text, " [… {omitted} more bytes in this line]");
+        let end = line.skipped + whole.len() as u64;
+        self.has_cut_line |= line.skipped > 0 || end < line.length;
+        if end < line.length {
+            let (omitted, number, column) = (line.length - end, self.total, end + 1);
+            let _ = write!(
+                self.text,
+                " [… {omitted} more bytes; this line goes on with offset_line {number}, column {column}]"
+            );
+        } else if line.skipped > 0 && whole.is_empty() {
+            let _ = write!(self.text, "[this line has {} bytes]", line.length);
         }
         self.text.push('\n');
         if line.is_ended {
@@ -263,9 +285,12 @@ impl Excerpt {
     }
 }
 
-/// The start of one line, without its end.
+/// A part of one line, without its end.
 struct Line {
+    /// The bytes from the column on, as far as they are kept.
     start: Vec<u8>,
+    /// Number of bytes before the part.
+    skipped: u64,
     /// Length in the file, in bytes.
     length: u64,
     /// Whether a line break follows it.
@@ -273,9 +298,15 @@ struct Line {
 }
 
 impl Line {
-    fn next(file: &mut impl BufRead) -> io::Result<Option<Self>> {
+    fn next(file: &mut impl BufRead, column: u64) -> io::Result<Option<Self>> {
+        let most = if column > 1 {
+            MAX_PART_BYTES
+        } else {
+            MAX_LINE_BYTES
+        };
         let mut line = Self {
             start: Vec::new(),
+            skipped: 0,
             length: 0,
             is_ended: false,
         };
@@ -292,8 +323,11 @@ impl Line {
             any = true;
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            let wanted = (MAX_LINE_BYTES - line.start.len()).min(part.len());
-            line.start.extend_from_slice(&part[..wanted]);
+            let left = usize::try_from(column - 1 - line.skipped).unwrap_or(usize::MAX);
+            let before = left.min(part.len());
+            line.skipped += before as u64;
+            let kept = (most - line.start.len()).min(part.len() - before);
+            line.start.extend_from_slice(&part[before..before + kept]);
             line.length += part.len() as u64;
             let used = part.len() + usize::from(end.is_some());
             file.consume(used);
@@ -306,7 +340,7 @@ impl Line {
 
     /// Returns the bytes without a character that was cut in half.
     fn whole_characters(&self) -> &[u8] {
-        if self.length == self.start.len() as u64 {
+        if self.length == self.skipped + self.start.len() as u64 {
             return &self.start;
         }
         match self.start.utf8_chunks().last() {

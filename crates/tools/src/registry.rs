@@ -129,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn tools_that_look_around_need_no_path() {
+        let registry = Registry::builtin();
+        for name in ["glob", "list", "search"] {
+            let parameters = &registry.get(name).unwrap().spec().parameters;
+            assert_eq!(parameters["properties"]["path"]["default"], ".", "{name}");
+            let required = parameters["required"].as_array().unwrap();
+            assert!(required.iter().all(|argument| argument != "path"), "{name}");
+        }
+    }
+
+    #[test]
     fn every_schema_is_closed_and_names_what_is_touched() {
         let registry = Registry::builtin().with_changesets().unwrap();
         assert_eq!(registry.specs().len(), 17);

@@ -9,13 +9,14 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS, Does, Exit,
-    KeeperError, MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, ShellCall, Site, ToolOutput, Touch,
-    TypedTool,
+    ActionVerdict, Captured, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS,
+    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, ShellCall, Site,
+    ToolOutput, Touch, TypedTool,
 };
 use gyrus_process::Programs;
+use gyrus_text::counted;
 
-use crate::failure::ToolFailure;
+use crate::{failure::ToolFailure, terminal::folded};
 
 /// Maximum bytes kept from the start of the output.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
@@ -172,19 +173,23 @@ impl TypedTool for Shell {
 /// Returns the output for a model of a command that ran.
 pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     let captured = &outcome.output;
-    let mut text = captured.head.clone();
-    if captured.omitted_bytes > 0 {
-        let _ = write!(text, "\n[… {} bytes omitted …]\n", captured.omitted_bytes);
-    }
-    text.push_str(&captured.tail);
+    let joined = |part: &dyn Fn(&str) -> String| match captured.omitted_bytes {
+        0 => part(&format!("{}{}", captured.head, captured.tail)),
+        omitted => format!(
+            "{}\n[… {omitted} bytes omitted …]\n{}",
+            part(&captured.head),
+            part(&captured.tail)
+        ),
+    };
     let value = CommandResult {
-        text: text.clone(),
+        text: joined(&str::to_owned),
         exit_code: match outcome.exit {
             Exit::Code(code) => Some(code),
             Exit::Signal(_) | Exit::TimedOut => None,
         },
         omitted_bytes: captured.omitted_bytes,
     };
+    let mut text = shown(captured, joined(&folded));
     if text.is_empty() {
         text.push_str("(no output)");
     }
@@ -204,6 +209,34 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::read(text).with_value(&value)
     }
+}
+
+/// Returns the output for a model: folded as a terminal shows it, or summed up if it is not text.
+fn shown(captured: &Captured, mut folded: String) -> String {
+    let (head, tail) = (&captured.head, &captured.tail);
+    // A byte that is not UTF-8 is shown in four.
+    let kept = (head.len() + tail.len()) as u64 - 3 * captured.invalid_bytes;
+    let is_binary = head.contains('\0') || tail.contains('\0');
+    if is_binary || captured.invalid_bytes > kept / 4 {
+        let bytes = kept + captured.omitted_bytes;
+        return format!(
+            "(output that is not text: {}; write it into a file, or show it with `xxd`)",
+            counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte")
+        );
+    }
+    if captured.invalid_bytes > 0 {
+        if !folded.ends_with('\n') {
+            folded.push('\n');
+        }
+        let invalid = usize::try_from(captured.invalid_bytes).unwrap_or(usize::MAX);
+        let bytes = counted(invalid, "byte");
+        let are = if invalid == 1 { "is" } else { "are" };
+        let _ = write!(
+            folded,
+            "[{bytes} that {are} not UTF-8 {are} shown as \\xNN]"
+        );
+    }
+    folded
 }
 
 /// Returns the hint for a command that failed at a path which is always read-only in the sandbox.

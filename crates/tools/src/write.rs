@@ -10,7 +10,7 @@ use gyrus_contract::{
     ActionVerdict, Arguments, Artifact, Digest, Probe, Repeat, ResolvedCall, Site, ToolOutput,
     Touch, TypedTool,
 };
-use gyrus_text::counted;
+use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::Parent;
 use rustix::fs::{Mode, OFlags, Stat, openat};
 use schemars::JsonSchema;
@@ -21,6 +21,12 @@ use crate::{
     place::{MAX_COMPARED_BYTES, Place, PlaceError},
     replace,
 };
+
+/// Maximum number of lines that are shown of a file which was not read before it was to be replaced.
+const MAX_START_LINES: usize = 5;
+
+/// Maximum bytes of such a line.
+const MAX_START_LINE_BYTES: usize = 200;
 
 /// Creates or replaces a file.
 pub struct Write;
@@ -71,8 +77,11 @@ impl TypedTool for Write {
         let content =
             revealed.map_err(|error| ToolFailure::from(error).and("; nothing was written"))?;
         let place = Place::of(call, site.workspace())?;
-        let written = write(&place, content.as_bytes())?;
-        Ok(output(&place, &content, written))
+        let known = site.is_known(place.real());
+        let written = write(&place, content.as_bytes(), known)?;
+        let mut output = output(&place, &content, written);
+        output.text.push_str(&place.note(call));
+        Ok(output)
     }
 
     fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
@@ -135,9 +144,10 @@ fn output(place: &Place<'_>, content: &str, written: Written) -> ToolOutput {
     }
 }
 
-fn write(place: &Place<'_>, content: &[u8]) -> Result<Written, PlaceError> {
+/// Writes the content. A file that the run does not know is not replaced.
+fn write(place: &Place<'_>, content: &[u8], known: bool) -> Result<Written, PlaceError> {
     let parent = place.parent()?;
-    match write_in(place, &parent, content) {
+    match write_in(place, &parent, content, known) {
         Ok(written) => Ok(written),
         Err(error) => {
             parent.undo();
@@ -146,7 +156,12 @@ fn write(place: &Place<'_>, content: &[u8]) -> Result<Written, PlaceError> {
     }
 }
 
-fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Written, PlaceError> {
+fn write_in(
+    place: &Place<'_>,
+    parent: &Parent<'_>,
+    content: &[u8],
+    known: bool,
+) -> Result<Written, PlaceError> {
     let before = replace::target(place, parent)?;
     let Some(stat) = &before else {
         replace::replace(parent, None, content).map_err(|error| place.error(error))?;
@@ -159,9 +174,34 @@ fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Wr
     if old.as_deref() == Some(content) {
         return Ok(Written::Unchanged);
     }
+    if !known && stat.st_size > 0 {
+        return Err(not_read(place, stat, old.as_deref()));
+    }
     replace::replace(parent, Some(stat), content).map_err(|error| place.error(error))?;
     let diff = old.and_then(|old| place.diff(Some(&old), content));
     Ok(Written::Overwritten(diff))
+}
+
+/// Returns the error for a file whose content the run would replace without having seen it. The
+/// start of a file outside the workspace is not shown: nobody has decided that it may be read.
+fn not_read(place: &Place<'_>, stat: &Stat, old: Option<&[u8]>) -> PlaceError {
+    let bytes = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+    let mut size = counted(bytes, "byte");
+    let mut start = String::new();
+    let old = old.filter(|_| place.in_workspace().is_some());
+    if let Some(text) = old.and_then(|old| std::str::from_utf8(old).ok()) {
+        let lines = text.lines().count();
+        size += &format!(", {}", counted(lines, "line"));
+        start.push_str(" It begins:");
+        for (number, line) in (1..).zip(text.lines().take(MAX_START_LINES)) {
+            start += &format!("\n{number:>6}\t{}", first_bytes(line, MAX_START_LINE_BYTES));
+        }
+    }
+    PlaceError::NotRead {
+        path: place.given().to_owned(),
+        size,
+        start,
+    }
 }
 
 /// Returns the content of a file, unless it is both longer than `most` bytes and too large to be

@@ -24,7 +24,7 @@ pub use self::{
     differences::{Change, Difference, differences},
     left_out::{LeftOutEntry, WhyLeftOut, left_out, without_secrets},
     materialise::materialise,
-    rebuildable::is_left_out,
+    rebuildable::{build_output, is_left_out},
     take::{Snapshots, Taken},
 };
 

@@ -8,12 +8,16 @@ const CHANGES: &str = r#"
 [[reply]]
 text = "Files."
 calls = [
+  { tool = "read", arguments = { path = "a.txt" } },
   { tool = "write", arguments = { path = "a.txt", content = "two\n" } },
   { tool = "shell", arguments = { command = "rm gone.txt; echo x > .envrc; mkdir -p new/deep; echo y > new/deep/b.txt" } },
 ]
 [[reply]]
 text = "May I?"
-calls = [{ tool = "write", arguments = { path = ".envrc", content = "touch hijacked\n" } }]
+calls = [
+  { tool = "read", arguments = { path = ".envrc" } },
+  { tool = "write", arguments = { path = ".envrc", content = "touch hijacked\n" } },
+]
 [[reply]]
 text = "Done."
 calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]

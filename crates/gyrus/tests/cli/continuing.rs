@@ -165,7 +165,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 1426
+    input = 1448
     output = 14
     "#);
 }

@@ -28,6 +28,7 @@ fn the_work_is_done_and_shown() {
     → shell cat out.txt >> ledger.txt
     ← (no output)
       [exit code 0]
+      [created: ledger.txt]
     • Done.
     → finish reached=true answer=It says hello.
     ← the claim is recorded
@@ -259,4 +260,44 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "seen" } }]
         .exits(0);
     world.gyrus(&["replay", "last"]).exits(0);
     world.gyrus(&["show", "last"]).exits(0);
+}
+
+/// Replaces a file unread, twice, and then uses the shell.
+const REPLACES: &str = r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "a.toml", content = "limit = 20\n" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "mkdir -p target && touch target/x target/y && echo a > new && rm old" } }]
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "new", content = "made by the run\n" } }]
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "sh run.sh" } }]
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "a.toml", content = "limit = 20\n" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+
+#[test]
+fn results_say_what_happened_to_files() {
+    let world = World::new(REPLACES);
+    for (name, content) in [
+        ("a.toml", "limit = 10\nname = 'x'\n"),
+        ("old", "o"),
+        ("run.sh", "echo 7\n"),
+    ] {
+        std::fs::write(world.work().join(name), content).unwrap();
+    }
+    let said = world.run(&[]).exits(0);
+    for part in [
+        "`a.toml` exists (22 bytes, 2 lines) and this run has not read it",
+        "[created: new, target/ (2); deleted: old]",
+        "overwrote `new`",
+        "[no file of the workspace changed]",
+        "overwrote `a.toml`",
+    ] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+    assert_eq!(world.file("a.toml"), "limit = 20\n");
+    world.replays();
 }

@@ -239,6 +239,12 @@ async fn live(
         answer: through.answer,
         attempt,
     };
+    // A command reads what it names; a person saw what the call would replace; and a call without
+    // an id was decided before it, in a plan or a procedure.
+    let is_known = through.by == AllowedBy::Person || call.id.is_empty();
+    if is_known || allowed.resolved.command.is_some() {
+        core.shared().know_named(&allowed.resolved);
+    }
     // Boxed for the same reason as asking a model: most waiting is done before.
     Box::pin(execute::start(
         core,
@@ -758,6 +764,9 @@ async fn observe(
     resulted: ToolResulted,
 ) -> Result<Observation, Stop> {
     if let Some(judged) = &past.judged {
+        if resulted.settled == Settled::Done {
+            core.shared().know_named(&judged.resolved(call));
+        }
         unknown::add(&mut core.shared().unknown, judged, &resulted);
     }
     let mut text = resulted.text.load(&core.log)?;

@@ -7,7 +7,7 @@
 //! and for servers of tools, the workspace is compared with a snapshot from before the call, and
 //! what may not stay is reverted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, ToolSpec, Touch};
 use gyrus_text::counted;
@@ -19,6 +19,7 @@ use gyrus_workspace::{
 };
 
 use super::{
+    changed_files::changed_files,
     file_groups::MAX_NAMED,
     layers, repositories,
     to_undo::keep_for_undo,
@@ -35,16 +36,17 @@ pub(crate) struct JudgedChanges {
     pub(crate) to_undo: Option<BlobId>,
     /// Notes for the model, in whole sentences, without secrets.
     notes: Vec<String>,
+    /// The line about the files that a command changed, where that is known.
+    files: Option<String>,
 }
 
 impl JudgedChanges {
-    /// Returns the notes as the end of an outcome's text; empty if there are none.
+    /// Returns the notes and the changed files as the end of an outcome's text; empty if there are
+    /// none.
     pub(crate) fn told(&self) -> String {
-        if self.notes.is_empty() {
-            String::new()
-        } else {
-            format!("\n[{}]", self.notes.join(" "))
-        }
+        let notes = (!self.notes.is_empty()).then(|| self.notes.join(" "));
+        let told = notes.iter().chain(&self.files);
+        told.map(|words| format!("\n[{words}]")).collect()
     }
 }
 
@@ -115,11 +117,15 @@ pub(super) fn end(
         1 => core.repositories().end(&facts(core)),
         _ => repositories::Ended::default(),
     };
-    let changed = match layers::take(core, effect) {
+    let mut changed = match layers::take(core, effect) {
         Some(layer) => of_layer(core, layer)?,
         None if began[place].1.is_some() => take_back(core, effect, None)?,
         None => ChangedFiles::default(),
     };
+    if began.len() > 1 {
+        // What it did to a repository is not known yet.
+        changed.applied = changed.applied.filter(|applied| !applied.is_empty());
+    }
     began.remove(place);
     let judged = judge(core, carried, changed)?;
     if began.is_empty() {
@@ -226,6 +232,8 @@ struct ChangedFiles {
     refused: Vec<Refused>,
     /// The reason why all changes were dropped.
     dropped: Option<String>,
+    /// The changes of a command that were applied, if it had a layer.
+    applied: Option<Vec<ChangedPath>>,
 }
 
 impl ChangedFiles {
@@ -266,6 +274,12 @@ fn judge(
     changed: ChangedFiles,
 ) -> Result<JudgedChanges, Stop> {
     let not_applied = changed.notes();
+    let nothing_else = carried.carried.is_empty() && carried.withheld.is_empty();
+    let files = changed.applied.as_deref().filter(|applied| {
+        let is_known = nothing_else && not_applied.is_none() && changed.withheld.is_empty();
+        is_known || !applied.is_empty()
+    });
+    let files = files.map(changed_files).filter(|words| !words.is_empty());
     let mut withheld = changed.withheld;
     withheld.repositories.extend(carried.withheld);
     withheld.history = carried.history;
@@ -284,6 +298,7 @@ fn judge(
         withheld: blob,
         to_undo: keep_for_undo(core, carried.carried, changed.kept)?,
         notes: notes.collect(),
+        files,
     })
 }
 
@@ -342,10 +357,26 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
         let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
         layer.keep_judgement(&json).map_err(layers::failed)?;
     }
+    // The changes of a command that verifies those of its call are told by the call itself.
+    let is_told = !layer.is_undecided();
     layer.decide().map_err(layers::failed)?;
     let applied = layers::apply(core, layer, listed, &paths)?;
     let mut changed = ChangedFiles::applied(core, applied);
     changed.withheld = withheld;
+    if is_told {
+        let left: Vec<PathBuf> = paths.iter().map(|change| change.path.clone()).collect();
+        let refused = changed.refused.iter().map(|one| PathBuf::from(&one.path));
+        let left: Vec<PathBuf> = left.into_iter().chain(refused).collect();
+        // A folder that was replaced is one unit.
+        let stayed = |path: &Path| {
+            let mut left = left.iter();
+            left.any(|left| path.starts_with(left) || left.starts_with(path))
+        };
+        core.shared()
+            .know_changed(&core.started.workspace, &of_gate);
+        of_gate.retain(|change| !stayed(&change.path));
+        changed.applied = Some(of_gate);
+    }
     Ok(changed)
 }
 

@@ -112,6 +112,10 @@ impl Site for CallSite<'_> {
         })
     }
 
+    fn is_known(&self, path: &Path) -> bool {
+        self.core.shared().known_paths.contains(path)
+    }
+
     fn withheld(&self, path: &Path) -> Option<String> {
         let change = ChangedPath {
             path: path.to_owned(),

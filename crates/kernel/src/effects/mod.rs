@@ -9,6 +9,7 @@ mod assess;
 pub(crate) mod branches;
 pub(crate) mod call;
 pub(crate) mod changes;
+mod changed_files;
 pub(crate) mod delegate;
 pub(crate) mod destinations;
 mod server_requests;

@@ -56,13 +56,27 @@ impl Capture {
             tail.drain(..continued);
             omitted_bytes += (started.len() + continued) as u64;
         }
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let mut invalid_bytes = 0;
         Captured {
-            head: text(head),
-            tail: text(tail),
+            head: text(&head, &mut invalid_bytes),
+            tail: text(&tail, &mut invalid_bytes),
             omitted_bytes,
+            invalid_bytes,
         }
     }
+}
+
+/// Returns the text in which each byte that is not UTF-8 stands as `\xNN`, and counts these.
+fn text(bytes: &[u8], invalid_bytes: &mut u64) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            *invalid_bytes += 1;
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
 }
 
 fn is_continuation(byte: u8) -> bool {
@@ -104,6 +118,7 @@ mod tests {
                 head,
                 tail,
                 omitted_bytes,
+                ..
             } = capture.finish();
             assert_eq!(
                 (head.as_str(), tail.as_str(), omitted_bytes),
@@ -134,10 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn replaces_what_is_no_text() {
-        check(b"a\xffb", 8, 8, ("a\u{fffd}b", "", 0));
-        check(b"\xff\xff\xff\xff", 1, 1, ("\u{fffd}", "\u{fffd}", 2));
+    fn shows_bytes_that_are_not_text() {
+        check(b"a\xffb", 8, 8, (r"a\xFFb", "", 0));
+        check(b"\xff\xff\xff\xff", 1, 1, (r"\xFF", r"\xFF", 2));
         // Ends in the middle of a character for good.
-        check(b"ab\xe6\xbc", 8, 8, ("ab", "\u{fffd}", 0));
+        check(b"ab\xe6\xbc", 8, 8, ("ab", r"\xE6\xBC", 0));
+        let mut capture = Capture::new(8, 8);
+        capture.push(b"caf\xe9 \xff!");
+        assert_eq!(capture.finish().invalid_bytes, 2);
     }
 }

@@ -48,6 +48,21 @@ fn refused(content: &str, arguments: Value, words: &str) -> String {
 }
 
 #[test]
+fn a_file_in_an_old_encoding_says_so() {
+    let world = World::new();
+    fs::write(world.path("f"), b"caf\xe9\nlimit = 10\n").unwrap();
+    let output = edit(&world, "caf\u{e9}", "tea");
+    assert!(
+        output.is_error && output.text.contains("The file is not UTF-8"),
+        "{}",
+        output.text
+    );
+    // What is quoted in ASCII is replaced all the same.
+    assert!(!edit(&world, "10", "20").is_error);
+    assert_eq!(fs::read(world.path("f")).unwrap(), b"caf\xe9\nlimit = 20\n");
+}
+
+#[test]
 fn replaces_exactly_one_place() {
     check("a\nb\nc\n", "b", "B", "line 2 became line 2", "a\nB\nc\n");
     check(

@@ -93,6 +93,53 @@ fn long_files_are_read_in_pieces_that_join() {
 }
 
 #[test]
+fn a_long_line_is_read_on_by_column() {
+    let world = World::new();
+    let line = format!("{}{}end", "é".repeat(15_000), "x".repeat(2_000));
+    fs::write(world.path("f"), format!("first\n{line}\nlast\n")).unwrap();
+    let (mut joined, mut column, mut parts) = (String::new(), 1, 0);
+    while column > 0 {
+        let arguments = json!({"path": "f", "offset_line": 2, "limit_lines": 1, "column": column});
+        let output = world.call(&BuiltIn::new(Read), arguments);
+        let shown = output.text.strip_prefix("     2\t").unwrap();
+        let shown = shown.split('\n').next().unwrap();
+        let (part, note) = shown.split_once(" [").unwrap_or((shown, ""));
+        joined.push_str(part);
+        let next = note.rsplit(' ').next().unwrap().trim_end_matches(']');
+        column = next.parse().unwrap_or(0);
+        parts += 1;
+    }
+    assert!(joined == line, "the parts do not join");
+    assert_eq!(parts, 3);
+    // Lines after it begin at their start, and no column is too far.
+    check(
+        &world,
+        json!({"path": "f", "offset_line": 2, "column": 32_001}),
+        "     2\tend\n     3\tlast\n",
+    );
+    check(
+        &world,
+        json!({"path": "f", "offset_line": 3, "column": u64::MAX}),
+        "     3\t[this line has 4 bytes]\n",
+    );
+}
+
+#[test]
+fn a_name_that_looks_alike_is_told() {
+    let world = World::new();
+    let name = "9.41\u{202f}PM.txt";
+    fs::write(world.path(name), "a\n").unwrap();
+    let note = format!(
+        "[no file has exactly that name; this is the only one that looks like it: `{name}`]"
+    );
+    let read = BuiltIn::new(Read);
+    let mut call = world.resolved(&read, json!({"path": "9.41 PM.txt"}));
+    call.paths.insert("path".to_owned(), world.resolve(name));
+    let output = world.call_resolved(&read, call);
+    assert_eq!(output.text, format!("     1\ta\n\n{note}"));
+}
+
+#[test]
 fn what_is_no_plain_text() {
     let world = World::new();
     fs::write(world.path("latin"), b"caf\xe9\n").unwrap();
@@ -119,7 +166,9 @@ fn what_is_no_plain_text() {
     )
     .unwrap();
     let cut = "ü".repeat(999);
-    let expected = format!("     1\ta{cut} [… 1998002 more bytes in this line]\n     2\tlast\n");
+    let expected = format!(
+        "     1\ta{cut} [… 1998002 more bytes; this line goes on with offset_line 1, column 2000]\n     2\tlast\n"
+    );
     check(&world, json!({"path": "line"}), &expected);
 
     // Larger than any sensible read, though it takes no space.

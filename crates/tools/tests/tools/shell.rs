@@ -118,6 +118,7 @@ fn says_how_it_ended() {
         head: head.to_owned(),
         tail: tail.to_owned(),
         omitted_bytes,
+        invalid_bytes: 0,
     };
     check(Exit::Code(0), printed("hi\n", 0, ""), "hi\n[exit code 0]");
     check(
@@ -140,6 +141,34 @@ fn says_how_it_ended() {
         printed("a", 9, "b"),
         "a\n[… 9 bytes omitted …]\nb\n[exit code 0]",
     );
+    let progress = "\u{1b}[32m 1%\r99%\u{1b}[0m\r\n";
+    check(
+        Exit::Code(0),
+        printed(progress, 0, ""),
+        "99%\n[exit code 0]",
+    );
+    // What lies across the cut between the two parts is one line.
+    check(Exit::Code(0), printed("1%", 0, "\r2%"), "2%\n[exit code 0]");
+    let latin = Captured {
+        invalid_bytes: 1,
+        ..printed(r"a caf\xE9", 0, "")
+    };
+    let named = "[1 byte that is not UTF-8 is shown as \\xNN]\n[exit code 0]";
+    check(Exit::Code(0), latin, &format!("a caf\\xE9\n{named}"));
+    let summed_up = |bytes: &str| {
+        let hint = "write it into a file, or show it with `xxd`";
+        format!("(output that is not text: {bytes}; {hint})\n[exit code 0]")
+    };
+    check(
+        Exit::Code(0),
+        printed("a\0b", 5, "c"),
+        &summed_up("9 bytes"),
+    );
+    let noise = Captured {
+        invalid_bytes: 2,
+        ..printed(r"ab\xE9\xFF", 0, "")
+    };
+    check(Exit::Code(0), noise, &summed_up("4 bytes"));
     let killed = "a\n[timed out after 120 s; the command and everything it started were killed]";
     check(Exit::TimedOut, printed("a", 0, ""), killed);
 }

@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) runs_commands: bool,
     /// Whether commands never end.
     pub(crate) commands_hang: bool,
+    /// Whether no file was read.
+    pub(crate) knows_nothing: bool,
 }
 
 impl World {
@@ -47,6 +49,7 @@ impl World {
             kept: Mutex::default(),
             runs_commands: false,
             commands_hang: false,
+            knows_nothing: false,
         }
     }
 
@@ -175,6 +178,10 @@ fn block_on<T>(future: Boxed<'_, T>) -> T {
 impl Site for World {
     fn withheld(&self, _path: &Path) -> Option<String> {
         None
+    }
+
+    fn is_known(&self, _path: &Path) -> bool {
+        !self.knows_nothing
     }
 
     fn workspace(&self) -> &Path {

@@ -85,6 +85,50 @@ fn creates_overwrites_and_leaves_alone() {
 }
 
 #[test]
+fn does_not_replace_what_was_not_read() {
+    let mut world = World::new();
+    world.knows_nothing = true;
+    let content = "limit = 10\n".repeat(7);
+    fs::write(world.path("a.toml"), &content).unwrap();
+    let output = write(&world, "a.toml", "limit = 20\n");
+    assert!(output.is_error);
+    assert_eq!(output.verdict, ActionVerdict::NoEffect);
+    let starts = "`a.toml` exists (77 bytes, 7 lines) and this run has not read it, so nothing was \
+                  written. To change a part of it use `edit`; `write` it once more to replace all \
+                  of it. It begins:\n     1\tlimit = 10\n";
+    assert!(output.text.starts_with(starts), "{}", output.text);
+    assert_eq!(output.text.lines().count(), 6);
+    assert_eq!(fs::read_to_string(world.path("a.toml")).unwrap(), content);
+
+    // Nothing is lost by these.
+    assert!(
+        write(&world, "a.toml", &content)
+            .text
+            .starts_with("unchanged")
+    );
+    assert!(!write(&world, "new", "x").is_error);
+    fs::write(world.path("empty"), "").unwrap();
+    assert!(!write(&world, "empty", "x").is_error);
+
+    fs::write(world.outside("o.txt"), "not to be shown").unwrap();
+    let output = write(&world, "../o.txt", "x");
+    assert!(
+        output.is_error && !output.text.contains("shown"),
+        "{}",
+        output.text
+    );
+    fs::write(world.path("data"), b"\xff\xfe").unwrap();
+    let output = write(&world, "data", "x");
+    assert!(output.text.contains("(2 bytes) and"), "{}", output.text);
+
+    world.knows_nothing = false;
+    assert_eq!(
+        write(&world, "a.toml", "x").text,
+        "overwrote `a.toml` (1 byte, 1 line)"
+    );
+}
+
+#[test]
 fn odd_names_and_contents() {
     let world = World::new();
     let longest = "n".repeat(255);

@@ -127,6 +127,13 @@ pub fn is_left_out(workspace: &Path, below: &Path) -> bool {
         .any(|part| rule.leaves_out(part.as_os_str().as_bytes()))
 }
 
+/// Returns the top folder of a path that has the name of build output, without looking at it.
+pub fn build_output(below: &Path) -> Option<&Path> {
+    let parts: Vec<&Path> = below.ancestors().collect();
+    let mut parts = parts.into_iter().rev();
+    parts.find(|part| named(part.as_os_str().as_bytes()).is_some())
+}
+
 fn named(path: &[u8]) -> Option<&'static Output> {
     let last = path.rsplit(|byte| *byte == b'/').next()?;
     OUTPUTS.iter().find(|output| output.name.as_bytes() == last)

@@ -1,0 +1,149 @@
+//! The line with which a command's result ends: the files of the workspace that it changed.
+//!
+//! It names only what the command's layer held and what was moved into the workspace. Nothing is
+//! read for it, so it costs no time.
+
+use std::{collections::BTreeMap, path::Path};
+
+use gyrus_contract::{ChangedPath, PathChange};
+use gyrus_text::one_line;
+use gyrus_workspace::snapshot::build_output;
+
+/// Maximum number of names after each word.
+const MAX_NAMES: usize = 8;
+
+/// Maximum number of files of a folder that are named where there are more than [`MAX_NAMES`].
+const MAX_OF_FOLDER: usize = 3;
+
+/// Returns the line about sorted changes.
+pub(super) fn changed_files(changes: &[ChangedPath]) -> String {
+    let kinds = [
+        ("created", PathChange::Created),
+        ("changed", PathChange::Changed),
+        ("deleted", PathChange::Deleted),
+    ];
+    let of_kind = kinds.into_iter().filter_map(|(word, kind)| {
+        let paths: Vec<&Path> = changes
+            .iter()
+            .filter(|change| change.change == kind)
+            .map(|change| change.path.as_path())
+            .collect();
+        // A folder is named by what is in it.
+        let holds_next = |at: usize| {
+            paths
+                .get(at + 1)
+                .is_some_and(|next| next.starts_with(paths[at]))
+        };
+        let files = (0..paths.len()).filter(|at| !holds_next(*at));
+        let files: Vec<&Path> = files.map(|at| paths[at]).collect();
+        (!files.is_empty()).then(|| format!("{word}: {}", names(&files)))
+    });
+    let told: Vec<String> = of_kind.collect();
+    match told.is_empty() {
+        true if changes.is_empty() => "no file of the workspace changed".to_owned(),
+        true => String::new(),
+        false => told.join("; "),
+    }
+}
+
+/// Returns the names of files. Build output is summed up by folder, and so are the files of top
+/// folders where there are many.
+fn names(files: &[&Path]) -> String {
+    let mut groups: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
+    for file in files {
+        let top = file
+            .components()
+            .next()
+            .map(|top| Path::new(top.as_os_str()));
+        let top = top.filter(|top| files.len() > MAX_NAMES && top != file);
+        let group = build_output(file).or(top).unwrap_or(file);
+        groups.entry(group).or_default().push(file);
+    }
+    let named = groups.iter().flat_map(|(group, files)| {
+        if files.len() > MAX_OF_FOLDER || (build_output(group).is_some() && files[0] != *group) {
+            vec![(
+                format!("{}/ ({})", group.display(), files.len()),
+                files.len(),
+            )]
+        } else {
+            files
+                .iter()
+                .map(|file| (file.display().to_string(), 1))
+                .collect()
+        }
+    });
+    let named: Vec<(String, usize)> = named.collect();
+    let shown = named.iter().take(MAX_NAMES);
+    let mut words: Vec<String> = shown.map(|(name, _)| one_line(name).into_owned()).collect();
+    let more: usize = named.iter().skip(MAX_NAMES).map(|(_, files)| files).sum();
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(changes: &[(PathChange, &str)], expected: &str) {
+        let mut changes: Vec<ChangedPath> = changes
+            .iter()
+            .map(|(change, path)| ChangedPath {
+                path: path.into(),
+                change: *change,
+            })
+            .collect();
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        assert_eq!(changed_files(&changes), expected);
+    }
+
+    #[test]
+    fn a_line_names_what_changed() {
+        use PathChange::{Changed, Created, Deleted, Special};
+        check(&[], "no file of the workspace changed");
+        check(&[(Special, "pipe")], "");
+        check(
+            &[
+                (Changed, "b.rs"),
+                (Changed, "a.txt"),
+                (Created, "new"),
+                (Created, "new/c\nd"),
+            ],
+            "created: new/c⏎d; changed: a.txt, b.rs",
+        );
+        check(
+            &[
+                (Deleted, "old"),
+                (Created, "target"),
+                (Created, "target/debug/x"),
+                (Created, "target/y"),
+                (Created, "a/__pycache__/m.pyc"),
+            ],
+            "created: a/__pycache__/ (1), target/ (2); deleted: old",
+        );
+    }
+
+    #[test]
+    fn many_files_are_summed_up() {
+        let many: Vec<String> = (10..40).map(|n| format!("src/{n}.rs")).collect();
+        let changes = |all: &[String]| {
+            let changes = all.iter().map(|path| ChangedPath {
+                path: path.into(),
+                change: PathChange::Changed,
+            });
+            changed_files(&changes.collect::<Vec<_>>())
+        };
+        let some = ["Cargo.toml".to_owned(), "docs/a.md".to_owned()];
+        assert_eq!(
+            changes(&[&some[..], &many].concat()),
+            "changed: Cargo.toml, docs/a.md, src/ (30)"
+        );
+        let flat: Vec<String> = (10..20).map(|n| format!("{n}.txt")).collect();
+        assert_eq!(
+            changes(&flat),
+            "changed: 10.txt, 11.txt, 12.txt, 13.txt, 14.txt, 15.txt, 16.txt, 17.txt, 2 more"
+        );
+    }
+}
