@@ -6,12 +6,13 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use gyrus_contract::Simplification;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{CallReader, Candidate, MEASURED_VERSION, Measured, apply};
+use crate::{CallReader, CallStyle, Candidate, MEASURED_VERSION, Measured, apply};
 
 const FILE: &str = "measured.json";
 const LEARNED_FILE: &str = "learned.json";
@@ -73,15 +74,19 @@ impl MeasuredModels {
             return candidate;
         };
         let facts = apply(measured, candidate.facts.clone());
-        // A model whose calls are prompted was measured with them.
-        let prompted = facts.tools == Some(false) && !candidate.is_prompted;
+        let style = measured.call_style().unwrap_or_default();
+        let is_new = match style {
+            CallStyle::Native => false,
+            CallStyle::Prompted => !candidate.is_prompted,
+            CallStyle::Bound => true,
+        };
         Candidate {
-            model: if prompted {
-                Arc::new(CallReader::prompted(candidate.model))
+            model: if is_new {
+                Arc::new(CallReader::new(candidate.model, style))
             } else {
                 candidate.model
             },
-            is_prompted: candidate.is_prompted || prompted,
+            is_prompted: candidate.is_prompted || is_new,
             latency_ms: measured.latency.map(|latency| latency.median_ms),
             facts,
             ..candidate
@@ -89,9 +94,47 @@ impl MeasuredModels {
     }
 }
 
-/// What was learned about models while they were asked: what their servers do not accept.
+/// Properties of models that were learned while they were asked.
 #[derive(Debug, Default)]
-pub struct LearnedModels(BTreeMap<String, BTreeSet<Simplification>>);
+pub struct LearnedModels(BTreeMap<String, LearnedModel>);
+
+/// Properties of one model that were learned while it was asked.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "LearnedForm")]
+struct LearnedModel {
+    /// The properties of requests that its server does not accept.
+    refuses: BTreeSet<Simplification>,
+    /// Median time of its replies, in milliseconds.
+    latency_ms: Option<u64>,
+}
+
+/// The forms of an entry: before times were kept, it was the list of refusals alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LearnedForm {
+    Refusals(BTreeSet<Simplification>),
+    Whole {
+        #[serde(default)]
+        refuses: BTreeSet<Simplification>,
+        latency_ms: Option<u64>,
+    },
+}
+
+impl From<LearnedForm> for LearnedModel {
+    fn from(form: LearnedForm) -> Self {
+        let (refuses, latency_ms) = match form {
+            LearnedForm::Refusals(refuses) => (refuses, None),
+            LearnedForm::Whole {
+                refuses,
+                latency_ms,
+            } => (refuses, latency_ms),
+        };
+        Self {
+            refuses,
+            latency_ms,
+        }
+    }
+}
 
 impl LearnedModels {
     /// Reads the file in a folder. One that is invalid counts as empty.
@@ -106,17 +149,34 @@ impl LearnedModels {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn add(folder: &Path, model: &str, step: Simplification) -> Result<(), MeasuredError> {
+    pub fn add_refusal(
+        folder: &Path,
+        model: &str,
+        step: Simplification,
+    ) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
-        all.entry(model.to_owned()).or_default().insert(step);
+        let learned = all.entry(model.to_owned()).or_default();
+        learned.refuses.insert(step);
+        write_file(&folder.join(LEARNED_FILE), &all)
+    }
+
+    /// Sets the median time of a model's replies.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn add_latency(folder: &Path, model: &str, median: Duration) -> Result<(), MeasuredError> {
+        let mut all = Self::read(folder)?.0;
+        let learned = all.entry(model.to_owned()).or_default();
+        learned.latency_ms = u64::try_from(median.as_millis()).ok();
         write_file(&folder.join(LEARNED_FILE), &all)
     }
 
     /// Returns the candidate with what was learned about it.
     pub fn applied(&self, mut candidate: Candidate) -> Candidate {
-        if let Some(refuses) = self.0.get(candidate.model.name()) {
-            candidate.refuses.extend(refuses);
-            if refuses.contains(&Simplification::NoPictures) {
+        if let Some(learned) = self.0.get(candidate.model.name()) {
+            candidate.latency_ms = learned.latency_ms.or(candidate.latency_ms);
+            candidate.refuses.extend(&learned.refuses);
+            if learned.refuses.contains(&Simplification::NoPictures) {
                 candidate.facts.images = Some(false);
             }
         }

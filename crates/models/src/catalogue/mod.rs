@@ -12,6 +12,7 @@ mod list;
 mod lookup;
 mod pattern;
 mod protocol;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use file::{File, ListEntry, ModelEntry, ProviderEntry};
 use gyrus_net::Pin;
 use gyrus_text::FileMistake;
 use protocol::Protocol;
+pub use server::{ModelServer, ServerError, find_server};
 
 use crate::{Facts, Tier};
 

@@ -160,6 +160,7 @@ impl Router for ModelRouter {
                 effort: candidate.efforts.get(&wanted.purpose).copied(),
                 takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
+                kept_in: self.kept_in.clone(),
                 clock: self.clock.clone(),
             }),
             why,
@@ -174,7 +175,7 @@ impl Router for ModelRouter {
         let is_new = self.learned()[index].insert(step);
         if let Some(folder) = self.kept_in.as_ref().filter(|_| is_new) {
             // Without it, a later run learns it again, for one request.
-            let _ = LearnedModels::add(folder, model, step);
+            let _ = LearnedModels::add_refusal(folder, model, step);
         }
     }
 
