@@ -11,6 +11,7 @@ mod commands;
 mod drive;
 mod kernels;
 mod model_choice;
+mod measuring;
 mod setup;
 mod answer_file;
 mod configured_secrets;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Time limit for a server to name its window: without it, a run goes on as well.
-const WINDOW_LIMIT: Duration = Duration::from_secs(2);
+const WINDOW_LIMIT: Duration = Duration::from_secs(1);
 
 /// Ends of addresses that are copied from a request rather than from a manual.
 const COPIED: [&str; 3] = ["/chat/completions", "/completions", "/models"];

@@ -1,15 +1,13 @@
 //! Asks the model that is measured, and records the times.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Image, Message, Model, ModelError, Origin, Part, Prompt, Purpose, Reply, Role, Simplification,
     Text, ToolSpec,
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::measured::{Latency, ProbeFinding};
 use crate::CallStyle;

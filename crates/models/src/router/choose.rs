@@ -107,8 +107,11 @@ fn by_policy(
 }
 
 fn reply_tokens(candidate: &Candidate) -> u64 {
-    let most = candidate.facts.max_output_tokens.unwrap_or(REPLY_TOKENS);
-    most.min(REPLY_TOKENS)
+    let facts = &candidate.facts;
+    let most = facts.max_output_tokens.unwrap_or(REPLY_TOKENS);
+    // Short replies are better than none from a model with a small window.
+    let quarter = facts.window.map_or(REPLY_TOKENS, |window| window / 4);
+    most.min(REPLY_TOKENS).min(quarter)
 }
 
 /// Returns the failures of this question with this model so far.
