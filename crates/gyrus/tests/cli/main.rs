@@ -81,6 +81,7 @@ mod embedding;
 mod engineering;
 mod continuing;
 mod models;
+mod setting_up;
 mod verifying;
 mod wrong;
 mod unseen;

@@ -87,7 +87,11 @@ pub enum ServerError {
 /// [`ServerError`], with the reason.
 pub async fn find_server(given: &str) -> Result<ModelServer, ServerError> {
     let (address, model) = given.trim().split_once('#').unwrap_or((given.trim(), ""));
-    let mut url = check(address)?;
+    // A host and port are enough; a name without either is rather a provider's.
+    let mut url = match address.contains("://") || !address.contains([':', '.']) {
+        true => check(address)?,
+        false => check(&format!("http://{address}"))?,
+    };
     url.set_query(None);
     let mut base = url.as_str().trim_end_matches('/');
     for end in COPIED {
