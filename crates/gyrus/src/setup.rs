@@ -182,7 +182,10 @@ impl Setup {
         runtime: &Runtime,
     ) -> Result<(String, Option<NewKey>), Failure> {
         if let Some(address) = &self.address {
-            return Ok((runtime.block_on(server::model_at(address))?, None));
+            return Ok((
+                runtime.block_on(server::model_at(address, catalogue))?,
+                None,
+            ));
         }
         if let Some(provider) = &self.provider {
             return Ok((provider.clone(), self.new_key(catalogue, provider)?));

@@ -1,6 +1,6 @@
 //! `gyrus setup ADDRESS`: the model of a server that a person runs.
 
-use gyrus_models::{ModelServer, ServerError, find_server};
+use gyrus_models::{Catalogue, ModelServer, ServerError, find_server};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::{closest, visible};
 
@@ -11,8 +11,8 @@ const SHOWN: usize = 50;
 
 /// Returns the name of the model at an address: the one that stands behind `#`, the only one, or the
 /// one that the person chooses.
-pub(super) async fn model_at(address: &str) -> Result<String, Failure> {
-    let server = find_server(address).await.map_err(not_found)?;
+pub(super) async fn model_at(address: &str, catalogue: &Catalogue) -> Result<String, Failure> {
+    let server = find_server(address, catalogue).await.map_err(not_found)?;
     let models = &server.models;
     let chosen = match (&server.named, &models[..]) {
         (Some(named), _) => models.iter().find(|model| *model == named).ok_or_else(|| {

@@ -244,6 +244,11 @@ fn an_address_that_leads_to_no_model_says_why_and_what_to_do() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
+    let beside = page(
+        200,
+        "application/json",
+        r#"{"data": [{"id": "text-embedding-nomic"}]}"#,
+    );
     let two = page(
         200,
         "application/json",
@@ -304,6 +309,7 @@ fn an_address_that_leads_to_no_model_says_why_and_what_to_do() {
             "has no model",
             "load a model",
         ),
+        (beside, 2, "has no model", "load a model"),
         (two.clone(), 2, "has 2 models: one, two", "/v1#one"),
         (format!("{two}#twp"), 2, "has no model `twp`", "/v1#two"),
     ];

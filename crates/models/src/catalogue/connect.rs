@@ -12,7 +12,7 @@ use gyrus_contract::{Model, ModelError, Price};
 use gyrus_net::Pin;
 use reqwest::Url;
 
-use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol, server};
+use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol, window};
 use crate::{Blobs, CallReader, Candidate, Connection, Tier};
 
 /// Maximum number of models that an error names.
@@ -177,7 +177,7 @@ pub async fn connect(
         known.facts.window.or(window),
         &place.list,
     ) {
-        window = server::window(connection, entry, longest).await;
+        window = window::window(connection, entry, longest).await;
     }
     place.candidate(known, window)
 }

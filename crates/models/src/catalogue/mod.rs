@@ -13,6 +13,7 @@ mod lookup;
 mod pattern;
 mod protocol;
 mod server;
+mod window;
 
 use std::collections::BTreeMap;
 
