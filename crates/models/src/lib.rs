@@ -42,7 +42,7 @@ use anthropic::AnthropicModel as MessagesClient;
 pub use blobs::{Blobs, NoBlobs};
 pub use call_reader::{CallReader, CallStyle};
 pub use catalogue::{
-    Catalogue, ConnectError, Known, ModelServer, ServerError, connect, connect_all, find_server,
+    AddressError, Catalogue, ConnectError, Known, ModelServer, connect, connect_all, find_server,
 };
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};

@@ -1,6 +1,6 @@
 //! `gyrus setup ADDRESS`: the model of a server that a person runs.
 
-use gyrus_models::{Catalogue, ModelServer, ServerError, find_server};
+use gyrus_models::{AddressError, Catalogue, ModelServer, find_server};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::{closest, visible};
 
@@ -58,14 +58,13 @@ fn choose(server: &ModelServer) -> Result<&String, Failure> {
         put(&format!("  {number:>2}  {}\n", visible(model)))?;
     }
     loop {
-        put("Which model is meant? (number or name, empty to leave) ")?;
-        let given = super::line()?;
+        let given = terminal::answer("Which model is meant? (number or name, empty to leave) ")?;
         if given.is_empty() {
             return Err(Failure::usage("no model was chosen; nothing was stored"));
         }
         let by_number = given.parse::<usize>().ok();
         let by_number = by_number.and_then(|number| models.get(number.wrapping_sub(1)));
-        let by_name = || models.iter().find(|model| **model == given);
+        let by_name = || models.iter().find(|model| model.to_lowercase() == given);
         match by_number.or_else(by_name) {
             Some(model) => return Ok(model),
             None => put("that is none of them\n")?,
@@ -73,27 +72,27 @@ fn choose(server: &ModelServer) -> Result<&String, Failure> {
     }
 }
 
-fn not_found(error: ServerError) -> Failure {
+fn not_found(error: AddressError) -> Failure {
     let hint = match &error {
-        ServerError::Address(_) => {
+        AddressError::Address(_) => {
             "write it like http://127.0.0.1:8080; a provider is set up by: gyrus setup --provider NAME"
         }
-        ServerError::Silent { .. } => {
+        AddressError::Silent { .. } => {
             "start the server, or name its port: llama.cpp listens on 8080, Ollama on 11434, LM \
              Studio on 1234, vLLM on 8000"
         }
-        ServerError::Locked { .. } => {
+        AddressError::Locked { .. } => {
             "name it as a provider with `key-variables` in models.toml (docs/configuration.md), then: \
              gyrus setup --provider NAME --key-stdin"
         }
-        ServerError::Other { .. } => {
+        AddressError::Other { .. } => {
             "name the address of an API that is compatible with OpenAI's, which often ends in /v1"
         }
-        ServerError::Empty { .. } => "load a model in the server, then try again",
+        AddressError::Empty { .. } => "load a model in the server, then try again",
     };
     match error {
-        ServerError::Silent { .. } | ServerError::Locked { .. } => Failure::unreachable(&error),
-        ServerError::Address(_) | ServerError::Other { .. } | ServerError::Empty { .. } => {
+        AddressError::Silent { .. } | AddressError::Locked { .. } => Failure::unreachable(&error),
+        AddressError::Address(_) | AddressError::Other { .. } | AddressError::Empty { .. } => {
             Failure::usage(&error)
         }
     }

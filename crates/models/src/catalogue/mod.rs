@@ -22,7 +22,7 @@ use file::{File, ListEntry, ModelEntry, ProviderEntry};
 use gyrus_net::Pin;
 use gyrus_text::FileMistake;
 use protocol::Protocol;
-pub use server::{ModelServer, ServerError, find_server};
+pub use server::{AddressError, ModelServer, find_server};
 
 use crate::{Facts, Tier};
 

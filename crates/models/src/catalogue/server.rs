@@ -39,7 +39,7 @@ impl ModelServer {
 
 /// Reason why an address leads to no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ServerError {
+pub enum AddressError {
     /// The address is invalid.
     #[error(transparent)]
     Address(#[from] ConnectError),
@@ -62,7 +62,7 @@ pub enum ServerError {
     Other {
         /// The address.
         address: String,
-        /// What came in place of a list.
+        /// Description of the answer.
         reason: String,
     },
     /// The list is empty.
@@ -77,8 +77,8 @@ pub enum ServerError {
 /// that do not converse, by the catalogue, are left out.
 ///
 /// # Errors
-/// [`ServerError`], with the reason.
-pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServer, ServerError> {
+/// [`AddressError`], with the reason.
+pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServer, AddressError> {
     let (address, model) = given.trim().split_once('#').unwrap_or((given.trim(), ""));
     // A host and port are enough; a name without either is rather a provider's.
     let mut url = match address.contains("://") || !address.contains([':', '.']) {
@@ -105,7 +105,7 @@ pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServ
         let error = match listed {
             Ok(models) if models.is_empty() => {
                 let address = base_url.to_owned();
-                return Err(ServerError::Empty { address });
+                return Err(AddressError::Empty { address });
             }
             Ok(models) => {
                 return Ok(ModelServer {
@@ -118,22 +118,22 @@ pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServ
         };
         let address = base_url.to_owned();
         let error = match error {
-            ModelError::Network { message } => ServerError::Silent {
+            ModelError::Network { message } => AddressError::Silent {
                 address,
                 reason: message,
             },
-            ModelError::Auth { .. } => ServerError::Locked { address },
-            error => ServerError::Other {
+            ModelError::Auth { .. } => AddressError::Locked { address },
+            error => AddressError::Other {
                 address,
                 reason: error.to_string(),
             },
         };
         match error {
-            ServerError::Other { .. } => first.get_or_insert(error),
+            AddressError::Other { .. } => first.get_or_insert(error),
             error => return Err(error),
         };
     }
-    Err(first.unwrap_or(ServerError::Empty {
+    Err(first.unwrap_or(AddressError::Empty {
         address: base.to_owned(),
     }))
 }

@@ -64,7 +64,7 @@ async fn own_window(connection: &Connection) -> Option<u64> {
         .append_pair("model", model)
         .append_pair("autoload", "false");
     let props = format!("/props?{}", props.query().unwrap_or_default());
-    let (llama, studio, ollama) = tokio::join!(
+    let (llama, studio, running) = tokio::join!(
         endpoint.get_json(&props),
         endpoint.get_json("/api/v0/models"),
         endpoint.get_json("/api/ps"),
@@ -79,6 +79,7 @@ async fn own_window(connection: &Connection) -> Option<u64> {
     let studio = entry(studio.ok(), "data", "id").and_then(|it| {
         tokens(&it, "/loaded_context_length").or_else(|| tokens(&it, "/max_context_length"))
     });
-    let ollama = entry(ollama.ok(), "models", "name").and_then(|it| tokens(&it, "/context_length"));
-    llama.or(studio).or(ollama)
+    let running =
+        entry(running.ok(), "models", "name").and_then(|it| tokens(&it, "/context_length"));
+    llama.or(studio).or(running)
 }
