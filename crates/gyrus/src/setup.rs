@@ -509,10 +509,7 @@ async fn prove_model(
     let effort = Effort::default();
     let measured = measure(&*candidate.model, effort, plain, put).await?;
     let name = &measured.model;
-    let slow = match measured.is_slow() {
-        true => ", slowly",
-        false => "",
-    };
+    let slow = if measured.is_slow() { ", slowly" } else { "" };
     let proof = match (&measured.answers, measured.calls) {
         (ProbeFinding::Works, Some(CallStyle::Native)) => {
             Proof::Good(format!("{name} answers and calls tools{slow}"))

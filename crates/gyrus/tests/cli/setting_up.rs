@@ -57,9 +57,12 @@ fn measured(world: &World) -> Value {
 #[test]
 fn a_server_that_writes_calls_as_text_is_set_up_by_its_address() {
     let world = World::new(THREE_STEPS);
-    let provider = Provider::start(|_, body| match asks_for_the_call(body) {
-        true => counted(&format!("```json\n{CALL}\n```"), body.to_string().len() / 4),
-        false => counted("yes", body.to_string().len() / 4),
+    let provider = Provider::start(|_, body| {
+        if asks_for_the_call(body) {
+            counted(&format!("```json\n{CALL}\n```"), body.to_string().len() / 4)
+        } else {
+            counted("yes", body.to_string().len() / 4)
+        }
     });
     let root = provider.address.strip_suffix("/v1").unwrap();
     setup(&world, root)
@@ -82,9 +85,10 @@ fn tools_that_a_server_drops_are_described_in_the_prompt() {
     let provider = Provider::start(|_, body| {
         let told = body["messages"].to_string();
         let has_tools = told.contains("Schema of its arguments");
-        match has_tools && asks_for_the_call(body) {
-            true => counted(CALL, told.len() / 4),
-            false => counted("I have no tools.", told.len() / 4),
+        if has_tools && asks_for_the_call(body) {
+            counted(CALL, told.len() / 4)
+        } else {
+            counted("I have no tools.", told.len() / 4)
         }
     });
     setup(&world, &provider.model())

@@ -81,9 +81,10 @@ pub enum AddressError {
 pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServer, AddressError> {
     let (address, model) = given.trim().split_once('#').unwrap_or((given.trim(), ""));
     // A host and port are enough; a name without either is rather a provider's.
-    let mut url = match address.contains("://") || !address.contains([':', '.']) {
-        true => check(address)?,
-        false => check(&format!("http://{address}"))?,
+    let mut url = if address.contains("://") || !address.contains([':', '.']) {
+        check(address)?
+    } else {
+        check(&format!("http://{address}"))?
     };
     url.set_query(None);
     let mut base = url.as_str().trim_end_matches('/');

@@ -156,9 +156,12 @@ impl Measured {
 
     /// Returns the form in which it is offered tools from now on, if that is known.
     pub(crate) fn call_style(&self) -> Option<CallStyle> {
-        let is_native = |known| match known {
-            true => CallStyle::Native,
-            false => CallStyle::Prompted,
+        let is_native = |known| {
+            if known {
+                CallStyle::Native
+            } else {
+                CallStyle::Prompted
+            }
         };
         self.calls.or(self.tools.known().map(is_native))
     }

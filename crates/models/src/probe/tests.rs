@@ -100,18 +100,20 @@ fn fenced(text: &str, request: &Value) -> Response {
 /// Loses the tools of a request, without a word.
 fn dropping(_text: &str, request: &Value) -> Response {
     let told = request["messages"].to_string();
-    match told.contains("Schema of its arguments") {
-        true => says(CALL, &told),
-        false => says("I have no tools.", &told),
+    if told.contains("Schema of its arguments") {
+        says(CALL, &told)
+    } else {
+        says("I have no tools.", &told)
     }
 }
 
 /// Calls only where nothing else may be said.
 fn bound(text: &str, request: &Value) -> Response {
     let schema = request["response_format"]["json_schema"]["schema"].to_string();
-    match schema.contains("put_into_basket") {
-        true => says(CALL, text),
-        false => says("I would rather talk.", text),
+    if schema.contains("put_into_basket") {
+        says(CALL, text)
+    } else {
+        says("I would rather talk.", text)
     }
 }
 
