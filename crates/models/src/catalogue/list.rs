@@ -106,12 +106,12 @@ fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
         let own = entry.window.as_deref();
         is_plausible.then(|| Listed {
             id: id.to_owned(),
-            window: match entry.is_compatible() {
-                true => own
-                    .into_iter()
+            window: if entry.is_compatible() {
+                own.into_iter()
                     .chain(WINDOWS)
-                    .find_map(|it| tokens(model, it)),
-                false => own.and_then(|pointer| tokens(model, pointer)),
+                    .find_map(|it| tokens(model, it))
+            } else {
+                own.and_then(|pointer| tokens(model, pointer))
             },
             longest_window: tokens(model, LONGEST_WINDOW),
         })
