@@ -12,6 +12,7 @@ mod drive;
 mod kernels;
 mod model_choice;
 mod model_flags;
+mod measuring;
 mod setup;
 mod answer_file;
 mod configured_secrets;

@@ -1,5 +1,7 @@
 //! Setting a model up: `gyrus setup`, and the offer of it where somebody needs a model and has none.
 
+mod server;
+
 use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::{self, BufRead, Read, Write},
@@ -10,7 +12,9 @@ use std::{
 
 use clap::{ArgGroup, Args};
 use gyrus::runtime::Home;
-use gyrus_models::{Blobs, Catalogue, Effort, NoBlobs, ProbeFinding, check};
+use gyrus_models::{
+    Blobs, CallStyle, Catalogue, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures,
+};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -26,19 +30,25 @@ use crate::{
     failure::Failure,
     inside_run,
     keys::{Keys, Source},
+    measuring::measure,
     model_choice::{self, ModelChoice},
     model_flags::ModelFlags,
     private_file,
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
 
-/// Find or store a key, and prove that everything works
+/// Find or store a key, or name a server of yours, and prove that everything works
 ///
-/// Without flags, at a terminal, it asks. It never shows a key, and stores none in the
-/// configuration itself: only where it is.
+/// Without arguments, at a terminal, it asks. It never shows a key, and stores none in the
+/// configuration itself: only where it is. What it measures of the model is kept, as by `gyrus
+/// models check`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("key").requires("provider")))]
 pub(crate) struct Setup {
+    /// The address of a server that needs no key, like http://127.0.0.1:8080, and #MODEL if it has
+    /// several
+    #[arg(conflicts_with_all = ["provider", "key"])]
+    address: Option<String>,
     /// The provider whose key is to be stored
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
@@ -109,6 +119,7 @@ fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
         return Ok(false);
     }
     let setup = Setup {
+        address: None,
         provider: None,
         key_env: None,
         key_file: None,
@@ -133,26 +144,26 @@ impl Setup {
         if let Some(new) = &new {
             keys = keys.trying(&new.variable, &new.key);
         }
-        let proven = runtime.block_on(prove_model(&keys, &catalogue, &name, &painter))?;
-        if proven {
-            if let Some(new) = &new {
-                new.store(&home, &name)?;
+        let plain = gyrus.environment.plain;
+        let proven = runtime.block_on(prove_model(&keys, &catalogue, &name, (&painter, plain)))?;
+        match &proven {
+            Some(measured) => {
+                if let Some(new) = &new {
+                    new.store(&home, &name)?;
+                }
+                home.create_state()?;
+                MeasuredModels::add(&home.state, &measured.model, measured)?;
+                if config.model.is_empty() || self.address.is_some() {
+                    store_model(&home, &name)?;
+                }
             }
-            if config.model.is_empty() {
-                edit(&home.config, |document| {
-                    document["model"] = value(&name);
-                    Ok(())
-                })?;
-                put(&format!("runs ask {name} ({})\n", home.config.display()))?;
-            }
-        } else {
-            put("nothing was stored\n")?;
+            None => put("nothing was stored\n")?,
         }
         say(&painter, "commands", prove_keeper())?;
         say(&painter, "sandbox", prove_sandbox(gyrus))?;
         say(&painter, "browser", runtime.block_on(prove_browser(&home)))?;
         runtime.shutdown_background();
-        if !proven {
+        if proven.is_none() {
             return Ok(Code::ModelUnreachable);
         }
         put(
@@ -170,6 +181,12 @@ impl Setup {
         catalogue: &Catalogue,
         runtime: &Runtime,
     ) -> Result<(String, Option<NewKey>), Failure> {
+        if let Some(address) = &self.address {
+            return Ok((
+                runtime.block_on(server::model_at(address, catalogue))?,
+                None,
+            ));
+        }
         if let Some(provider) = &self.provider {
             return Ok((provider.clone(), self.new_key(catalogue, provider)?));
         }
@@ -186,7 +203,8 @@ impl Setup {
             Some((provider, key)) => Ok((provider, Some(key))),
             None => Err(
                 Failure::usage("no key is set, and no server on this machine answers").hint(
-                    "run `gyrus setup` at a terminal, or: gyrus setup --provider NAME --key-stdin",
+                    "run `gyrus setup` at a terminal, or: gyrus setup --provider NAME --key-stdin; \
+                     or name a server: gyrus setup http://HOST:PORT",
                 ),
             ),
         }
@@ -436,6 +454,19 @@ pub(crate) fn edit(
     private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 
+/// Says in the configuration which model runs ask.
+fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
+    edit(&home.config, |document| {
+        document["model"] = value(name);
+        Ok(())
+    })?;
+    Ok(put(&format!(
+        "runs ask {} ({})\n",
+        visible(name),
+        home.config.display()
+    ))?)
+}
+
 /// Result of a proof.
 enum Proof {
     Good(String),
@@ -456,42 +487,44 @@ fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
     ))?)
 }
 
-/// Asks the model that runs ask most. `false`: it does not answer.
+/// Measures the model that runs ask most. `None`: it does not answer.
 async fn prove_model(
     keys: &Keys<'_>,
     catalogue: &Catalogue,
     name: &str,
-    painter: &Painter,
-) -> Result<bool, Failure> {
-    let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+    (painter, plain): (&Painter, bool),
+) -> Result<Option<Measured>, Failure> {
+    let blobs: Arc<dyn Blobs> = Arc::new(ProbePictures::new());
     let candidates = match model_choice::connected(name, keys, catalogue, &blobs).await {
         Ok(candidates) => candidates,
         Err(failure) => {
             say(painter, "model", Proof::Bad(failure.to_string()))?;
-            return Ok(false);
+            return Ok(None);
         }
     };
     let Some(candidate) = candidates.into_iter().next() else {
-        return Ok(false);
+        return Ok(None);
     };
-    let mut ignore = |_: &str, _: &str| {};
-    let measured = check(&*candidate.model, Effort::default(), &mut ignore).await;
-    let name = candidate.model.name();
-    let answers = measured.answers == ProbeFinding::Works;
-    say(
-        painter,
-        "model",
-        match (&measured.answers, &measured.tools) {
-            (ProbeFinding::Works, ProbeFinding::Works) => {
-                Proof::Good(format!("{name} answers and calls tools"))
-            }
-            (ProbeFinding::Works, tools) => {
-                Proof::Gap(format!("{name} answers; tool calls: {tools}"))
-            }
-            (other, _) => Proof::Bad(format!("{name}: {other}")),
-        },
-    )?;
-    Ok(answers)
+    put(&format!("asking {}\n", visible(candidate.model.name())))?;
+    let effort = Effort::default();
+    let measured = measure(&*candidate.model, effort, plain, put).await?;
+    let name = &measured.model;
+    let slow = if measured.is_slow() { ", slowly" } else { "" };
+    let proof = match (&measured.answers, measured.calls) {
+        (ProbeFinding::Works, Some(CallStyle::Native)) => {
+            Proof::Good(format!("{name} answers and calls tools{slow}"))
+        }
+        (ProbeFinding::Works, Some(CallStyle::Prompted | CallStyle::Bound)) => Proof::Good(
+            format!("{name} answers and calls tools that its prompt describes{slow}"),
+        ),
+        (ProbeFinding::Works, None) => Proof::Gap(format!(
+            "{name} answers{slow}; tool calls: {}",
+            measured.tools
+        )),
+        (other, _) => Proof::Bad(format!("{name}: {other}")),
+    };
+    say(painter, "model", proof)?;
+    Ok((measured.answers == ProbeFinding::Works).then_some(measured))
 }
 
 fn prove_keeper() -> Proof {

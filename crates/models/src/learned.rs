@@ -5,10 +5,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use gyrus_contract::Simplification;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 const FILE: &str = "learned.json";
 
@@ -33,9 +34,47 @@ pub enum MeasuredError {
     },
 }
 
-/// The properties of requests that servers do not accept, by the model's name.
+/// Properties of models that were learned while they were asked.
 #[derive(Debug, Default)]
-pub struct LearnedModels(BTreeMap<String, BTreeSet<Simplification>>);
+pub struct LearnedModels(BTreeMap<String, LearnedModel>);
+
+/// Properties of one model that were learned while it was asked.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "LearnedForm")]
+struct LearnedModel {
+    /// The properties of requests that its server does not accept.
+    refuses: BTreeSet<Simplification>,
+    /// Median time of its replies, in milliseconds.
+    latency_ms: Option<u64>,
+}
+
+/// The forms of an entry: before times were kept, it was the list of refusals alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LearnedForm {
+    Refusals(BTreeSet<Simplification>),
+    Whole {
+        #[serde(default)]
+        refuses: BTreeSet<Simplification>,
+        latency_ms: Option<u64>,
+    },
+}
+
+impl From<LearnedForm> for LearnedModel {
+    fn from(form: LearnedForm) -> Self {
+        let (refuses, latency_ms) = match form {
+            LearnedForm::Refusals(refuses) => (refuses, None),
+            LearnedForm::Whole {
+                refuses,
+                latency_ms,
+            } => (refuses, latency_ms),
+        };
+        Self {
+            refuses,
+            latency_ms,
+        }
+    }
+}
 
 impl LearnedModels {
     /// Reads the file in a folder. One that is invalid counts as empty.
@@ -50,15 +89,37 @@ impl LearnedModels {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn add(folder: &Path, model: &str, step: Simplification) -> Result<(), MeasuredError> {
+    pub fn add_refusal(
+        folder: &Path,
+        model: &str,
+        step: Simplification,
+    ) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
-        all.entry(model.to_owned()).or_default().insert(step);
+        let learned = all.entry(model.to_owned()).or_default();
+        learned.refuses.insert(step);
+        write_file(&folder.join(FILE), &all)
+    }
+
+    /// Sets the median time of a model's replies.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn add_latency(folder: &Path, model: &str, median: Duration) -> Result<(), MeasuredError> {
+        let mut all = Self::read(folder)?.0;
+        let learned = all.entry(model.to_owned()).or_default();
+        learned.latency_ms = u64::try_from(median.as_millis()).ok();
         write_file(&folder.join(FILE), &all)
     }
 
     /// Returns what the server of a model does not accept.
     pub fn refuses(&self, model: &str) -> impl Iterator<Item = Simplification> {
-        self.0.get(model).into_iter().flatten().copied()
+        let learned = self.0.get(model).into_iter();
+        learned.flat_map(|learned| &learned.refuses).copied()
+    }
+
+    /// Returns the median time of a model's replies, in milliseconds.
+    pub fn latency_ms(&self, model: &str) -> Option<u64> {
+        self.0.get(model)?.latency_ms
     }
 }
 

@@ -42,8 +42,10 @@ pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
 pub use blobs::{Blobs, NoBlobs};
-pub use call_reader::CallReader;
-pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
+pub use call_reader::{CallReader, CallStyle};
+pub use catalogue::{
+    AddressError, Catalogue, ConnectError, Known, ModelServer, connect, connect_all, find_server,
+};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;
@@ -53,7 +55,7 @@ pub use ollama::{LocalModel, OllamaModel, local_models};
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{
     Clicks, Context, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION, Measured,
-    ProbeFinding, ProbePictures, TokenCount, apply, check,
+    ProbeFinding, ProbePictures, ProbeProgress, ProbeStep, TokenCount, apply, check,
 };
 pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};

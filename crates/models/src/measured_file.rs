@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use crate::{
-    CallReader, Candidate, MEASURED_VERSION, Measured, apply,
+    CallReader, CallStyle, Candidate, MEASURED_VERSION, Measured, apply,
     learned::{MeasuredError, read_file, write_file},
 };
 
@@ -45,15 +45,19 @@ impl MeasuredModels {
             return candidate;
         };
         let facts = apply(measured, candidate.facts.clone());
-        // A model whose calls are prompted was measured with them.
-        let prompted = facts.tools == Some(false) && !candidate.is_prompted;
+        let style = measured.call_style().unwrap_or_default();
+        let is_new = match style {
+            CallStyle::Native => false,
+            CallStyle::Prompted => !candidate.is_prompted,
+            CallStyle::Bound => true,
+        };
         Candidate {
-            model: if prompted {
-                Arc::new(CallReader::prompted(candidate.model))
+            model: if is_new {
+                Arc::new(CallReader::new(candidate.model, style))
             } else {
                 candidate.model
             },
-            is_prompted: candidate.is_prompted || prompted,
+            is_prompted: candidate.is_prompted || is_new,
             latency_ms: measured.latency.map(|latency| latency.median_ms),
             facts,
             ..candidate

@@ -82,6 +82,7 @@ mod embedding;
 mod engineering;
 mod continuing;
 mod models;
+mod setting_up;
 mod verifying;
 mod wrong;
 mod unseen;

@@ -32,6 +32,15 @@ pub(crate) struct Provider {
 impl Provider {
     /// Answers the n-th question, counted from 0, with what `says` returns.
     pub(crate) fn start(says: impl Fn(usize, &Value) -> Says + Send + 'static) -> Self {
+        Self::with_pages(|_| None, says)
+    }
+
+    /// As [`Provider::start`], and answers what is asked about the server itself with what `pages`
+    /// returns for the path; otherwise with a list of one model.
+    pub(crate) fn with_pages(
+        pages: impl Fn(&str) -> Option<Says> + Send + 'static,
+        says: impl Fn(usize, &Value) -> Says + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -40,7 +49,7 @@ impl Provider {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { return };
                 // One after the other is enough for a test; a broken pipe is the test's business.
-                let _ = serve(stream, &heard, &says);
+                let _ = serve(stream, &heard, &pages, &says);
             }
         });
         Self { address, asked }
@@ -55,12 +64,14 @@ impl Provider {
 fn serve(
     stream: TcpStream,
     asked: &Mutex<Vec<Value>>,
+    pages: &impl Fn(&str) -> Option<Says>,
     says: &impl Fn(usize, &Value) -> Says,
 ) -> std::io::Result<()> {
     let request = Message::read(&stream)?;
     let said = if request.method() == "GET" {
         let list = json!({"object": "list", "data": [{"id": "tiny", "object": "model"}]});
-        Says::Answer(200, "application/json", list.to_string())
+        let list = || Says::Answer(200, "application/json", list.to_string());
+        pages(request.path()).unwrap_or_else(list)
     } else {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let number = {

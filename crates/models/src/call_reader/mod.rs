@@ -13,43 +13,56 @@ mod names;
 mod read;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, Simplification,
     StopReason, Text, ToolCall, ToolSpec,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::reading::unique_id;
 use names::offered;
 use read::Piece;
 
+/// The form in which a model is offered tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStyle {
+    /// Tools go over the wire.
+    #[default]
+    Native,
+    /// Tools are described in the prompt, and calls are read from text.
+    Prompted,
+    /// As `Prompted`, with every reply bound to a call by a JSON schema.
+    Bound,
+}
+
 /// A model whose calls are read tolerantly.
 pub struct CallReader {
     model: Arc<dyn Model>,
-    /// Whether tools are described in the prompt, because the model's wire has none.
-    is_prompted: bool,
+    style: CallStyle,
 }
 
 impl CallReader {
+    /// Reads the calls of a model that is offered tools in this form.
+    pub fn new(model: Arc<dyn Model>, style: CallStyle) -> Self {
+        Self { model, style }
+    }
+
     /// Reads the calls of a model that has tool calls.
     pub fn native(model: Arc<dyn Model>) -> Self {
-        Self {
-            model,
-            is_prompted: false,
-        }
+        Self::new(model, CallStyle::Native)
     }
 
     /// Lets a model that has no tool calls call tools by text.
     pub fn prompted(model: Arc<dyn Model>) -> Self {
-        Self {
-            model,
-            is_prompted: true,
-        }
+        Self::new(model, CallStyle::Prompted)
     }
 
     fn is_prompted_for(&self, prompt: &Prompt) -> bool {
-        self.is_prompted || prompt.plainer.contains(&Simplification::CallsInText)
+        self.style != CallStyle::Native || prompt.plainer.contains(&Simplification::CallsInText)
     }
 
     async fn ask(
@@ -58,13 +71,18 @@ impl CallReader {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let is_prompted = self.is_prompted_for(prompt);
-        let written = is_prompted.then(|| write::as_text(prompt));
+        let mut prompt = Cow::Borrowed(prompt);
+        let may_bind = !prompt.plainer.contains(&Simplification::UnboundReply);
+        if self.style == CallStyle::Bound && may_bind {
+            prompt.to_mut().must_call = true;
+        }
+        let written = is_prompted.then(|| write::as_text(&prompt));
         let mut shown = Shown {
             only_at_first: !is_prompted,
             ..Shown::default()
         };
         let mut show = |delta| shown.hear(delta, deltas);
-        let sent = written.as_ref().unwrap_or(prompt);
+        let sent = written.as_ref().unwrap_or(&prompt);
         let reply = self.model.reply(sent, &mut show).await?;
         let was_native = reply.tool_calls().next().is_some();
         let reply = with_calls(reply, &prompt.tools);

@@ -12,7 +12,7 @@ use gyrus_contract::{Model, ModelError, Price};
 use gyrus_net::Pin;
 use reqwest::Url;
 
-use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol};
+use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol, window};
 use crate::{Blobs, CallReader, Candidate, Connection, Tier};
 
 /// Maximum number of models that an error names.
@@ -137,12 +137,15 @@ struct Place<'a> {
     protocol: Protocol,
     list: Option<Cow<'a, ListEntry>>,
     free_when_local: bool,
+    /// Whether a person runs the server and so decides on the window, which it can be asked for.
+    names_window: bool,
 }
 
 /// Returns the model that `name` means, as a candidate of a router.
 ///
-/// `environment` looks up variables; an empty one counts as not set. No request is sent if `name`
-/// contains the model; otherwise the provider is asked for its list.
+/// `environment` looks up variables; an empty one counts as not set. The provider is asked for its
+/// list if `name` does not contain the model. A server that a person runs is asked for its window if
+/// the catalogue has none.
 ///
 /// # Errors
 /// [`ConnectError`], which says what to do.
@@ -158,16 +161,25 @@ pub async fn connect(
     } else {
         at_provider(name, environment, catalogue, blobs)?
     };
-    let mut listed_window = None;
+    let (mut window, mut longest) = (None, None);
     match requested {
         Requested::Named(model) => place.connection.model = model.to_owned(),
         Requested::OfTier(tier) => {
             let chosen = place.pick(tier, catalogue).await?;
-            listed_window = chosen.window;
+            (window, longest) = (chosen.window, chosen.longest_window);
             place.connection.model = chosen.id;
         }
     }
-    place.candidate(catalogue, listed_window)
+    let connection = &place.connection;
+    let known = catalogue.known(&connection.provider, &connection.model);
+    if let (true, None, Some(entry)) = (
+        place.names_window,
+        known.facts.window.or(window),
+        &place.list,
+    ) {
+        window = window::window(connection, entry, longest).await;
+    }
+    place.candidate(known, window)
 }
 
 fn at_provider<'a>(
@@ -205,6 +217,7 @@ fn at_provider<'a>(
         protocol: provider.protocol,
         list: provider.list.as_ref().map(Cow::Borrowed),
         free_when_local: provider.free_when_local,
+        names_window: provider.key_optional && provider.protocol == Protocol::Chat,
     };
     Ok((place, requested))
 }
@@ -276,6 +289,7 @@ fn at_address(
         protocol: Protocol::Chat,
         list: Some(Cow::Owned(ListEntry::compatible())),
         free_when_local: false,
+        names_window: true,
     };
     let requested = match model {
         "" => Requested::OfTier(Tier::Medium),
@@ -308,7 +322,7 @@ fn complete(given: &str, provider: &Provider) -> Result<String, ConnectError> {
 }
 
 /// Checks that an address can be used.
-fn check(address: &str) -> Result<Url, ConnectError> {
+pub(super) fn check(address: &str) -> Result<Url, ConnectError> {
     let wrong = |address: &str, reason: &str| ConnectError::BadAddress {
         address: address.to_owned(),
         reason: reason.to_owned(),
@@ -374,11 +388,10 @@ impl Place<'_> {
 
     fn candidate(
         mut self,
-        catalogue: &Catalogue,
+        known: Known,
         listed_window: Option<u64>,
     ) -> Result<Candidate, ConnectError> {
         let connection = &mut self.connection;
-        let known = catalogue.known(&connection.provider, &connection.model);
         let Known {
             mut facts,
             tier,

@@ -87,8 +87,13 @@ impl ListEntry {
             models: "/data".to_owned(),
             id: "/id".to_owned(),
             id_prefix: String::new(),
-            window: Some("/max_model_len".to_owned()),
+            window: None,
         }
+    }
+
+    /// Whether it is a list as servers of the Chat protocol have it.
+    pub(super) fn is_compatible(&self) -> bool {
+        self.path == "/models" && self.models == "/data"
     }
 }
 

@@ -17,6 +17,21 @@ const MAX_MODELS: usize = 10_000;
 /// Maximum bytes of an accepted id.
 const MAX_ID_BYTES: usize = 300;
 
+/// Places of the window in an entry of a compatible list, by server: llama.cpp, LM Studio, vLLM, and
+/// what others use. One that the server really has comes before one that the model could have.
+const WINDOWS: [&str; 7] = [
+    "/meta/n_ctx",
+    "/loaded_context_length",
+    "/max_model_len",
+    "/context_length",
+    "/context_window",
+    "/max_context_length",
+    "/n_ctx",
+];
+
+/// Place of the longest window that a model was trained for, which the server may have made smaller.
+const LONGEST_WINDOW: &str = "/meta/n_ctx_train";
+
 /// A model of a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
@@ -24,6 +39,8 @@ pub(super) struct Listed {
     pub(super) id: String,
     /// Maximum tokens, if the list contains it.
     pub(super) window: Option<u64>,
+    /// Maximum tokens that the model could have, if the list contains it.
+    pub(super) longest_window: Option<u64>,
 }
 
 /// Asks the provider at `connection`, whose model is ignored, for its models.
@@ -69,6 +86,12 @@ fn refusal(refusal: &Refusal<'_>) -> ModelError {
     refusal.error(None, words.unwrap_or(refusal.body))
 }
 
+/// Returns the number of tokens at this place of an answer, if there is one.
+pub(super) fn tokens(answer: &Value, pointer: &str) -> Option<u64> {
+    let tokens = answer.pointer(pointer)?.as_u64();
+    tokens.filter(|&tokens| tokens > 0)
+}
+
 fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
     let models = answer.pointer(&entry.models).and_then(Value::as_array);
     let models = models.ok_or_else(|| bad("the provider's answer is not a list of models"))?;
@@ -80,12 +103,17 @@ fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
             && !id
                 .chars()
                 .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace());
-        let window = entry.window.as_ref();
+        let own = entry.window.as_deref();
         is_plausible.then(|| Listed {
             id: id.to_owned(),
-            window: window
-                .and_then(|pointer| model.pointer(pointer)?.as_u64())
-                .filter(|&tokens| tokens > 0),
+            window: if entry.is_compatible() {
+                own.into_iter()
+                    .chain(WINDOWS)
+                    .find_map(|it| tokens(model, it))
+            } else {
+                own.and_then(|pointer| tokens(model, pointer))
+            },
+            longest_window: tokens(model, LONGEST_WINDOW),
         })
     };
     Ok(models.iter().take(MAX_MODELS).filter_map(listed).collect())

@@ -12,6 +12,8 @@ mod list;
 mod lookup;
 mod pattern;
 mod protocol;
+mod server;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ use file::{File, ListEntry, ModelEntry, ProviderEntry};
 use gyrus_net::Pin;
 use gyrus_text::FileMistake;
 use protocol::Protocol;
+pub use server::{AddressError, ModelServer, find_server};
 
 use crate::{Facts, Tier};
 

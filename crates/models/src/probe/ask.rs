@@ -1,30 +1,20 @@
 //! Asks the model that is measured, and records the times.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Image, Message, Model, ModelError, Origin, Part, Prompt, Purpose, Reply, Role, Text, ToolSpec,
+    Image, Message, Model, ModelError, Origin, Part, Prompt, Purpose, Reply, Role, Simplification,
+    Text, ToolSpec,
 };
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use super::measured::{Latency, ProbeFinding};
+use crate::CallStyle;
 
 /// Maximum tokens of a reply. Much for the short answers that are wanted: many models think first,
 /// and that counts.
 pub(super) const REPLY_TOKENS: u64 = 4_096;
-
-/// Reason why a question has no answer.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// No answer came in time.
-    Silent(Duration),
-    /// An error came.
-    Error(ModelError),
-}
 
 /// A question.
 #[derive(Default)]
@@ -32,45 +22,51 @@ pub(super) struct Question {
     pub(super) text: String,
     pub(super) image: Option<Image>,
     pub(super) tool: Option<ToolSpec>,
+    pub(super) calls: CallStyle,
     pub(super) schema: Option<Value>,
 }
 
 /// The model with the measurements so far.
 pub(super) struct Asked<'a> {
     model: &'a dyn Model,
-    limit: Duration,
     pub(super) requests: u32,
     whole: Vec<Duration>,
     first: Vec<Duration>,
+    /// Tokens of the replies whose provider counts them, and the time that these took.
+    written: (u64, Duration),
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(model: &'a dyn Model, limit: Duration) -> Self {
+    pub(super) fn new(model: &'a dyn Model) -> Self {
         Self {
             model,
-            limit,
             requests: 0,
             whole: Vec::new(),
             first: Vec::new(),
+            written: (0, Duration::ZERO),
         }
     }
 
     /// Asks once.
-    pub(super) async fn ask(&mut self, question: Question) -> Result<Reply, Trouble> {
+    pub(super) async fn ask(&mut self, question: Question) -> Result<Reply, ModelError> {
         let mut parts = vec![Part::Text(Text::new(question.text, Origin::Kernel))];
         parts.extend(question.image.map(Part::Image));
         let role = Role::User;
+        let plainer = match question.calls {
+            CallStyle::Native => None,
+            CallStyle::Prompted | CallStyle::Bound => Some(Simplification::CallsInText),
+        };
         let prompt = Prompt {
             purpose: Purpose::Agent,
             ordinal: u64::from(self.requests),
             system: Vec::new(),
             messages: vec![Arc::new(Message { role, parts })],
             tools: question.tool.map(Arc::new).into_iter().collect(),
-            must_call: false,
+            must_call: question.calls == CallStyle::Bound,
             output_schema: question.schema,
             screen: None,
             effort: None,
-            plainer: Default::default(),
+            plainer: plainer.into_iter().collect(),
             max_output_tokens: REPLY_TOKENS,
         };
         self.requests += 1;
@@ -79,14 +75,22 @@ impl<'a> Asked<'a> {
         let mut hear = |_| {
             first.get_or_insert_with(|| begun.elapsed());
         };
-        let reply = timeout(self.limit, self.model.reply(&prompt, &mut hear)).await;
-        let reply = match reply {
-            Err(_) => return Err(Trouble::Silent(self.limit)),
-            Ok(reply) => reply.map_err(Trouble::Error)?,
-        };
-        self.whole.push(begun.elapsed());
-        self.first.push(first.unwrap_or_else(|| begun.elapsed()));
+        let reply = self.model.reply(&prompt, &mut hear).await?;
+        let took = begun.elapsed();
+        self.whole.push(took);
+        self.first.push(first.unwrap_or(took));
+        let tokens = reply.usage.map_or(0, |usage| usage.output_tokens);
+        if tokens > 0 {
+            let (written, time) = self.written;
+            self.written = (written.saturating_add(tokens), time + took);
+        }
         Ok(reply)
+    }
+
+    /// Returns the tokens of replies a second so far, the reading of the prompts included.
+    pub(super) fn speed(&self) -> Option<f64> {
+        let (tokens, time) = self.written;
+        (tokens > 0 && !time.is_zero()).then(|| tokens as f64 / time.as_secs_f64())
     }
 
     /// Returns the medians of the questions so far.
@@ -105,25 +109,17 @@ fn median_ms(times: &[Duration]) -> Option<u64> {
     Some(u64::try_from(median.as_millis()).unwrap_or(u64::MAX))
 }
 
-impl Trouble {
-    /// Returns the finding about an ability: a refusal means that the model does not have it.
-    pub(super) fn finding(&self) -> ProbeFinding {
-        let why = self.words();
-        match self {
-            Trouble::Error(ModelError::Declined { .. } | ModelError::Refused { .. }) => {
-                ProbeFinding::Fails { why }
-            }
-            Trouble::Error(_) | Trouble::Silent(_) => ProbeFinding::Unknown { why },
-        }
-    }
-
-    /// Describes the trouble.
-    pub(super) fn words(&self) -> String {
-        match self {
-            Trouble::Silent(limit) => {
-                format!("it did not answer within {} seconds", limit.as_secs_f64())
-            }
-            Trouble::Error(error) => error.to_string(),
-        }
+/// Returns the finding about an ability from an error: a refusal means that the model does not have
+/// it.
+pub(super) fn finding(error: &ModelError) -> ProbeFinding {
+    let why = error.to_string();
+    match error {
+        ModelError::Declined { .. } | ModelError::Refused { .. } => ProbeFinding::Fails { why },
+        ModelError::RateLimited { .. }
+        | ModelError::Overloaded { .. }
+        | ModelError::ContextTooLong { .. }
+        | ModelError::BadOutput { .. }
+        | ModelError::Auth { .. }
+        | ModelError::Network { .. } => ProbeFinding::Unknown { why },
     }
 }

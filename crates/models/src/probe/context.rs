@@ -6,7 +6,7 @@
 use gyrus_contract::ModelError;
 
 use super::{
-    ask::{Asked, Question, REPLY_TOKENS, Trouble},
+    ask::{Asked, Question, REPLY_TOKENS},
     measured::Context,
 };
 
@@ -55,14 +55,14 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
             }
             // An answer without the word has lost it.
             Ok(_)
-            | Err(Trouble::Error(
+            | Err(
                 ModelError::ContextTooLong { .. }
                 | ModelError::Declined { .. }
                 | ModelError::Refused { .. },
-            )) => too_long = Some(too_long.map_or(wanted, |known| known.min(wanted))),
+            ) => too_long = Some(too_long.map_or(wanted, |known| known.min(wanted))),
             // The results so far remain valid.
             Err(_) if held.is_some() => break,
-            Err(trouble) => return Err(trouble.words()),
+            Err(error) => return Err(error.to_string()),
         }
         let (low, Some(high)) = (held.unwrap_or(0), too_long) else {
             break;

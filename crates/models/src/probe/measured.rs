@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Facts;
+use crate::{CallStyle, Facts};
 
 /// Version of [`Measured`] that is written. Later ones may add fields, which readers skip.
 pub const MEASURED_VERSION: u32 = 1;
@@ -20,8 +20,12 @@ pub struct Measured {
     pub model: String,
     /// Whether it answers.
     pub answers: ProbeFinding,
-    /// Whether it calls a tool with the right arguments.
+    /// Whether it calls a tool with the right arguments when tools go over its wire.
     pub tools: ProbeFinding,
+    /// The first form of tools in which it called one with the right arguments; `None` if it did in
+    /// none, or if an earlier version measured it.
+    #[serde(default)]
+    pub calls: Option<CallStyle>,
     /// Whether its reply is bound to a schema.
     pub schema: ProbeFinding,
     /// Whether it reads a number in a picture.
@@ -32,12 +36,18 @@ pub struct Measured {
     pub clicks: Option<Clicks>,
     /// Whether it picks the right element from a numbered tree.
     pub choice: ProbeFinding,
+    /// Maximum tokens of a prompt and its reply together, as its server names them.
+    #[serde(default)]
+    pub window: Option<u64>,
     /// Length of the longest prompt. Only measured on request.
     pub context: Option<Context>,
     /// Number of tokens for the size of a text.
     pub tokens: Option<TokenCount>,
     /// Times of its replies.
     pub latency: Option<Latency>,
+    /// Tokens of its replies a second, the reading of the prompts included.
+    #[serde(default)]
+    pub tokens_per_second: Option<f64>,
     /// Number of requests for all of this.
     pub requests: u32,
 }
@@ -110,6 +120,53 @@ pub struct Latency {
     pub first_ms: u64,
 }
 
+/// Time of a whole reply to a short question, in milliseconds, from which on a model is called
+/// slow.
+const SLOW_MS: u64 = 10_000;
+
+impl Measured {
+    /// Describes its speed. `None` if it did not answer.
+    pub fn speed(&self) -> Option<String> {
+        let Latency {
+            median_ms,
+            first_ms,
+        } = self.latency?;
+        let slow = if median_ms >= SLOW_MS { "slow: " } else { "" };
+        let rate = self.tokens_per_second;
+        let rate = rate.map_or(String::new(), |rate| format!("{rate:.1} tokens a second, "));
+        Some(format!(
+            "{slow}{rate}{first_ms} ms to the first word, {median_ms} ms in all, in the median"
+        ))
+    }
+
+    /// Whether its replies to short questions take so long that a person should know.
+    pub fn is_slow(&self) -> bool {
+        self.latency.is_some_and(|it| it.median_ms >= SLOW_MS)
+    }
+
+    /// Describes its tool calls.
+    pub fn calls_in_words(&self) -> String {
+        let prompted = match self.calls {
+            None | Some(CallStyle::Native) => return self.tools.to_string(),
+            Some(CallStyle::Prompted) => "described in the prompt",
+            Some(CallStyle::Bound) => "described in the prompt, with replies bound to a schema",
+        };
+        format!("yes, {prompted} (on its wire: {})", self.tools)
+    }
+
+    /// Returns the form in which it is offered tools from now on, if that is known.
+    pub(crate) fn call_style(&self) -> Option<CallStyle> {
+        let is_native = |known| {
+            if known {
+                CallStyle::Native
+            } else {
+                CallStyle::Prompted
+            }
+        };
+        self.calls.or(self.tools.known().map(is_native))
+    }
+}
+
 impl ProbeFinding {
     fn known(&self) -> Option<bool> {
         match self {
@@ -144,12 +201,13 @@ impl fmt::Display for Convention {
 /// ones stay as they were. A window only shrinks, since none larger than the known one is tried.
 pub fn apply(measured: &Measured, facts: Facts) -> Facts {
     let held = measured.context.map(|context| context.holds);
-    let window = match (facts.window, held) {
+    let window = match (facts.window.or(measured.window), held) {
         (Some(known), Some(held)) => Some(known.min(held)),
         (known, held) => known.or(held),
     };
+    let tools = measured.call_style().map(|it| it == CallStyle::Native);
     Facts {
-        tools: measured.tools.known().or(facts.tools),
+        tools: tools.or(facts.tools),
         schema: measured.schema.known().or(facts.schema),
         images: measured.images.known().or(facts.images),
         window,

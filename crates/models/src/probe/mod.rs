@@ -13,13 +13,11 @@ mod measured;
 mod pictures;
 mod pointing;
 
-use std::time::Duration;
-
-use gyrus_contract::{Model, Repeat, ToolSpec};
+use gyrus_contract::{Model, Repeat, Reply, ToolSpec};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use ask::{Asked, Question};
+use ask::{Asked, Question, finding};
 pub use context::ContextProbe;
 pub use measured::{
     Clicks, Context, Convention, Latency, MEASURED_VERSION, Measured, ProbeFinding, TokenCount,
@@ -27,65 +25,102 @@ pub use measured::{
 };
 pub use pictures::ProbePictures;
 
-/// Bounds of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::CallStyle;
+
+/// Bounds of a measurement. A slow answer is waited for as long as the model's client waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Time limit of one answer.
-    pub limit: Duration,
     /// Search for the longest prompt; `None` leaves it out.
     pub context: Option<ContextProbe>,
 }
 
-impl Default for Effort {
-    /// Returns an effort of a minute for each answer, without a search for the longest prompt.
-    fn default() -> Self {
-        Self {
-            limit: Duration::from_secs(60),
-            context: None,
-        }
-    }
+/// Progress of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeStep<'a> {
+    /// The probe of this name begins.
+    Begins(&'a str),
+    /// The probe of this name ended, with this result in words.
+    Ends(&'a str, &'a str),
 }
 
-/// Measures `model`, which must load its pictures from [`ProbePictures`]. `progress` is called for each
-/// probe as it ends: with its name and its result in words.
+/// Receives the progress of a measurement.
+pub type ProbeProgress<'a> = dyn FnMut(ProbeStep<'_>) + Send + 'a;
+
+/// Measures `model`, which must load its pictures from [`ProbePictures`] and be read by a
+/// [`CallReader`](crate::CallReader), as [`connect`](crate::connect) returns it.
 ///
-/// Six requests, and those of the context. A model whose tool calls are prompted is measured with
-/// them. Dropping the future cancels the measurement.
+/// Six to eight requests, and those of the context: calls are tried natively, then prompted, then
+/// bound, until one comes. Dropping the future cancels the measurement.
 pub async fn check(
     model: &dyn Model,
     effort: Effort,
-    progress: &mut (dyn FnMut(&str, &str) + Send),
+    progress: &mut ProbeProgress<'_>,
 ) -> Measured {
-    let mut asked = Asked::new(model, effort.limit);
-    let answers = answers(&mut asked).await;
-    progress("answers", &answers.to_string());
+    let mut asked = Asked::new(model);
+    progress(ProbeStep::Begins("answers"));
+    let (answers, alone) = answers(&mut asked).await;
+    progress(ProbeStep::Ends("answers", &answers.to_string()));
     let mut measured = unmeasured(model.name(), answers);
     if measured.answers == ProbeFinding::Works {
+        progress(ProbeStep::Begins("tool calls"));
+        calls(&mut asked, &mut measured, alone).await;
+        progress(ProbeStep::Ends("tool calls", &measured.calls_in_words()));
         abilities(&mut asked, &mut measured, progress).await;
+        measured.window = model.window();
+        if let Some(window) = measured.window {
+            progress(ProbeStep::Ends("window", &format!("{window} tokens")));
+        }
         if let Some(probe) = effort.context {
-            let latency = asked.latency();
+            progress(ProbeStep::Begins("context"));
             let context = context::measure(&mut asked, probe).await;
-            progress("context", &in_words(&context));
+            progress(ProbeStep::Ends("context", &in_words(&context)));
             measured.context = context.ok();
-            measured.latency = latency;
         }
     }
     measured.requests = asked.requests;
     measured
 }
 
+/// Tries the forms of tools until the model calls one. `alone` is the token count of a prompt
+/// without tools.
+async fn calls(asked: &mut Asked<'_>, measured: &mut Measured, alone: Option<u64>) {
+    for style in [CallStyle::Native, CallStyle::Prompted, CallStyle::Bound] {
+        let (finding, tokens) = tool_call(asked, style).await;
+        let works = finding == ProbeFinding::Works;
+        if style == CallStyle::Native {
+            measured.tools = match (finding, alone.zip(tokens)) {
+                (ProbeFinding::Fails { why }, Some((alone, with)))
+                    if with < alone.saturating_add(FEWEST_TOOL_TOKENS) =>
+                {
+                    fails(format!(
+                        "its server seems to leave tools out, since a prompt has {alone} tokens \
+                         without and {with} with one; {why}"
+                    ))
+                }
+                (finding, _) => finding,
+            };
+        }
+        if works {
+            measured.calls = Some(style);
+            return;
+        }
+    }
+}
+
 async fn abilities(
     asked: &mut Asked<'_>,
     measured: &mut Measured,
-    progress: &mut (dyn FnMut(&str, &str) + Send),
+    progress: &mut ProbeProgress<'_>,
 ) {
     let pictures = ProbePictures::new();
-    measured.tools = tool_call(asked).await;
-    progress("tool calls", &measured.tools.to_string());
+    progress(ProbeStep::Begins("replies by a schema"));
     measured.schema = schema(asked).await;
-    progress("replies by a schema", &measured.schema.to_string());
+    let words = measured.schema.to_string();
+    progress(ProbeStep::Ends("replies by a schema", &words));
+    progress(ProbeStep::Begins("pictures"));
     measured.images = image(asked, &pictures).await;
-    progress("pictures", &measured.images.to_string());
+    progress(ProbeStep::Ends("pictures", &measured.images.to_string()));
+    progress(ProbeStep::Begins("pointing"));
     measured.pointing = match &measured.images {
         ProbeFinding::Works => match pointing::measure(asked, &pictures).await {
             Ok(clicks) => {
@@ -103,10 +138,13 @@ async fn abilities(
         ),
         None => measured.pointing.to_string(),
     };
-    progress("pointing", &words);
+    progress(ProbeStep::Ends("pointing", &words));
+    progress(ProbeStep::Begins("choosing an element"));
     (measured.choice, measured.tokens) = choice(asked).await;
-    progress("choosing an element", &measured.choice.to_string());
+    let words = measured.choice.to_string();
+    progress(ProbeStep::Ends("choosing an element", &words));
     measured.latency = asked.latency();
+    measured.tokens_per_second = asked.speed();
 }
 
 fn unmeasured(model: &str, answers: ProbeFinding) -> Measured {
@@ -117,14 +155,17 @@ fn unmeasured(model: &str, answers: ProbeFinding) -> Measured {
         model: model.to_owned(),
         answers,
         tools: not_tried(),
+        calls: None,
         schema: not_tried(),
         images: not_tried(),
         pointing: not_tried(),
         clicks: None,
         choice: not_tried(),
+        window: None,
         context: None,
         tokens: None,
         latency: None,
+        tokens_per_second: None,
         requests: 0,
     }
 }
@@ -160,19 +201,32 @@ fn start_of(text: &str) -> String {
     format!("`{}`", start.replace(gyrus_text::is_unseen, " "))
 }
 
-async fn answers(asked: &mut Asked<'_>) -> ProbeFinding {
+/// Returns whether it answers, and the number of tokens of the prompt if its server counts them.
+async fn answers(asked: &mut Asked<'_>) -> (ProbeFinding, Option<u64>) {
     let question = Question {
         text: "Are you there? Answer with the word yes.".to_owned(),
         ..Question::default()
     };
     match asked.ask(question).await {
-        Ok(_) => ProbeFinding::Works,
-        // Any trouble counts as a failure: this is the simplest of questions.
-        Err(trouble) => fails(trouble.words()),
+        Ok(reply) => (ProbeFinding::Works, counted(&reply)),
+        // Any error counts as a failure: this is the simplest of questions.
+        Err(error) => (fails(error.to_string()), None),
     }
 }
 
-async fn tool_call(asked: &mut Asked<'_>) -> ProbeFinding {
+/// Returns the number of tokens of the prompt as the server counted them.
+fn counted(reply: &Reply) -> Option<u64> {
+    let tokens = reply.usage.map(|usage| usage.input_tokens);
+    tokens.filter(|&tokens| tokens > 0)
+}
+
+/// Minimum number of tokens by which the tool of [`tool_call`] lengthens a prompt: its schema has
+/// 300 bytes.
+const FEWEST_TOOL_TOKENS: u64 = 24;
+
+/// Returns whether the model calls a tool that it is offered in this form, and the number of tokens
+/// of the prompt if its server counts them.
+async fn tool_call(asked: &mut Asked<'_>, calls: CallStyle) -> (ProbeFinding, Option<u64>) {
     let expected = json!({"fruit": "quince", "pieces": 7});
     let tool = ToolSpec {
         name: "put_into_basket".to_owned(),
@@ -190,14 +244,15 @@ async fn tool_call(asked: &mut Asked<'_>) -> ProbeFinding {
     let question = Question {
         text: "Use your tool to put seven pieces of quince into the basket.".to_owned(),
         tool: Some(tool),
+        calls,
         ..Question::default()
     };
     let reply = match asked.ask(question).await {
         Ok(reply) => reply,
-        Err(trouble) => return trouble.finding(),
+        Err(error) => return (finding(&error), None),
     };
     let mut calls = reply.tool_calls();
-    match (calls.next(), calls.next()) {
+    let finding = match (calls.next(), calls.next()) {
         (None, _) => fails(format!("it wrote {}", start_of(&reply.text()))),
         (Some(_), Some(_)) => fails("it called more than once"),
         (Some(call), None) if call.tool != name => fails(format!(
@@ -209,7 +264,8 @@ async fn tool_call(asked: &mut Asked<'_>) -> ProbeFinding {
             start_of(&call.arguments.to_string())
         )),
         (Some(_), None) => ProbeFinding::Works,
-    }
+    };
+    (finding, counted(&reply))
 }
 
 /// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds.
@@ -229,7 +285,7 @@ async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
     };
     let text = match asked.ask(question).await {
         Ok(reply) => reply.text(),
-        Err(trouble) => return trouble.finding(),
+        Err(error) => return finding(&error),
     };
     let value: Value = match serde_json::from_str(text.trim()) {
         Ok(value) => value,
@@ -259,7 +315,7 @@ async fn image(asked: &mut Asked<'_>, pictures: &ProbePictures) -> ProbeFinding 
             start_of(&reply.text()),
             pictures::NUMBER
         )),
-        Err(trouble) => trouble.finding(),
+        Err(error) => finding(&error),
     }
 }
 
@@ -292,13 +348,9 @@ async fn choice(asked: &mut Asked<'_>) -> (ProbeFinding, Option<TokenCount>) {
     let bytes = question.text.len() as u64;
     let reply = match asked.ask(question).await {
         Ok(reply) => reply,
-        Err(trouble) => return (trouble.finding(), None),
+        Err(error) => return (finding(&error), None),
     };
-    let usage = reply.usage.filter(|usage| usage.input_tokens > 0);
-    let tokens = usage.map(|usage| TokenCount {
-        bytes,
-        counted: usage.input_tokens,
-    });
+    let tokens = counted(&reply).map(|counted| TokenCount { bytes, counted });
     let text = reply.text();
     let mut numbers = text
         .split(|c: char| !c.is_ascii_digit())

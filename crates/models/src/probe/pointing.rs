@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     ProbePictures,
-    ask::{Asked, Question},
+    ask::{Asked, Question, finding},
     fails,
     measured::{Clicks, Convention, ProbeFinding},
     pictures::{SCREEN, TARGETS},
@@ -37,10 +37,7 @@ pub(super) async fn measure(
         image: Some(pictures.screen.clone()),
         ..Question::default()
     };
-    let reply = asked
-        .ask(question)
-        .await
-        .map_err(|trouble| trouble.finding())?;
+    let reply = asked.ask(question).await.map_err(|error| finding(&error))?;
     let text = reply.text();
     let points = points(&text)
         .ok_or_else(|| fails(format!("it gave no coordinates: {}", start_of(&text))))?;

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -7,13 +7,14 @@ use axum::{
     response::Response,
     routing::post,
 };
+use gyrus_contract::{Boxed, Delta, Origin, Part, Prompt, StopReason, Text, Usage};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::{ChatModel, Connection, Facts};
+use crate::{CallReader, ChatModel, Connection, Facts};
 
-/// Behaviour of the server: returns a response to a question, or none.
-type Answers = fn(&str, &Value) -> Option<Response>;
+/// Behaviour of the server: returns a response to a question.
+type Answers = fn(&str, &Value) -> Response;
 
 fn event_stream(events: &[Value]) -> Response {
     let mut body: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
@@ -48,7 +49,7 @@ fn calls(name: &str, arguments: &Value) -> Response {
 /// Window of the good model, in tokens.
 const WINDOW: usize = 20_000;
 
-fn good(text: &str, request: &Value) -> Option<Response> {
+fn good(text: &str, request: &Value) -> Response {
     let asks = |words: &str| text.contains(words);
     let has_picture = text.contains("data:image/png;base64,");
     if text.len() / 4 > WINDOW && !has_picture {
@@ -57,13 +58,13 @@ fn good(text: &str, request: &Value) -> Option<Response> {
             "code": "context_length_exceeded",
         }});
         let response = Response::builder().status(StatusCode::BAD_REQUEST);
-        return Some(response.body(Body::from(error.to_string())).unwrap());
+        return response.body(Body::from(error.to_string())).unwrap();
     }
     if asks("put seven pieces") {
         let name = request["tools"][0]["function"]["name"].as_str().unwrap();
-        return Some(calls(name, &json!({"fruit": "quince", "pieces": 7})));
+        return calls(name, &json!({"fruit": "quince", "pieces": 7}));
     }
-    Some(match () {
+    match () {
         () if asks("poem") => says("{\"lines\": [\"blue\"], \"mood\": \"calm\"}", text),
         () if asks("Which number") && has_picture => says("It is 4719.", text),
         () if asks("five discs") && has_picture => {
@@ -79,24 +80,47 @@ fn good(text: &str, request: &Value) -> Option<Response> {
         () if asks("elements on a screen") => says("13", text),
         () if asks("Remember this word") => says("heliotrope-48213", text),
         () => says("yes", text),
-    })
+    }
 }
 
-fn bad(text: &str, _request: &Value) -> Option<Response> {
-    Some(says("I am a teapot, 418.", text))
+fn bad(text: &str, _request: &Value) -> Response {
+    says("I am a teapot, 418.", text)
 }
 
-fn silent(_text: &str, _request: &Value) -> Option<Response> {
-    None
+const CALL: &str = r#"{"name": "put_into_basket", "arguments": {"fruit": "quince", "pieces": 7}}"#;
+
+/// Writes calls as text in a fence.
+fn fenced(text: &str, request: &Value) -> Response {
+    match request.get("tools") {
+        Some(_) => says(&format!("Sure:\n```json\n{CALL}\n```"), text),
+        None => says("yes", text),
+    }
 }
 
-async fn model(answers: Answers) -> ChatModel {
+/// Loses the tools of a request, without a word.
+fn dropping(_text: &str, request: &Value) -> Response {
+    let told = request["messages"].to_string();
+    if told.contains("Schema of its arguments") {
+        says(CALL, &told)
+    } else {
+        says("I have no tools.", &told)
+    }
+}
+
+/// Calls only where nothing else may be said.
+fn bound(text: &str, request: &Value) -> Response {
+    let schema = request["response_format"]["json_schema"]["schema"].to_string();
+    if schema.contains("put_into_basket") {
+        says(CALL, text)
+    } else {
+        says("I would rather talk.", text)
+    }
+}
+
+async fn model(answers: Answers) -> CallReader {
     let answer = move |body: String| async move {
         let request = serde_json::from_str(&body).unwrap();
-        match answers(&body, &request) {
-            Some(response) => response,
-            None => std::future::pending().await,
-        }
+        answers(&body, &request)
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -104,7 +128,11 @@ async fn model(answers: Answers) -> ChatModel {
         .route("/v1/chat/completions", post(answer))
         .layer(axum::extract::DefaultBodyLimit::disable());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    ChatModel::new(Connection {
+    reached_at(base_url)
+}
+
+fn reached_at(base_url: String) -> CallReader {
+    let model = ChatModel::new(Connection {
         base_url,
         key: None,
         pins: Vec::new(),
@@ -112,15 +140,21 @@ async fn model(answers: Answers) -> ChatModel {
         model: "m".into(),
         facts: Facts::default(),
         blobs: Arc::new(ProbePictures::new()),
-    })
-    .unwrap()
+    });
+    CallReader::native(Arc::new(model.unwrap()))
 }
 
 async fn report(answers: Answers, effort: Effort) -> (Measured, String) {
-    let model = model(answers).await;
+    report_on(&model(answers).await, effort).await
+}
+
+async fn report_on(model: &dyn Model, effort: Effort) -> (Measured, String) {
     let mut lines = Vec::new();
-    let mut progress = |probe: &str, words: &str| lines.push(format!("{probe}: {words}"));
-    let measured = check(&model, effort, &mut progress).await;
+    let mut progress = |step: ProbeStep<'_>| match step {
+        ProbeStep::Begins(_) => {}
+        ProbeStep::Ends(probe, words) => lines.push(format!("{probe}: {words}")),
+    };
+    let measured = check(model, effort, &mut progress).await;
     (measured, lines.join("\n"))
 }
 
@@ -130,7 +164,6 @@ fn with_context(most_tokens: u64, most_requests: u32) -> Effort {
             most_tokens,
             most_requests,
         }),
-        ..Effort::default()
     }
 }
 
@@ -205,21 +238,95 @@ context: not known: no prompt was both taken and remembered to its beginning, no
         (facts.tools, facts.images, facts.schema),
         (Some(false), Some(false), Some(false))
     );
-    assert_eq!(measured.requests, 5 + 3);
+    assert_eq!(measured.requests, 5 + 2 + 3);
 }
 
 #[tokio::test]
-async fn a_silent_model_is_asked_once() {
-    let effort = Effort {
-        limit: Duration::from_millis(50),
-        ..with_context(10_000, 3)
-    };
-    let (measured, lines) = report(silent, effort).await;
-    assert_eq!(lines, "answers: no: it did not answer within 0.05 seconds");
+async fn a_model_that_cannot_be_reached_is_asked_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let (measured, lines) = report_on(&reached_at(base_url), Effort::default()).await;
+    assert!(lines.starts_with("answers: no: "), "{lines}");
     assert_eq!(measured.requests, 1);
     let facts = Facts {
         images: Some(true),
         ..Facts::default()
     };
     assert_eq!(apply(&measured, facts.clone()), facts);
+}
+
+#[tokio::test]
+async fn the_first_form_in_which_a_call_comes_is_kept() {
+    let check = async |answers, expected, native, requests| {
+        let (measured, lines) = report(answers, Effort::default()).await;
+        assert_eq!(measured.calls, Some(expected), "{lines}");
+        assert_eq!(apply(&measured, Facts::default()).tools, Some(native));
+        assert_eq!(measured.requests, requests, "{lines}");
+        let calls = lines.lines().find(|line| line.starts_with("tool calls: "));
+        calls.unwrap().to_owned()
+    };
+    let said = check(fenced, CallStyle::Native, true, 5).await;
+    assert_eq!(said, "tool calls: yes");
+    let said = check(dropping, CallStyle::Prompted, false, 6).await;
+    insta::assert_snapshot!(said, @"tool calls: yes, described in the prompt (on its wire: no: its server seems to leave tools out, since a prompt has 17 tokens without and 22 with one; it wrote `I have no tools.`)");
+    let said = check(bound, CallStyle::Bound, false, 7).await;
+    insta::assert_snapshot!(said, @"tool calls: yes, described in the prompt, with replies bound to a schema (on its wire: no: it wrote `I would rather talk.`)");
+
+    // Results of an earlier version have no form.
+    let (measured, _) = report(bound, Effort::default()).await;
+    let mut json = serde_json::to_value(&measured).unwrap();
+    for field in ["calls", "window", "tokens_per_second"] {
+        json.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    let read: Measured = serde_json::from_value(json).unwrap();
+    assert_eq!(read.call_style(), Some(CallStyle::Prompted));
+}
+
+/// A model that needs a minute and a half for every reply.
+struct Slow;
+
+impl Model for Slow {
+    fn name(&self) -> &str {
+        "local/slow"
+    }
+
+    fn price(&self) -> Option<gyrus_contract::Price> {
+        None
+    }
+
+    fn window(&self) -> Option<u64> {
+        Some(8_192)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        _prompt: &'a Prompt,
+        _deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, gyrus_contract::ModelError>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(90)).await;
+            Ok(Reply {
+                parts: vec![Part::Text(Text::new("yes", Origin::Model))],
+                stop: StopReason::EndOfTurn,
+                usage: Some(Usage {
+                    input_tokens: 50,
+                    output_tokens: 45,
+                    cached_tokens: 0,
+                    cache_written_tokens: 0,
+                }),
+                model: "slow".into(),
+            })
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_model_is_slow_and_not_absent() {
+    let (measured, lines) = report_on(&Slow, Effort::default()).await;
+    assert!(lines.starts_with("answers: yes\n"), "{lines}");
+    assert!(lines.contains("window: 8192 tokens"), "{lines}");
+    assert_eq!(measured.window, Some(8_192));
+    assert!(measured.is_slow());
+    insta::assert_snapshot!(measured.speed().unwrap(), @"slow: 0.5 tokens a second, 90000 ms to the first word, 90000 ms in all, in the median");
 }

@@ -81,7 +81,8 @@ fn nearness(tier: Tier, wanted: Tier) -> usize {
         .unwrap_or(order.len())
 }
 
-/// Returns a sort key by the policy, smaller is better. Unknown values come last.
+/// Returns a sort key by the policy, smaller is better. Unknown values come last, except that a model
+/// of unknown speed is tried once.
 fn by_policy(
     candidate: &Candidate,
     standing: &Standing,
@@ -98,6 +99,7 @@ fn by_policy(
                     .0
             })
         }
+        RoutingPolicy::Latency if standing.is_untried => 0,
         RoutingPolicy::Latency => standing.median.map_or(u64::MAX, |median| {
             u64::try_from(median.as_micros()).unwrap_or(u64::MAX)
         }),
@@ -105,8 +107,11 @@ fn by_policy(
 }
 
 fn reply_tokens(candidate: &Candidate) -> u64 {
-    let most = candidate.facts.max_output_tokens.unwrap_or(REPLY_TOKENS);
-    most.min(REPLY_TOKENS)
+    let facts = &candidate.facts;
+    let most = facts.max_output_tokens.unwrap_or(REPLY_TOKENS);
+    // Short replies are better than none from a model with a small window.
+    let quarter = facts.window.map_or(REPLY_TOKENS, |window| window / 4);
+    most.min(REPLY_TOKENS).min(quarter)
 }
 
 /// Returns the failures of this question with this model so far.
@@ -204,6 +209,9 @@ fn why(
     match policy {
         RoutingPolicy::Order => {}
         RoutingPolicy::Cost => words.push("cheapest".to_owned()),
+        RoutingPolicy::Latency if standings[index].is_untried => {
+            words.push("its speed is not known yet".to_owned());
+        }
         RoutingPolicy::Latency => words.push("fastest".to_owned()),
         RoutingPolicy::LocalOnly => words.push("local".to_owned()),
     }

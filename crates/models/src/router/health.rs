@@ -28,6 +28,10 @@ pub(super) struct Health {
     rest: Option<(Instant, Duration)>,
     /// Times of its last replies, oldest first.
     took: VecDeque<Duration>,
+    /// Whether it was asked.
+    was_chosen: bool,
+    /// The median that later runs begin with.
+    kept: Option<Duration>,
 }
 
 /// Health of a model as a choice needs it.
@@ -39,13 +43,17 @@ pub(super) struct Standing {
     pub(super) failures: u32,
     /// Median time of a reply.
     pub(super) median: Option<Duration>,
+    /// Whether its time is not known and it was not asked yet.
+    pub(super) is_untried: bool,
 }
 
 impl Health {
     /// Returns the health of a model that was not asked yet, but perhaps measured.
     pub(super) fn new(latency_ms: Option<u64>) -> Self {
+        let kept = latency_ms.map(Duration::from_millis);
         Self {
-            took: latency_ms.map(Duration::from_millis).into_iter().collect(),
+            took: kept.into_iter().collect(),
+            kept,
             ..Self::default()
         }
     }
@@ -56,18 +64,25 @@ impl Health {
             .rest
             .map(|(until, _)| until.saturating_duration_since(now))
             .filter(|rest| !rest.is_zero());
-        let mut sorted: Vec<_> = self.took.iter().copied().collect();
-        sorted.sort();
+        let median = self.median();
         Standing {
             rests_for,
             failures: self.failures,
-            median: sorted.get(sorted.len() / 2).copied(),
+            median,
+            is_untried: median.is_none() && !self.was_chosen,
         }
+    }
+
+    fn median(&self) -> Option<Duration> {
+        let mut sorted: Vec<_> = self.took.iter().copied().collect();
+        sorted.sort();
+        sorted.get(sorted.len() / 2).copied()
     }
 
     /// Records that it is asked. After a pause this is its one attempt: until the result is known,
     /// or for the length of the pause, no other question goes to it.
     pub(super) fn chosen(&mut self, now: Instant) {
+        self.was_chosen = true;
         if let Some((until, length)) = &mut self.rest
             && *until <= now
         {
@@ -104,11 +119,19 @@ impl Health {
         }
     }
 
-    /// Records the time of a reply.
-    pub(super) fn took(&mut self, time: Duration) {
+    /// Records the time of a reply. Returns the median if later runs are to begin with it: if it is
+    /// the first, or differs from the one that they have by more than a third.
+    pub(super) fn took(&mut self, time: Duration) -> Option<Duration> {
         if self.took.len() == MEASURED {
             self.took.pop_front();
         }
         self.took.push_back(time);
+        let median = self.median()?;
+        let is_near = |kept: Duration| median.abs_diff(kept) * 3 <= kept;
+        if self.kept.is_some_and(is_near) {
+            return None;
+        }
+        self.kept = Some(median);
+        Some(median)
     }
 }

@@ -50,7 +50,9 @@ impl Candidate {
     /// Returns it with what was learned about the model in earlier runs.
     #[must_use]
     pub fn with_learned(mut self, learned: &LearnedModels) -> Self {
-        self.refuses.extend(learned.refuses(self.model.name()));
+        let name = self.model.name();
+        self.latency_ms = learned.latency_ms(name).or(self.latency_ms);
+        self.refuses.extend(learned.refuses(name));
         if self.refuses.contains(&Simplification::NoPictures) {
             self.facts.images = Some(false);
         }
@@ -175,6 +177,7 @@ impl Router for ModelRouter {
                 effort: candidate.efforts.get(&wanted.purpose).copied(),
                 takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
+                kept_in: self.kept_in.clone(),
                 clock: self.clock.clone(),
             }),
             why,
@@ -189,7 +192,7 @@ impl Router for ModelRouter {
         let is_new = self.learned()[index].insert(step);
         if let Some(folder) = self.kept_in.as_ref().filter(|_| is_new) {
             // Without it, a later run learns it again, for one request.
-            let _ = LearnedModels::add(folder, model, step);
+            let _ = LearnedModels::add_refusal(folder, model, step);
         }
     }
 

@@ -328,6 +328,10 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
     let mut given = candidates();
     given[2].latency_ms = Some(900);
     let router = ModelRouter::new(given.clone(), RoutingPolicy::Latency);
+    // A model of unknown speed is tried once, whatever comes of it.
+    let choice = router.choose(&wanted(Purpose::Agent)).unwrap();
+    assert_eq!(choice.model.name(), "a/medium");
+    assert_eq!(choice.why, "medium tier; its speed is not known yet");
     assert_eq!(chosen(&router), "b/medium");
     given[0].latency_ms = Some(800);
     let router = ModelRouter::new(given, RoutingPolicy::Latency);
@@ -350,6 +354,90 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
             .len(),
         5
     );
+}
+
+#[tokio::test]
+async fn the_time_of_replies_is_kept_for_later_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = |name: &'static str| {
+        let learned = LearnedModels::read(folder.path()).unwrap();
+        candidate(name, Tier::Medium, 1, None).with_learned(&learned)
+    };
+    // The form of before times were kept.
+    let file = folder.path().join("learned.json");
+    std::fs::write(&file, r#"{"a/medium": ["no-pictures"]}"#).unwrap();
+    assert_eq!(kept("a/medium").facts.images, Some(false));
+
+    let passed = Arc::new(Mutex::new(Duration::ZERO));
+    let begun = Instant::now();
+    let hand = passed.clone();
+    let clock: Clock = Arc::new(move || begun + *passed.lock().unwrap());
+    let mut given = candidates();
+    given.truncate(1);
+    let takes = Arc::new(Takes {
+        hand,
+        next: Mutex::default(),
+    });
+    given[0].model = takes.clone();
+    let router = ModelRouter::with_clock(given, RoutingPolicy::Latency, clock)
+        .with_learned_in(folder.path().to_owned());
+    let model = router.choose(&wanted(Purpose::Agent)).unwrap().model;
+    let prompt = sent(None);
+    for (seconds, expected) in [(9, 9_000), (10, 9_000), (20, 9_000), (30, 20_000)] {
+        *takes.next.lock().unwrap() = Duration::from_secs(seconds);
+        model.reply(&prompt, &mut |_| {}).await.unwrap();
+        assert_eq!(kept("a/medium").latency_ms, Some(expected), "{seconds}");
+    }
+    assert_eq!(kept("a/medium").facts.images, Some(false));
+    assert_eq!(kept("b/medium").latency_ms, None);
+}
+
+/// A model whose replies take as long as the test says.
+struct Takes {
+    hand: Arc<Mutex<Duration>>,
+    next: Mutex<Duration>,
+}
+
+impl Model for Takes {
+    fn name(&self) -> &str {
+        "a/medium"
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn reply<'a>(
+        &'a self,
+        _prompt: &'a Prompt,
+        _deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        *self.hand.lock().unwrap() += *self.next.lock().unwrap();
+        Box::pin(async {
+            Ok(Reply {
+                parts: Vec::new(),
+                stop: gyrus_contract::StopReason::EndOfTurn,
+                usage: None,
+                model: String::new(),
+            })
+        })
+    }
+}
+
+fn sent(output_schema: Option<serde_json::Value>) -> Prompt {
+    Prompt {
+        purpose: Purpose::Safety,
+        ordinal: 0,
+        system: Vec::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        must_call: false,
+        output_schema,
+        screen: None,
+        effort: None,
+        plainer: Default::default(),
+        max_output_tokens: 1,
+    }
 }
 
 /// A model that keeps its prompt.
@@ -413,19 +501,7 @@ async fn a_schema_is_a_preference() {
     let choice = ModelRouter::new(vec![only], RoutingPolicy::Order)
         .choose(&bound)
         .unwrap();
-    let prompt = Prompt {
-        purpose: Purpose::Safety,
-        ordinal: 0,
-        system: Vec::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        must_call: false,
-        output_schema: Some(serde_json::json!({"type": "object"})),
-        screen: None,
-        effort: None,
-        plainer: Default::default(),
-        max_output_tokens: 1,
-    };
+    let prompt = sent(Some(serde_json::json!({"type": "object"})));
     choice.model.reply(&prompt, &mut |_| {}).await.unwrap_err();
     let heard = model.0.lock().unwrap().clone().unwrap();
     assert_eq!(heard.output_schema, None);

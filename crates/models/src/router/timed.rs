@@ -3,6 +3,7 @@
 
 use std::{
     borrow::Cow,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -12,6 +13,7 @@ use gyrus_contract::{
 };
 
 use super::{Clock, health::Health};
+use crate::learned::LearnedModels;
 
 /// The chosen model. Only whole replies are timed.
 pub(super) struct Timed {
@@ -24,6 +26,8 @@ pub(super) struct Timed {
     /// The effort of its thinking for this question.
     pub(super) effort: Option<ThinkingEffort>,
     pub(super) health: Arc<Mutex<Vec<Health>>>,
+    /// The folder in which its time is kept for later runs.
+    pub(super) kept_in: Option<PathBuf>,
     pub(super) clock: Clock,
 }
 
@@ -65,9 +69,15 @@ impl Model for Timed {
             }
             let reply = self.model.reply(&prompt, deltas).await?;
             let time = (self.clock)().saturating_duration_since(begun);
-            let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(health) = healths.get_mut(self.index) {
-                health.took(time);
+            let changed = {
+                let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+                healths
+                    .get_mut(self.index)
+                    .and_then(|health| health.took(time))
+            };
+            if let Some((median, folder)) = changed.zip(self.kept_in.as_ref()) {
+                // Without it, a later run learns it again.
+                let _ = LearnedModels::add_latency(folder, self.model.name(), median);
             }
             Ok(reply)
         })

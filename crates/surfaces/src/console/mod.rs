@@ -439,7 +439,10 @@ fn ring() -> Result<(), SurfaceError> {
 }
 
 /// Puts a status line at the bottom, in place of an earlier one.
-fn put_status(line: &str) -> Result<(), SurfaceError> {
+///
+/// # Errors
+/// Standard error cannot be written.
+pub fn put_status(line: &str) -> Result<(), SurfaceError> {
     put("")?;
     let mut stream = io::stderr().lock();
     stream.write_all(output::fit(line).as_bytes())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use gyrus_contract::Model;
 use gyrus_models::{
-    Blobs, ContextProbe, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures, check,
+    Blobs, ContextProbe, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
+    measuring::measure,
     model_choice::{self},
     model_flags::ModelFlags,
     setup,
@@ -28,8 +29,8 @@ const CONTEXT: ContextProbe = ContextProbe {
 /// Try what a model can really do, and remember it for choosing
 ///
 /// Asks it to call a tool, to answer by a schema, to read a picture, to point at five targets on a
-/// screen and to choose from a tree: about seven short questions. What comes of it outweighs what
-/// is believed of the model.
+/// screen and to choose from a tree: about seven short questions, however long the answers take.
+/// What comes of it outweighs what is believed of the model.
 #[derive(Args)]
 pub(crate) struct Check {
     /// Models, as in `gyrus run --model` (default: those that a run would ask)
@@ -86,36 +87,19 @@ impl Check {
     }
 
     async fn measure(&self, gyrus: &Gyrus, model: &dyn Model) -> Result<Measured, Failure> {
-        let painter = Painter::new(&output::standard(), gyrus.environment.plain);
+        let plain = gyrus.environment.plain;
+        let painter = Painter::new(&output::standard(), plain);
         writeln!(
             output::standard(),
             "{}",
             painter.paint(Tone::Strong, model.name())
         )?;
-        let mut lost = None;
-        let mut progress = |tried: &str, came: &str| {
-            // A reader that has gone must not stop what is being measured.
-            if let Err(error) = writeln!(output::standard(), "  {tried:<20} {came}") {
-                lost.get_or_insert(error);
-            }
-        };
         let effort = Effort {
             context: self.context.then_some(CONTEXT),
-            ..Effort::default()
         };
-        let measured = check(model, effort, &mut progress).await;
-        if let Some(latency) = measured.latency {
-            writeln!(
-                output::standard(),
-                "  {:<20} {} ms to the first word, {} ms in all, in the median",
-                "speed",
-                latency.first_ms,
-                latency.median_ms
-            )?;
-        }
-        match lost {
-            Some(error) => Err(error.into()),
-            None => Ok(measured),
-        }
+        measure(model, effort, plain, |line| {
+            Ok(write!(output::standard(), "{line}")?)
+        })
+        .await
     }
 }
