@@ -109,6 +109,7 @@ pub(crate) fn choose(
         }
     }
     let mut chosen = CognitiveConfig::of(strategy);
+    let is_by_size = rule.as_ref().is_some_and(|rule| rule.intent.is_some());
     if let Some(rule) = rule {
         chosen = chosen.with_reason(rule.because);
         if let Some(intent) = rule.intent {
@@ -116,7 +117,8 @@ pub(crate) fn choose(
         }
     }
     let given = [flags.limits.limits(), config.limits.limits()];
-    if given == [Limits::default(); 2] && matches!(strategy, Strategy::React | Strategy::Reactive) {
+    let has_no_end = matches!(strategy, Strategy::React | Strategy::Reactive);
+    if given == [Limits::default(); 2] && (has_no_end || is_by_size) {
         let steps = most_steps(classify(subject.goal).intent);
         chosen = chosen.with_max_iterations(steps);
     }

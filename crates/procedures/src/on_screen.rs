@@ -159,11 +159,16 @@ impl Builder<'_> {
             });
             return Expectation::Windows { are: are.collect() };
         }
-        let form = self.relative(&view.address);
-        let mut ids = self.ids.clone();
         Expectation::Address {
-            is: address::with_ids(&form, &mut ids, self.found.slots.len(), |_| false),
+            is: self.with_found_ids(&view.address),
         }
+    }
+
+    /// Returns an address with the values of the command and the ids that were found.
+    fn with_found_ids(&self, address: &str) -> Template {
+        let form = self.relative(address);
+        let mut ids = self.ids.clone();
+        address::with_ids(&form, &mut ids, self.found.slots.len(), |_| false)
     }
 
     /// Returns the address after the last step, if it has made something that got an id.
@@ -186,7 +191,7 @@ impl Builder<'_> {
     }
 
     fn form(&self, form: &Form) -> LearnedForm {
-        LearnedForm::of(form, self.relative(&form.action), |text| {
+        LearnedForm::of(form, self.with_found_ids(&form.action), |text| {
             self.template(text)
         })
     }

@@ -216,8 +216,9 @@ fn shown(captured: &Captured, mut folded: String) -> String {
     let (head, tail) = (&captured.head, &captured.tail);
     // A byte that is not UTF-8 is shown in four.
     let kept = (head.len() + tail.len()) as u64 - 3 * captured.invalid_bytes;
-    let is_binary = head.contains('\0') || tail.contains('\0');
-    if is_binary || captured.invalid_bytes > kept / 4 {
+    // Some commands separate names by a zero byte.
+    let zeros = head.bytes().chain(tail.bytes()).filter(|byte| *byte == 0);
+    if zeros.count() as u64 > kept / 10 || captured.invalid_bytes > kept / 4 {
         let bytes = kept + captured.omitted_bytes;
         return format!(
             "(output that is not text: {}; write it into a file, or show it with `xxd`)",

@@ -122,7 +122,6 @@ impl Resume {
         let runtime = drive::runtime()?;
         let flags = &self.changes.model;
         let model = match ModelChoice::again(flags, &before)? {
-            // One may have been set up since.
             none if none.is_none() => setup::model_if_any(&runtime, gyrus, &config, flags)?,
             named => named,
         };

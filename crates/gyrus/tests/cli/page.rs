@@ -29,7 +29,7 @@ fn hostile(address: &str) -> String {
 [model]
 name = "a<b>\u202Emodel"
 [[reply]]
-text = "{script}{request} javascript:alert(1) http://{address}/text \u202Eexe.txt\u202C zero\u200Bwidth tag\U000E0041 -->]]>&amp;"
+text = "{script}{request} javascript:alert(1) http://{address}/text \u202Eexe.txt\u202C zero\u200Bwidth tag\U000E0041 -->]]>&amp; \u001B[2J\u001B]0;title\u0007 nul:"
 [[reply.calls]]
 tool = "shell"
 [reply.calls.arguments]
@@ -174,10 +174,6 @@ fn hostile_text_is_only_text() {
     ] {
         assert!(parsed.text.contains(words), "`{words}` is not on the page");
     }
-    assert!(
-        page.contains("<span class=\"f1 bold\">red</span>"),
-        "colours are shown"
-    );
     assert_eq!(page.chars().find(|c| is_unseen(*c)), None, "nothing hides");
     assert!(
         page.len() < 200_000,

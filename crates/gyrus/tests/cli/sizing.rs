@@ -22,10 +22,10 @@ fn started(script: &str, goal: &str, more: &[&str]) -> (RunStarted, String) {
 #[test]
 fn the_size_of_a_goal_chooses_what_nobody_named() {
     for (goal, name, intent, steps) in [
-        (CAPITAL, "single-shot", "simple", 25),
-        ("list the files in this folder", "react", "simple", 25),
-        ("say hello", "react", "multi-step", 200),
-        ("Refactor the whole storage layer", "react", "complex", 500),
+        (CAPITAL, "single-shot", "simple", 35),
+        ("list the files in this folder", "react", "simple", 35),
+        ("say hello", "react", "multi-step", 100),
+        ("Refactor the whole storage layer", "react", "complex", 200),
     ] {
         let script = if name == "single-shot" {
             ANSWER
@@ -48,7 +48,7 @@ fn what_is_named_wins_over_the_size_of_a_goal() {
     let react = named(&["--loop", "react"]);
     assert_eq!(react.cognitive_loop, "react");
     assert!(react.loop_config.get("intent").is_none());
-    assert_eq!(react.settings.limits.steps, None);
+    assert_eq!(react.settings.limits.steps, Some(35), "a loop has a limit");
     // Nothing is left unchecked, and no file unread, for want of tools.
     for more in [["--check", "true"], ["--file", "notes.txt"]] {
         assert_eq!(named(&more).cognitive_loop, "react", "{more:?}");
@@ -61,7 +61,7 @@ fn what_is_named_wins_over_the_size_of_a_goal() {
         "--max-tokens",
         "90000",
     ]);
-    assert_eq!(limits.settings.limits.steps, None);
+    assert_eq!(limits.settings.limits.steps, Some(200));
     assert_eq!(limits.settings.limits.tokens, Some(90_000));
     let limits = named(&["--file", "notes.txt", "--max-steps", "7"]);
     assert_eq!(limits.settings.limits.steps, Some(7));

@@ -4,10 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
     Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, NamedFile, Observation,
-    Origin, ResolvedCall, ResolvedProgram, Risk, ShellCall, Starts, Text, Tool, ToolCall, ToolSpec,
-    Touch, Unresolvable, Verdict, quoted_word, quoted_words,
+    Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
+    Unresolvable, Verdict, quoted_word, quoted_words,
 };
-use gyrus_text::{closest, one_line, shorten};
+use gyrus_text::{one_line, shorten};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use super::{
     judge::JudgedCall,
     named_files,
     server_requests::Requests,
-    withheld,
+    unknown_tool, withheld,
 };
 use crate::{
     APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted, Settled, Stop,
@@ -36,9 +36,6 @@ const SHOWN: usize = 200;
 
 /// Number of characters of a program's arguments that the sentence of a card shows.
 const SHOWN_WORDS: usize = 300;
-
-/// Maximum number of servers' tools that a message names.
-const SHOWN_SERVED: usize = 40;
 
 /// The reason why a person is asked about a call that they approved before a crash.
 const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
@@ -215,7 +212,11 @@ async fn live(
     past: &mut Past,
 ) -> Result<ToolResulted, Stop> {
     let Some(tool) = &core.tool(&call.tool) else {
-        return Ok(execute::refused(core, effect, no_such_tool(core, call)));
+        return Ok(execute::refused(
+            core,
+            effect,
+            unknown_tool::told(core, call),
+        ));
     };
     if let Some(resulted) = settled(core, effect, call, tool, past).await? {
         return Ok(resulted);
@@ -388,38 +389,6 @@ fn redact_form(core: &Core, resolved: &mut ResolvedCall) {
 fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
     let shared = core.shared();
     aim.is_some_and(|aim| shared.unknown.iter().any(|unknown| unknown.is_like(aim)))
-}
-
-fn no_such_tool(core: &Core, call: &ToolCall) -> String {
-    let tools = core.callable();
-    let offered = core.shared().offered.clone();
-    let is_offered = |spec: &&ToolSpec| offered.is_empty() || offered.contains(&spec.name);
-    let own = tools.values().filter(|spec| !spec.is_served());
-    let own = own.filter(is_offered);
-    let known: Vec<_> = own.map(|spec| spec.name.as_str()).collect();
-    let by_shell = if known.contains(&ShellCall::TOOL) {
-        "; any command is a call of `shell`"
-    } else {
-        ""
-    };
-    let mut text = format!(
-        "there is no tool `{}`; the tools are {}",
-        shorten(&call.tool, SHOWN),
-        known.join(", ")
-    );
-    let served = tools.values().filter(|spec| spec.is_served());
-    let names: Vec<_> = served.map(|spec| spec.name.as_str()).collect();
-    if names.len() <= SHOWN_SERVED {
-        names
-            .iter()
-            .for_each(|name| text.push_str(&format!(", {name}")));
-        return text + by_shell;
-    }
-    text.push_str(&format!(", and {} of servers", names.len()));
-    if let Some(close) = closest(&call.tool, names.iter().copied()) {
-        text.push_str(&format!("; did you mean `{close}`?"));
-    }
-    text + by_shell
 }
 
 /// Returns the outcome of a call that a crash interrupted, unless it is to be called again.

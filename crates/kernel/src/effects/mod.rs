@@ -5,6 +5,7 @@ pub(crate) mod approval;
 pub(crate) mod ask;
 pub(crate) mod plainer;
 mod silence;
+mod unknown_tool;
 mod assess;
 pub(crate) mod branches;
 pub(crate) mod call;

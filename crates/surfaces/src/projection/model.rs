@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Message, ModelError, Origin, Part as MessagePart, Purpose, StopReason};
+use gyrus_contract::{
+    Message, ModelError, Origin, Part as MessagePart, Purpose, StopReason, Usage,
+};
 use gyrus_journal::Reader;
 use gyrus_kernel::{Appended, AttemptResult, Inline, LONGEST_DELAY_MS, ModelCall, ModelReply};
 use gyrus_text::{counted, grouped, on_the_clock};
@@ -48,6 +50,15 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     happening
 }
 
+/// Returns the numbers of tokens of a request and its reply.
+fn counts(usage: Usage) -> String {
+    let (sent, written) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
+    match usage.cached_tokens {
+        0 => format!("{sent} in, {written} out"),
+        cached => format!("{sent} in, {written} out, {} cached", grouped(cached)),
+    }
+}
+
 /// Returns when the model is asked again after an error that names a time, as the end of a sentence.
 fn asked_again(error: &ModelError, at_ms: i64) -> String {
     let after_ms = error
@@ -79,19 +90,8 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening
                 if !text.trim().is_empty() {
                     texts.push(HappeningPart::Text(form, text));
                 }
-                let tokens = reply.usage.map(|usage| {
-                    let (sent, written) =
-                        (grouped(usage.input_tokens), grouped(usage.output_tokens));
-                    match usage.cached_tokens {
-                        0 => format!("{sent} in, {written} out"),
-                        cached => format!("{sent} in, {written} out, {} cached", grouped(cached)),
-                    }
-                });
-                (
-                    Subject::Reply,
-                    format!("answered by {}", reply.model),
-                    tokens,
-                )
+                let headline = format!("answered by {}", reply.model);
+                (Subject::Reply, headline, reply.usage.map(counts))
             }
             Err(gone) => (Subject::Reply, gone, None),
         },
