@@ -7,7 +7,20 @@ const SPAN: usize = 1_200;
 const LONGEST_PERIOD: usize = 200;
 
 /// Growth between two looks, in bytes.
-const LOOK_EVERY: usize = 200;
+const LOOK_EVERY: usize = 64;
+
+/// Line feeds at the end of a text after which no more words are expected. A server that binds a reply
+/// to a call lets a model write these without end after a call in its text.
+const BLANK_LINES: usize = 48;
+
+/// The way in which a reply goes on without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endless {
+    /// It says the same again and again.
+    Repeats,
+    /// It is over, and only blank lines follow.
+    Blank,
+}
 
 /// Watches one text while it grows.
 #[derive(Debug, Default)]
@@ -16,21 +29,27 @@ pub(crate) struct Repetition {
 }
 
 impl Repetition {
-    /// Whether the end of the text, which has grown since the last call, only repeats itself.
-    pub(crate) fn is_in(&mut self, text: &str) -> bool {
+    /// Returns how the text, which has grown since the last call, goes on without end, if it does.
+    pub(crate) fn seen_in(&mut self, text: &str) -> Option<Endless> {
         if text.len() < self.looked_at {
             // Another text, as that of the next call.
             self.looked_at = 0;
         }
         if text.len() < self.looked_at + LOOK_EVERY {
-            return false;
+            return None;
         }
         self.looked_at = text.len();
         let bytes = text.as_bytes();
-        let Some(end) = bytes.len().checked_sub(SPAN).map(|start| &bytes[start..]) else {
-            return false;
-        };
-        (1..=LONGEST_PERIOD).any(|period| end[period..] == end[..SPAN - period])
+        let blank = bytes
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_whitespace());
+        if blank.filter(|byte| **byte == b'\n').count() >= BLANK_LINES {
+            return Some(Endless::Blank);
+        }
+        let end = &bytes[bytes.len().checked_sub(SPAN)?..];
+        let repeats = (1..=LONGEST_PERIOD).any(|period| end[period..] == end[..SPAN - period]);
+        repeats.then_some(Endless::Repeats)
     }
 }
 
@@ -42,14 +61,17 @@ mod tests {
     fn noticed(text: &str) -> Option<usize> {
         let mut repetition = Repetition::default();
         let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end));
-        ends.step_by(7).find(|end| repetition.is_in(&text[..*end]))
+        ends.step_by(7)
+            .find(|end| repetition.seen_in(&text[..*end]).is_some())
     }
 
     #[test]
     fn endless_repetition_is_noticed_and_other_texts_are_not() {
         let lost = format!("I think so. {}", "I will read the file again. ".repeat(200));
         assert!(noticed(&lost).is_some_and(|length| length < 2_000));
-        assert!(noticed(&"\n".repeat(5_000)).is_some_and(|length| length < 2_000));
+        let over = format!("{{\"tool\": \"read\"}}{}", "\n".repeat(5_000));
+        assert!(noticed(&over).is_some_and(|length| length < 200));
+        assert!(noticed(&" ".repeat(5_000)).is_some_and(|length| length < 2_000));
         let table: String = (0..400)
             .map(|row| format!("| {row} | row {row} |\n"))
             .collect();

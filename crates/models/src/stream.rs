@@ -15,7 +15,7 @@ mod decoder;
 mod halves;
 
 use crate::errors::{bad, bounded_line};
-use crate::repetition::Repetition;
+use crate::repetition::{Endless, Repetition};
 use decoder::Decoder;
 pub(crate) use decoder::Event;
 
@@ -109,14 +109,18 @@ impl<R: ReplyReader> Stream<R> {
             }
             Ok(())
         })?;
-        if finished.is_none() && self.repetition.is_in(self.reader.growing()) {
+        if finished.is_some() {
+            return Ok(finished);
+        }
+        match self.repetition.seen_in(self.reader.growing()) {
+            None => Ok(None),
+            Some(Endless::Blank) => self.reader.end(),
             // As if it had been cut there: what follows would be the same.
-            finished = self.reader.end()?.map(|reply| Reply {
+            Some(Endless::Repeats) => Ok(self.reader.end()?.map(|reply| Reply {
                 stop: StopReason::MaxTokens,
                 ..reply
-            });
+            })),
         }
-        Ok(finished)
     }
 
     /// Handles the proper end of the body.
