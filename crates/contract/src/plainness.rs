@@ -102,8 +102,7 @@ const FEW_TOOLS: [&str; 5] = [ShellCall::TOOL, ReadCall::TOOL, "edit", "write", 
 const ONE_CALL: &str = "Each reply is one call and nothing else. Do the work with `shell` (any command), \
                         `read`, `edit` and `write`; then call `finish` with the answer.";
 
-/// Maximum tokens of a reply that is bound to one call: a small model that is bound may write without
-/// an end.
+/// Maximum tokens of a reply with one call: a small model may write without an end.
 const ONE_CALL_TOKENS: u64 = 2_048;
 
 /// Leaves the few tools in a prompt for work with tools.
@@ -116,7 +115,7 @@ fn offer_few_tools(prompt: &mut Prompt) {
     prompt
         .tools
         .retain(|tool| FEW_TOOLS.contains(&&*tool.name) || is_served(tool));
-    prompt.must_call = true;
+    // Not bound: a server that forbids the end of a reply has the model go on after its answer.
     prompt.max_output_tokens = prompt.max_output_tokens.min(ONE_CALL_TOKENS);
     prompt.system.push(SystemPart::cacheable(ONE_CALL));
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Simplification {
-    /// The few tools that most work needs, each reply being one call of them: for models with a small
-    /// window. No server asks for it.
+    /// The few tools that most work needs, and instructions that each reply is one call: for models with
+    /// a small window. No server asks for it.
     FewTools,
     /// Pictures are half as wide and high.
     SmallerPictures,
