@@ -29,7 +29,7 @@ const CRATE_LINES: &[(&str, usize)] = &[
     ("mcp", 5_060),
     ("mcp-server", 2_110),
     ("memory", 2_800),
-    ("models", 12_250),
+    ("models", 12_270),
     ("net", 1_000),
     ("plugins", 2_400),
     ("procedures", 4_060),
