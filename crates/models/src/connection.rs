@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use gyrus_net::Pin;
 
-use crate::{Blobs, Facts};
+use crate::{Blobs, Facts, NoBlobs};
 
 /// Connection data of one model.
 #[derive(Clone)]
@@ -26,6 +26,19 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Creates the connection to a server of which nothing but its address is known.
+    pub(crate) fn to_server(base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            key: None,
+            pins: Vec::new(),
+            provider: String::new(),
+            model: String::new(),
+            facts: Facts::default(),
+            blobs: Arc::new(NoBlobs),
+        }
+    }
+
     /// Returns the full name, `provider/model`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider, self.model)

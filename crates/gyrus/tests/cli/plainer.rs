@@ -236,3 +236,23 @@ fn a_model_that_is_missing_is_asked_again_when_it_is_there() {
     );
     world.gyrus(&["resume", "last"]).exits(0);
 }
+
+#[test]
+fn what_one_server_refuses_is_not_held_against_another() {
+    let world = World::new(THREE_STEPS);
+    let refusing = Provider::start(|_, _| refusal(400, "invalid_request_error", VAGUE));
+    let answering = Provider::start(|_, _| words("Hello."));
+    let both = format!("{},{}", refusing.model(), answering.model());
+    world
+        .gyrus(&["run", "--model", &both, "--workdir", ".", "hello"])
+        .exits(0);
+    run(&world, &answering, &["hello again"]).exits(0);
+    let asked = answering.asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    for body in asked.iter() {
+        assert!(
+            has(body, "/stream_options") && has(body, "/tools"),
+            "{body:#}"
+        );
+    }
+}

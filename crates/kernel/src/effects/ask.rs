@@ -1,7 +1,8 @@
 //! Asking a model: reserve, record, send; settle, record. Requests are retried only here.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -230,11 +231,10 @@ struct Attempts<'a> {
     made: u32,
     /// The time for which each model said nothing in attempts that failed.
     silent: HashMap<String, Duration>,
-    /// The property that was left out after the last refusal.
-    left_out: Option<Simplification>,
-    /// The refusals of exactly this request in earlier processes, after which nothing was left to
-    /// leave out or to try.
-    refused: Vec<(String, ModelError)>,
+    /// The model whose server refused last, and the property that was left out then.
+    left_out: Option<(String, Simplification)>,
+    /// The last refusals of exactly this request in earlier processes, by model.
+    refused: BTreeMap<String, ModelError>,
 }
 
 impl<'a> Attempts<'a> {
@@ -265,7 +265,7 @@ impl<'a> Attempts<'a> {
             made: 0,
             silent: HashMap::new(),
             left_out: None,
-            refused: Vec::new(),
+            refused: BTreeMap::new(),
         })
     }
 
@@ -313,7 +313,7 @@ impl<'a> Attempts<'a> {
                     && call.prompt == self.request.digest
                     && !is_about_the_model(message)
                 {
-                    self.refused.push((call.model, error.clone()));
+                    self.refused.insert(call.model, error.clone());
                 }
                 Ok(Again::Failed(Some(error)))
             }
@@ -329,10 +329,10 @@ impl<'a> Attempts<'a> {
         // Attempts of an earlier process do not count for this one's limit; what was refused would
         // be refused again.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
-        if let Some((model, error)) = self.refused.pop()
-            && !self.make_plainer(&model, &error)
-        {
-            failed.push((model, error));
+        for (model, error) in mem::take(&mut self.refused) {
+            if !self.make_plainer(&model, &error) {
+                failed.push((model, error));
+            }
         }
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
@@ -397,7 +397,8 @@ impl<'a> Attempts<'a> {
             match &came {
                 Ok(_) => {
                     router.heard(name, Ok(()));
-                    if let Some(step) = self.left_out.take() {
+                    // Another model's server may have refused it.
+                    if let Some((_, step)) = self.left_out.take_if(|(model, _)| model == name) {
                         router.learned(name, step);
                     }
                 }
@@ -437,7 +438,7 @@ impl<'a> Attempts<'a> {
         match remedy {
             Remedy::Without(step) => {
                 left_out.steps.insert(step);
-                self.left_out = Some(step);
+                self.left_out = Some((model.to_owned(), step));
             }
             Remedy::WithoutPictures(pictures) => left_out.pictures.extend(pictures),
             // The loop does that, and asks anew.

@@ -1,8 +1,6 @@
 //! Finds the server of models at an address that a person typed, and says what is there instead if
 //! it is none.
 
-use std::sync::Arc;
-
 use gyrus_contract::ModelError;
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
     file::ListEntry,
     list,
 };
-use crate::{Connection, Facts, NoBlobs};
+use crate::Connection;
 
 /// Ends of addresses that are copied from a request rather than from a manual.
 const COPIED: [&str; 3] = ["/chat/completions", "/completions", "/models"];
@@ -99,7 +97,8 @@ pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServ
     };
     let mut first = None;
     for base_url in bases {
-        let mut listed = list::list(&connection(base_url), &ListEntry::compatible()).await;
+        let mut listed =
+            list::list(&Connection::to_server(base_url), &ListEntry::compatible()).await;
         if let Ok(models) = &mut listed {
             models.retain(|model| !catalogue.known(ANY_PROVIDER, &model.id).is_other);
         }
@@ -137,16 +136,4 @@ pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServ
     Err(first.unwrap_or(AddressError::Empty {
         address: base.to_owned(),
     }))
-}
-
-fn connection(base_url: &str) -> Connection {
-    Connection {
-        base_url: base_url.to_owned(),
-        key: None,
-        pins: Vec::new(),
-        provider: String::new(),
-        model: String::new(),
-        facts: Facts::default(),
-        blobs: Arc::new(NoBlobs),
-    }
 }

@@ -1,13 +1,11 @@
 //! Lists the models of a server, to choose one.
 
-use std::sync::Arc;
-
 use gyrus_contract::ModelError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Ollama, errors};
-use crate::{Connection, Facts, NoBlobs, client::Protocol, http::Endpoint};
+use crate::{Connection, client::Protocol, http::Endpoint};
 
 /// Maximum number of models that are listed.
 const MAX_MODELS: usize = 1_000;
@@ -44,15 +42,7 @@ pub struct LocalModel {
 /// [`ModelError::Network`] if there is no answer, [`ModelError::BadOutput`] if the answer is not a
 /// list of models.
 pub async fn local_models(base_url: &str) -> Result<Vec<LocalModel>, ModelError> {
-    let connection = Connection {
-        base_url: base_url.to_owned(),
-        key: None,
-        pins: Vec::new(),
-        provider: String::new(),
-        model: String::new(),
-        facts: Facts::default(),
-        blobs: Arc::new(NoBlobs),
-    };
+    let connection = Connection::to_server(base_url);
     let endpoint = Endpoint::new(&connection, Ollama::wire(&connection))?;
     let tags = endpoint.get_json("/api/tags").await;
     let tags = tags.map_err(errors::with_advice)?;
