@@ -42,8 +42,8 @@ impl Plainness {
         let steps = steps.map(|step| step.words().to_owned());
         let pictures = match self.pictures.len() {
             0 => None,
-            1 => Some("without a picture".to_owned()),
-            count => Some(format!("without {count} pictures")),
+            1 => Some("one picture left out".to_owned()),
+            count => Some(format!("{count} pictures left out")),
         };
         steps.chain(pictures).collect::<Vec<_>>().join(", ")
     }

@@ -201,6 +201,13 @@ fn whatever_a_server_refuses_the_run_goes_on_and_nothing_refused_is_sent_again()
         );
         let asked = provider.asked.lock().unwrap();
         assert_none_twice(&asked);
+        if refused.name == "a broken picture" {
+            assert!(
+                done.err.contains("with one picture left out"),
+                "{}",
+                done.err
+            );
+        }
         assert!(
             asked.len() <= 10,
             "{}: {} requests",
