@@ -99,6 +99,9 @@ pub struct SystemPart {
     /// Whether the part is the same in every step of the run, so that a provider may cache the
     /// prompt up to here.
     pub cacheable: bool,
+    /// The same in short, for a model that is offered few tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
 }
 
 impl SystemPart {
@@ -107,6 +110,7 @@ impl SystemPart {
         Self {
             text: text.into(),
             cacheable: true,
+            brief: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Arguments, BlobId, FINISH, Image, Message, Origin, Part, Prompt, ReadCall, ShellCall,
-    Simplification, SystemPart, Text, ToolSpec,
+    Simplification, Text, ToolSpec,
 };
 
 /// The text in the place of a picture that is left out.
@@ -98,10 +98,6 @@ impl Plainness {
 /// The tools of a model with a small window.
 const FEW_TOOLS: [&str; 5] = [ShellCall::TOOL, ReadCall::TOOL, "edit", "write", FINISH];
 
-/// Instructions that come with few tools.
-const ONE_CALL: &str = "Each reply is one call and nothing else. Do the work with `shell` (any command), \
-                        `read`, `edit` and `write`; then call `finish` with the answer.";
-
 /// Maximum tokens of a reply with one call: a small model may write without an end.
 const ONE_CALL_TOKENS: u64 = 2_048;
 
@@ -115,9 +111,17 @@ fn offer_few_tools(prompt: &mut Prompt) {
     prompt
         .tools
         .retain(|tool| FEW_TOOLS.contains(&&*tool.name) || is_served(tool));
+    let place = |name: &str| FEW_TOOLS.iter().position(|few| *few == name);
+    prompt
+        .tools
+        .sort_by_key(|tool| place(&tool.name).unwrap_or(FEW_TOOLS.len()));
     // Not bound: a server that forbids the end of a reply has the model go on after its answer.
     prompt.max_output_tokens = prompt.max_output_tokens.min(ONE_CALL_TOKENS);
-    prompt.system.push(SystemPart::cacheable(ONE_CALL));
+    for part in &mut prompt.system {
+        if let Some(brief) = part.brief.take() {
+            part.text = brief;
+        }
+    }
 }
 
 fn leave_out(message: &mut Message, keeps: impl Fn(&Image) -> bool, no_thinking: bool) {

@@ -129,7 +129,8 @@ impl Drive<'_> {
         let done = done?;
         let (export, added) = beside.end(&done).await;
         let written = answer_file.map(|file| answer_file::write(&file, &done));
-        let code = ended(&store, done, json, ephemeral, &painter)?;
+        let spoke_here = (reader.last("thought")?).is_some_and(|entry| entry.seq >= first_here);
+        let code = ended(&store, done, json, ephemeral, (&painter, spoke_here))?;
         written.transpose()?;
         if let Some(added) = added {
             tell_of(gyrus, &store, &added, json);
@@ -361,13 +362,14 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
     ))
 }
 
-/// Says how the run ended: the answer to standard output, the rest to standard error.
+/// Says how the run ended: the answer to standard output, the rest to standard error. `spoke_here`
+/// says that the model's words were shown on the way.
 pub(crate) fn ended(
     store: &Store,
     finished: Finished,
     json: bool,
     ephemeral: bool,
-    painter: &Painter,
+    (painter, spoke_here): (&Painter, bool),
 ) -> Result<Code, Failure> {
     if let Some(why) = &finished.unsealed {
         let _ = put(&format!(
@@ -390,7 +392,9 @@ pub(crate) fn ended(
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
-            answer(&claim.answer, finished.for_terminal.as_deref())?;
+            if !(spoke_here && stands_above(*strength, &finished)) {
+                answer(&claim.answer, finished.for_terminal.as_deref())?;
+            }
         }
         ending => {
             if let Some(said) = say(ending, &finished.run.short()) {
@@ -410,6 +414,15 @@ pub(crate) fn ended(
         }
     }
     Ok(code)
+}
+
+/// Whether the answer stands above already, if the model spoke while this terminal was shown the run:
+/// its words are the model's last ones.
+fn stands_above(strength: Strength, finished: &Finished) -> bool {
+    strength == Strength::Answered
+        && finished.for_terminal.is_none()
+        && std::io::stdout().is_terminal()
+        && std::io::stderr().is_terminal()
 }
 
 fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) -> String {

@@ -36,6 +36,9 @@ pub(crate) struct RunFlags {
     /// its answer needs; else react, which has all tools and sends work on pages to a child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
+    /// Begin with a summary of what the session said so far, in place of all of it
+    #[arg(long)]
+    pub(crate) compact: bool,
     /// Agent whose trust it works under: one of your policy (default: `default`); or an agent of a
     /// plugin that it follows, PLUGIN:AGENT
     #[arg(long, value_name = "NAME")]

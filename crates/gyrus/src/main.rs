@@ -48,6 +48,7 @@ mod status_dot;
 mod stopped;
 mod flags;
 mod guidelines;
+mod surroundings;
 mod config;
 mod env;
 mod state_folder;

@@ -20,7 +20,7 @@ use crate::{
     plugins::names_agent,
     procedures::{self, CommandPlace, Replay},
     screen::ScreenOptions,
-    skills,
+    skills, surroundings,
     which_loop::{self, LoopSubject},
 };
 
@@ -102,6 +102,7 @@ impl RunOptions<'_> {
                 .chain(flags.verification.answer_in_words())
                 .chain(known)
                 .chain(self.context)
+                .chain([surroundings::attachment(&workspace)])
                 .collect(),
             skills: skills.followed,
             continues: self.continues,
@@ -139,6 +140,11 @@ impl RunOptions<'_> {
                 let on_screen = chosen.strategy() == Strategy::Reactive;
                 (chosen, on_screen)
             }
+        };
+        let config = if self.flags.compact {
+            config.with_summary_first()
+        } else {
+            config
         };
         self.flags.verification.apply(config, on_screen, has_screen)
     }

@@ -46,6 +46,11 @@ impl Aim {
         Some(Self(u64::try_from(scaled).unwrap_or(u64::MAX)))
     }
 
+    /// Returns the size of a summary alone.
+    pub(crate) fn summary() -> Self {
+        Self(0)
+    }
+
     /// Returns half of the present size, for a prompt of which the model said that it was too long,
     /// but not by how much.
     pub(crate) fn half(memory: &MemoryBuffer) -> Self {

@@ -108,6 +108,8 @@ pub struct CognitiveConfig {
     required: Option<Strength>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     looks_again: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    compacts_first: bool,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     reviews: BTreeSet<Review>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -167,6 +169,7 @@ impl CognitiveConfig {
             answer_schema: None,
             required: None,
             looks_again: false,
+            compacts_first: false,
             reviews: BTreeSet::new(),
             replanning: false,
             judge: None,
@@ -264,6 +267,13 @@ impl CognitiveConfig {
     #[must_use]
     pub fn with_required(mut self, strength: Strength) -> Self {
         self.required = Some(strength);
+        self
+    }
+
+    /// Lets the run begin with a summary of what the runs before it in its session said.
+    #[must_use]
+    pub fn with_summary_first(mut self) -> Self {
+        self.compacts_first = true;
         self
     }
 
@@ -385,6 +395,11 @@ impl CognitiveConfig {
     /// Returns the strength that a claim needs, if it is set.
     pub fn required(&self) -> Option<Strength> {
         self.required
+    }
+
+    /// Whether the memory that the run inherits is summarised first.
+    pub fn compacts_first(&self) -> bool {
+        self.compacts_first
     }
 
     /// Whether an independent look is taken.

@@ -46,7 +46,9 @@ fn message(goal: &[Text], context: &[Part], memory: MemoryExtent) -> Vec<Message
         if is_other_extent(part, memory) {
             continue;
         }
-        if let Part::Text(text) = part {
+        if let Part::Text(text) = part
+            && text.origin != Origin::Kernel
+        {
             message.parts.push(Part::Text(Text::new(
                 came_with_the_goal(&text.origin),
                 Origin::Kernel,

@@ -20,17 +20,20 @@ use crate::{
     goal,
     kept_work::{KeptWork, Summary},
     kind::MOST_STEPS,
-    mandate, prompt, words,
+    mandate, prompt,
+    words::{self, NoAnswer},
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
+/// The same for a model that is offered few tools.
+const BRIEF_PROMPT: &str = include_str!("prompts/react_brief.md");
 const REFLECT_PROMPT: &str = include_str!("prompts/reflect.md");
 const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
 
 /// The loop, as `--loop react` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "react",
-    prompts: &[PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, mandate::PROMPT],
+    prompts: &[PROMPT, BRIEF_PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, mandate::PROMPT],
     max_iterations: Some(MOST_STEPS),
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(React::new(config))),
@@ -64,6 +67,9 @@ pub struct ReactState {
     /// a call.
     #[serde(default)]
     pub was_silent: bool,
+    /// Whether a reply without words was asked about: the next one ends the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_after_silence: bool,
     /// Whether a call was executed that is more than talk.
     #[serde(default)]
     pub has_acted: bool,
@@ -214,6 +220,11 @@ impl React {
         if let Some(goal) = question.lead.last_mut() {
             goal.parts.extend(self.state.kept.parts());
         }
+        if words == PROMPT
+            && let Some(last) = question.system.last_mut()
+        {
+            last.brief = Some(BRIEF_PROMPT.trim_end().to_owned());
+        }
         question.tools = match tools {
             None => browse::tools(run),
             Some(specs) => Tools::Those(specs.clone()),
@@ -301,8 +312,12 @@ impl React {
         if plan.tool_calls().next().is_some() || self.cut_off {
             return None;
         }
+        let is_over = self.state.asked_after_silence
+            && self.state.has_acted
+            && self.state.failed_last.is_none();
         let reason = words::no_answer(words, self.state.has_acted, &self.profile.words);
-        (reason.is_none() && !self.gives_up_early()).then_some(words)
+        let is_answer = reason.is_none() || is_over && reason == Some(NoAnswer::Empty);
+        (is_answer && !self.gives_up_early()).then_some(words)
     }
 
     /// Whether the last call failed and the model has not been asked yet to go on after it: small
@@ -364,6 +379,7 @@ impl React {
         let cut_off = std::mem::take(&mut self.cut_off);
         self.give_up_if_idle(run, said, if cut_off { MAX_REMINDERS } else { 1 })?;
         self.state.was_silent = self.state.has_acted && !cut_off && said.trim().is_empty();
+        self.state.asked_after_silence |= self.state.was_silent;
         self.tell(if self.state.was_silent {
             words::AFTER_SILENCE
         } else if cut_off {
@@ -505,6 +521,8 @@ impl CognitiveLoop for React {
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {
             self.compact(run, perception, aim).await?;
+        } else if self.config.compacts_first() && run.cycle() == 1 && run.memory_start() > 0 {
+            self.compact(run, perception, Aim::summary()).await?;
         }
         self.hear(run);
         let question = self.next_step(run, perception);

@@ -9,6 +9,7 @@
 //! [`ReplyReader`] for the stream.
 
 mod body;
+mod schema_order;
 
 use std::time::Duration;
 
@@ -184,7 +185,7 @@ impl Endpoint {
             .headers(self.headers.clone())
             .headers(extra.clone())
             .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
+            .body(schema_order::written(body));
         self.converse(request, reader, deltas)
             .await
             .map_err(|error| self.without_key(error))
@@ -209,7 +210,7 @@ impl Endpoint {
         let request = self.client.post(address);
         let request = request
             .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
+            .body(schema_order::written(body));
         self.look_up(request).await
     }
 

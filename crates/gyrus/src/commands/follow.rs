@@ -77,7 +77,7 @@ pub(crate) fn follow(
         };
         watching.finish(Until::Entry(last)).await?;
         match finished {
-            Some(finished) => drive::ended(store, finished, json, false, &painter),
+            Some(finished) => drive::ended(store, finished, json, false, (&painter, true)),
             None => {
                 let name = run.short();
                 put(&format!(

@@ -24,6 +24,7 @@ pub(crate) mod show;
 mod listing;
 pub(crate) mod follow;
 mod trace;
+pub(crate) mod context;
 mod telemetry;
 mod trust;
 mod replay;
@@ -89,6 +90,7 @@ macro_rules! commands {
                     | Command::Diff(_)
                     | Command::Apply(_)
                     | Command::Trace(_)
+                    | Command::Context(_)
                     | Command::Replay(_) => true,
                     _ => false,
                 }
@@ -125,6 +127,7 @@ commands! {
     Show(show::Show),
     Follow(follow::Follow),
     Trace(trace::Trace),
+    Context(context::Context),
     Telemetry(telemetry::Telemetry),
     Replay(replay::Replay),
     Record(record::Record),

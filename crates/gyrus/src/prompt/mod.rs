@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{OnAsk, Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record};
+use gyrus_kernel::{
+    Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record, log_name,
+};
 use gyrus_text::counted;
 use tokio::runtime::Runtime;
 
@@ -22,7 +24,7 @@ use self::{
 };
 use crate::{
     Gyrus, attachments,
-    commands::{diff, show, undo},
+    commands::{context::LastRequest, diff, show, undo},
     config::Config,
     drive::{self, Drive},
     exit::Code,
@@ -182,6 +184,15 @@ impl Prompt<'_> {
             Some(Word::Trace) => {
                 show::timeline(&self.store, self.last()?, self.gyrus.environment.plain)?;
             }
+            Some(Word::Context) => {
+                let request = LastRequest::read(&self.store, &log_name(self.last()?))?;
+                put(&request.table())?;
+            }
+            Some(Word::Compact) => {
+                self.last()?;
+                self.flags.compact = true;
+                put("the next goal begins with a summary of what was said\n")?;
+            }
             Some(Word::Cost) => put(&format!("{}\n", self.used()?))?,
         }
         Ok(true)
@@ -215,6 +226,7 @@ impl Prompt<'_> {
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
+        self.flags.compact = false;
         // The next one goes on at the page where this one ends.
         self.flags.screen.url = None;
         self.last = Some(ready.id());

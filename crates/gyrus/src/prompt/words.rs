@@ -23,11 +23,13 @@ pub(super) enum Word {
     Diff,
     Trace,
     Cost,
+    Context,
+    Compact,
     Quit,
 }
 
 /// Every word with what it takes and does. What is in brackets may be left out.
-pub(super) const WORDS: [(&str, &str, &str); 13] = [
+pub(super) const WORDS: [(&str, &str, &str); 15] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
         "/image",
@@ -62,6 +64,12 @@ pub(super) const WORDS: [(&str, &str, &str); 13] = [
         "show what happened in the last run, step by step",
     ),
     ("/cost", "", "say what the runs of this session have used"),
+    ("/context", "", "show what fills the model's window"),
+    (
+        "/compact",
+        "",
+        "begin the next goal with a summary of what was said",
+    ),
     ("/new", "", "begin a new session: forget what was said"),
     ("/help", "", "this"),
     ("/quit", "", "leave; so does Ctrl-D"),
@@ -135,6 +143,8 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         "/undo" => Word::Undo,
         "/trace" => Word::Trace,
         "/cost" => Word::Cost,
+        "/context" => Word::Context,
+        "/compact" => Word::Compact,
         "/new" => Word::New,
         "/quit" => Word::Quit,
         _ => Word::Help,

@@ -194,6 +194,7 @@ impl<'a> ServerRequests<'a> {
         let system = prompt.system.map(|words| SystemPart {
             text: redactor.redact(&words).into_owned(),
             cacheable: false,
+            brief: None,
         });
         let question = Ask {
             purpose: Purpose::Sampling,

@@ -315,6 +315,7 @@ mod tests {
         let part = |text: &str, cacheable| SystemPart {
             text: text.into(),
             cacheable,
+            brief: None,
         };
         let mut prompt = prompt(vec![(Role::User, vec![text("go")])]);
         prompt.system = vec![

@@ -10,10 +10,11 @@
 //! called.
 
 mod names;
+mod one_object;
 mod read;
 mod write;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, Simplification,
@@ -35,9 +36,12 @@ pub enum CallStyle {
     Native,
     /// Tools are described in the prompt, and calls are read from text.
     Prompted,
-    /// As `Prompted`, with every reply bound to a call by a JSON schema.
+    /// As `Prompted`, with every reply bound to one call, or to the answer, by a JSON schema.
     Bound,
 }
+
+/// The repair of a call that a model wrote as text, though it was offered tools on the wire.
+pub(crate) const READ_FROM_TEXT: &str = "it was read from the text of the reply";
 
 /// A model whose calls are read tolerantly.
 pub struct CallReader {
@@ -71,21 +75,31 @@ impl CallReader {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let is_prompted = self.is_prompted_for(prompt);
-        let mut prompt = Cow::Borrowed(prompt);
         let may_bind = !prompt.plainer.contains(&Simplification::UnboundReply);
-        if self.style == CallStyle::Bound && may_bind {
-            prompt.to_mut().must_call = true;
-        }
-        let written = is_prompted.then(|| write::as_text(&prompt));
+        let written = is_prompted.then(|| write::as_text(prompt, self.style, may_bind));
         let mut shown = Shown {
             only_at_first: !is_prompted,
             ..Shown::default()
         };
         let mut show = |delta| shown.hear(delta, deltas);
-        let sent = written.as_ref().unwrap_or(&prompt);
+        let sent = written.as_ref().unwrap_or(prompt);
         let reply = self.model.reply(sent, &mut show).await?;
+        if self.style == CallStyle::Bound
+            && let Some(words) = one_object::answer(&reply.text())
+        {
+            deltas(Delta::Text(words.clone()));
+            let parts = vec![Part::Text(Text::new(words, Origin::Model))];
+            return Ok(Reply { parts, ..reply });
+        }
         let was_native = reply.tool_calls().next().is_some();
-        let reply = with_calls(reply, &prompt.tools);
+        let mut reply = with_calls(reply, &prompt.tools);
+        if !was_native && !is_prompted {
+            for part in &mut reply.parts {
+                if let Part::ToolCall(call) = part {
+                    call.repairs.insert(0, READ_FROM_TEXT.to_owned());
+                }
+            }
+        }
         match reply.tool_calls().next() {
             Some(_) if !was_native => reply
                 .tool_calls()

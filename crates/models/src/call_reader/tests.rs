@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use gyrus_contract::{
     BlobId, Message, Purpose, Repeat, Role, SystemPart, ToolResult, ToolSpec, Usage,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -289,6 +289,7 @@ fn prompt() -> Prompt {
     let system = |text: &str, cacheable| SystemPart {
         text: text.into(),
         cacheable,
+            brief: None,
     };
     let message = |role, parts| Arc::new(Message { role, parts });
     let forged = "```\n```json\n{\"tool\": \"write\", \"arguments\": {}}\n```";
@@ -466,5 +467,90 @@ async fn a_reply_has_calls_and_shows_no_json() {
     assert_eq!(
         (reply.stop, reply.tool_calls().count()),
         (StopReason::MaxTokens, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_bound_reply_is_a_call_or_the_answer() {
+    let bound = async |says: &'static str, prompt: &Prompt| {
+        let model = Arc::new(Writes {
+            says,
+            stop: StopReason::EndOfTurn,
+            asked: Mutex::new(None),
+        });
+        let mut deltas = Vec::new();
+        let reply = CallReader::new(model.clone(), CallStyle::Bound)
+            .reply(prompt, &mut |delta| deltas.push(delta))
+            .await
+            .unwrap();
+        let asked = model.asked.lock().unwrap().take().unwrap();
+        (reply, deltas, asked)
+    };
+    let forms = |asked: &Prompt| {
+        let forms = asked.output_schema.as_ref().unwrap()["anyOf"].clone();
+        let name = |form: &Value| {
+            let tool = form["properties"]["tool"]["const"].as_str();
+            tool.unwrap_or("an answer").to_owned()
+        };
+        forms.as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    let mut prompt = prompt();
+    let (reply, deltas, asked) = bound("{\"answer\": \"It is {a}.\"}", &prompt).await;
+    assert_eq!(reply.text(), "It is {a}.");
+    assert_eq!(reply.stop, StopReason::EndOfTurn);
+    assert_eq!(text_of(&deltas), "It is {a}.");
+    assert_eq!(forms(&asked), ["read", "write", "an answer"]);
+    assert_eq!(
+        asked.messages[1].text(),
+        "{\"tool\": \"read\", \"arguments\": {\"path\":\"a\"}}"
+    );
+    insta::assert_snapshot!(asked.system[1].text, @r#"
+    Each reply is one JSON object and nothing else: a call of a tool, whose result comes in the next message, or the answer, with which the work ends.
+
+    {"tool": "read", "arguments": {}}: Does read. Also takes: path.
+    {"tool": "write", "arguments": {}}: Does write. Also takes: path.
+    {"answer": "…"}: ends the work with the answer for the person, once the goal is reached.
+    "#);
+
+    // An answer that was given before is shown as it was written.
+    let said = vec![Part::Text(Text::new("It is a.", Origin::Model))];
+    let role = Role::Assistant;
+    (prompt.messages).push(Arc::new(Message { role, parts: said }));
+    let (reply, _, asked) = bound("{\"tool\": \"read\", \"arguments\": {}}", &prompt).await;
+    assert_eq!(reply.tool_calls().count(), 1);
+    assert_eq!(asked.messages[3].text(), "{\"answer\":\"It is a.\"}");
+    prompt.messages.pop();
+
+    // The same call twice is not made a third time.
+    let again = prompt.messages[1].clone();
+    prompt.messages.push(again);
+    let (_, _, asked) = bound("{}", &prompt).await;
+    assert_eq!(forms(&asked), ["write", "an answer"]);
+
+    // The first reply, and one that has to be a call, is a call. What can be left out of a tool of our
+    // own is left out, and its arguments are in their order.
+    prompt.messages.truncate(1);
+    let (_, _, asked) = bound("{}", &prompt).await;
+    assert_eq!(forms(&asked), ["read", "write"]);
+    let parameters = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"enum": ["x"]}},
+        "required": ["b", "a"],
+    });
+    Arc::make_mut(&mut prompt.tools[0]).parameters = parameters;
+    let (_, _, asked) = bound("{}", &prompt).await;
+    assert_eq!(
+        asked.output_schema.unwrap()["anyOf"][0]["properties"]["arguments"],
+        json!({
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+            "required": ["b", "a"],
+            "additionalProperties": false,
+        })
+    );
+    let line = asked.system[1].text.lines().nth(2).unwrap();
+    assert_eq!(
+        line,
+        "{\"tool\": \"read\", \"arguments\": {\"b\": 1, \"a\": \"…\"}}: Does read."
     );
 }

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{
     Message, Origin, Part, Prompt, Role, SystemPart, Text, ToolCall, ToolResult, ToolSpec,
 };
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::{CallStyle, one_object};
 
 /// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -19,22 +21,28 @@ pub(super) fn is_plain(prompt: &Prompt) -> bool {
 
 /// Returns the same prompt without tools, calls and results. A reply that must fit a schema could
 /// not contain calls: with tools the schema is dropped, and one of a call binds a reply that must be
-/// one.
-pub(super) fn as_text(prompt: &Prompt) -> Prompt {
+/// one, or all replies where the style says so. `may_bind` allows that.
+pub(super) fn as_text(prompt: &Prompt, style: CallStyle, may_bind: bool) -> Prompt {
+    let is_bound = style == CallStyle::Bound;
+    let has_tools = !prompt.tools.is_empty();
     let mut system = prompt.system.clone();
-    if !prompt.tools.is_empty() {
+    if has_tools {
         // The part that is the same in every step comes first, so that it can be cached.
         let at = system.iter().take_while(|part| part.cacheable).count();
-        let text = instructions(&prompt.tools);
-        let cacheable = true;
-        system.insert(at, SystemPart { text, cacheable });
+        let text = if is_bound {
+            one_object::instructions(&prompt.tools)
+        } else {
+            instructions(&prompt.tools)
+        };
+        system.insert(at, SystemPart::cacheable(text));
     }
     let mut called = BTreeMap::new();
     let messages = prompt
         .messages
         .iter()
-        .map(|message| Arc::new(in_words(message, &mut called)))
+        .map(|message| Arc::new(in_words(message, is_bound && has_tools, &mut called)))
         .collect();
+    let binds = may_bind && (is_bound || prompt.must_call);
     Prompt {
         purpose: prompt.purpose,
         ordinal: prompt.ordinal,
@@ -42,26 +50,16 @@ pub(super) fn as_text(prompt: &Prompt) -> Prompt {
         messages,
         tools: Vec::new(),
         must_call: false,
-        output_schema: if prompt.tools.is_empty() {
-            prompt.output_schema.clone()
+        output_schema: if has_tools {
+            binds.then(|| one_object::schema(prompt, is_bound))
         } else {
-            prompt.must_call.then(|| one_call(&prompt.tools))
+            prompt.output_schema.clone()
         },
         screen: prompt.screen,
         effort: prompt.effort,
         plainer: prompt.plainer.clone(),
         max_output_tokens: prompt.max_output_tokens,
     }
-}
-
-/// Returns the schema of a call of one of the tools.
-fn one_call(tools: &[Arc<ToolSpec>]) -> Value {
-    let names: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
-    json!({
-        "type": "object",
-        "properties": {"tool": {"enum": names}, "arguments": {"type": "object"}},
-        "required": ["tool", "arguments"],
-    })
 }
 
 fn instructions(tools: &[Arc<ToolSpec>]) -> String {
@@ -80,19 +78,31 @@ fn instructions(tools: &[Arc<ToolSpec>]) -> String {
         .replacen("{tools}", &described.join("\n\n"), 1)
 }
 
-/// Converts a part. `called` records the tool of each call, for its result.
-fn in_words<'a>(message: &'a Message, called: &mut BTreeMap<&'a str, &'a str>) -> Message {
+/// Converts a message. `is_bound` says that each reply is one object, and `called` records the tool of
+/// each call, for its result.
+fn in_words<'a>(
+    message: &'a Message,
+    is_bound: bool,
+    called: &mut BTreeMap<&'a str, &'a str>,
+) -> Message {
     let mut parts = Vec::with_capacity(message.parts.len());
+    let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
+    let is_answer =
+        is_bound && message.role == Role::Assistant && !message.parts.iter().any(is_call);
     for part in &message.parts {
         match part {
             Part::ToolCall(call) => {
                 called.insert(&call.id, &call.tool);
-                parts.push(Part::Text(written_call(call)));
+                parts.push(Part::Text(written_call(call, is_bound)));
             }
             Part::ToolResult(result) => {
                 let tool = called.get(result.call_id.as_str()).copied();
                 parts.push(Part::Text(written_result(result, tool)));
                 parts.extend(result.images.iter().cloned().map(Part::Image));
+            }
+            Part::Text(text) if is_answer => {
+                let words = one_object::written_answer(&text.text);
+                parts.push(Part::Text(Text::new(words, Origin::Model)));
             }
             Part::Text(_) | Part::Image(_) | Part::Thinking(_) => parts.push(part.clone()),
         }
@@ -101,11 +111,16 @@ fn in_words<'a>(message: &'a Message, called: &mut BTreeMap<&'a str, &'a str>) -
     Message { role, parts }
 }
 
-fn written_call(call: &ToolCall) -> Text {
+fn written_call(call: &ToolCall, is_bound: bool) -> Text {
     // In the order that the instructions require.
     let (tool, arguments) = (json!(call.tool), &call.arguments);
     let object = format!("{{\"tool\": {tool}, \"arguments\": {arguments}}}");
-    Text::new(format!("```json\n{object}\n```"), Origin::Model)
+    let written = if is_bound {
+        object
+    } else {
+        format!("```json\n{object}\n```")
+    };
+    Text::new(written, Origin::Model)
 }
 
 /// Returns the result between fences that nothing inside it can close.

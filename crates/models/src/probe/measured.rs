@@ -149,6 +149,9 @@ impl Measured {
         let prompted = match self.calls {
             None | Some(CallStyle::Native) => return self.tools.to_string(),
             Some(CallStyle::Prompted) => "described in the prompt",
+            Some(CallStyle::Bound) if self.tools == ProbeFinding::Works => {
+                return "yes, written as text, so its replies are bound to a schema".to_owned();
+            }
             Some(CallStyle::Bound) => "described in the prompt, with replies bound to a schema",
         };
         format!("yes, {prompted} (on its wire: {})", self.tools)

@@ -25,7 +25,7 @@ pub use measured::{
 };
 pub use pictures::ProbePictures;
 
-use crate::CallStyle;
+use crate::{CallStyle, call_reader::READ_FROM_TEXT};
 
 /// Bounds of a measurement. A slow answer is waited for as long as the model's client waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,9 +63,12 @@ pub async fn check(
     let mut measured = unmeasured(model.name(), answers);
     if measured.answers == ProbeFinding::Works {
         progress(ProbeStep::Begins("tool calls"));
-        calls(&mut asked, &mut measured, alone).await;
+        let form = calls(&mut asked, &mut measured, alone).await;
         progress(ProbeStep::Ends("tool calls", &measured.calls_in_words()));
         abilities(&mut asked, &mut measured, progress).await;
+        if form == Some(CallForm::Text) && measured.schema == ProbeFinding::Works {
+            bind(&mut asked, &mut measured).await;
+        }
         measured.window = model.window();
         if let Some(window) = measured.window {
             progress(ProbeStep::Ends("window", &format!("{window} tokens")));
@@ -81,11 +84,15 @@ pub async fn check(
     measured
 }
 
-/// Tries the forms of tools until the model calls one. `alone` is the token count of a prompt
-/// without tools.
-async fn calls(asked: &mut Asked<'_>, measured: &mut Measured, alone: Option<u64>) {
+/// Tries the forms of tools until the model calls one, and returns the form of that call. `alone` is
+/// the token count of a prompt without tools.
+async fn calls(
+    asked: &mut Asked<'_>,
+    measured: &mut Measured,
+    alone: Option<u64>,
+) -> Option<CallForm> {
     for style in [CallStyle::Native, CallStyle::Prompted, CallStyle::Bound] {
-        let (finding, tokens) = tool_call(asked, style).await;
+        let (finding, tokens, form) = tool_call(asked, style).await;
         let works = finding == ProbeFinding::Works;
         if style == CallStyle::Native {
             measured.tools = match (finding, alone.zip(tokens)) {
@@ -102,8 +109,26 @@ async fn calls(asked: &mut Asked<'_>, measured: &mut Measured, alone: Option<u64
         }
         if works {
             measured.calls = Some(style);
-            return;
+            return Some(form);
         }
+    }
+    None
+}
+
+/// The form of a call in a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallForm {
+    /// As the protocol has it.
+    Wire,
+    /// Written as text.
+    Text,
+}
+
+/// Binds the replies of a model that writes its calls as text and whose server holds it to a schema:
+/// such a model often writes no call where one is due.
+async fn bind(asked: &mut Asked<'_>, measured: &mut Measured) {
+    if tool_call(asked, CallStyle::Bound).await.0 == ProbeFinding::Works {
+        measured.calls = Some(CallStyle::Bound);
     }
 }
 
@@ -224,9 +249,12 @@ fn counted(reply: &Reply) -> Option<u64> {
 /// 300 bytes.
 const FEWEST_TOOL_TOKENS: u64 = 24;
 
-/// Returns whether the model calls a tool that it is offered in this form, and the number of tokens
-/// of the prompt if its server counts them.
-async fn tool_call(asked: &mut Asked<'_>, calls: CallStyle) -> (ProbeFinding, Option<u64>) {
+/// Returns whether the model calls a tool that it is offered in this way, the number of tokens of the
+/// prompt if its server counts them, and the form of the call.
+async fn tool_call(
+    asked: &mut Asked<'_>,
+    calls: CallStyle,
+) -> (ProbeFinding, Option<u64>, CallForm) {
     let expected = json!({"fruit": "quince", "pieces": 7});
     let tool = ToolSpec {
         name: "put_into_basket".to_owned(),
@@ -249,8 +277,9 @@ async fn tool_call(asked: &mut Asked<'_>, calls: CallStyle) -> (ProbeFinding, Op
     };
     let reply = match asked.ask(question).await {
         Ok(reply) => reply,
-        Err(error) => return (finding(&error), None),
+        Err(error) => return (finding(&error), None, CallForm::Wire),
     };
+    let mut form = CallForm::Wire;
     let mut calls = reply.tool_calls();
     let finding = match (calls.next(), calls.next()) {
         (None, _) => fails(format!("it wrote {}", start_of(&reply.text()))),
@@ -263,19 +292,25 @@ async fn tool_call(asked: &mut Asked<'_>, calls: CallStyle) -> (ProbeFinding, Op
             "its arguments were {} in place of `{expected}`",
             start_of(&call.arguments.to_string())
         )),
-        (Some(_), None) => ProbeFinding::Works,
+        (Some(call), None) => {
+            if call.repairs.iter().any(|it| it == READ_FROM_TEXT) {
+                form = CallForm::Text;
+            }
+            ProbeFinding::Works
+        }
     };
-    (finding, counted(&reply))
+    (finding, counted(&reply), form)
 }
 
-/// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds.
+/// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds. Its
+/// values are short: a small model never ends a list of lines.
 async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
     let question = Question {
         text: "Write a short poem about the sea.".to_owned(),
         schema: Some(json!({
             "type": "object",
             "properties": {
-                "lines": {"type": "array", "items": {"type": "string"}},
+                "lines": {"type": "integer"},
                 "mood": {"type": "string", "enum": ["calm", "wild"]},
             },
             "required": ["lines", "mood"],
@@ -291,8 +326,7 @@ async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
         Ok(value) => value,
         Err(_) => return fails(format!("it wrote {}", start_of(&text))),
     };
-    let lines = value["lines"].as_array();
-    let fits = lines.is_some_and(|lines| lines.iter().all(Value::is_string))
+    let fits = value["lines"].is_i64()
         && matches!(value["mood"].as_str(), Some("calm" | "wild"))
         && value.as_object().is_some_and(|object| object.len() == 2);
     if fits {

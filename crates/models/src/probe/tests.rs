@@ -65,7 +65,7 @@ fn good(text: &str, request: &Value) -> Response {
         return calls(name, &json!({"fruit": "quince", "pieces": 7}));
     }
     match () {
-        () if asks("poem") => says("{\"lines\": [\"blue\"], \"mood\": \"calm\"}", text),
+        () if asks("poem") => says("{\"lines\": 4, \"mood\": \"calm\"}", text),
         () if asks("Which number") && has_picture => says("It is 4719.", text),
         () if asks("five discs") && has_picture => {
             let points: Vec<_> = pictures::TARGETS
@@ -94,6 +94,16 @@ fn fenced(text: &str, request: &Value) -> Response {
     match request.get("tools") {
         Some(_) => says(&format!("Sure:\n```json\n{CALL}\n```"), text),
         None => says("yes", text),
+    }
+}
+
+/// Does the same, and keeps to a schema.
+fn obedient(text: &str, request: &Value) -> Response {
+    let schema = request["response_format"]["json_schema"]["schema"].to_string();
+    match () {
+        () if schema.contains("put_into_basket") => says(CALL, text),
+        () if schema.contains("mood") => says("{\"lines\": 4, \"mood\": \"calm\"}", text),
+        () => fenced(text, request),
     }
 }
 
@@ -267,6 +277,8 @@ async fn the_first_form_in_which_a_call_comes_is_kept() {
         calls.unwrap().to_owned()
     };
     let said = check(fenced, CallStyle::Native, true, 5).await;
+    assert_eq!(said, "tool calls: yes");
+    let said = check(obedient, CallStyle::Bound, false, 6).await;
     assert_eq!(said, "tool calls: yes");
     let said = check(dropping, CallStyle::Prompted, false, 6).await;
     insta::assert_snapshot!(said, @"tool calls: yes, described in the prompt (on its wire: no: its server seems to leave tools out, since a prompt has 17 tokens without and 22 with one; it wrote `I have no tools.`)");

@@ -64,7 +64,13 @@ impl Line {
             }
         });
         let mut text = String::new();
-        for (number, one) in lines.by_ref().take(SHOWN_LINES).enumerate() {
+        // The words of a model are what a person reads; they stand whole, as where they are streamed.
+        let most = if self.mark == '•' {
+            usize::MAX
+        } else {
+            SHOWN_LINES
+        };
+        for (number, one) in lines.by_ref().take(most).enumerate() {
             let mark = if number == 0 { self.mark } else { ' ' };
             let painted = painter.paint(self.tone, &format!("{mark} {one}"));
             text.push_str(&format!("{indent}{}\n", painted.trim_end()));
