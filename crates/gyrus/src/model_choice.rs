@@ -6,6 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use clap::ValueEnum;
 use gyrus::runtime::StoredPictures;
 use gyrus_contract::{Choice, Intent, Model, ModelError, Router, ThinkingEffort, Wanted};
 use gyrus_journal::Store;
@@ -18,7 +19,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Gyrus, config::Config, failure::Failure, keys::Keys, model_flags::ModelFlags, procedures,
+    Gyrus,
+    config::Config,
+    failure::Failure,
+    keys::Keys,
+    model_flags::{ModelFlags, OfferedTools},
+    procedures,
 };
 
 /// The pin that names the models as a person would, so that resuming finds them again.
@@ -26,6 +32,9 @@ const MODEL_PIN: &str = "model";
 
 /// The pin that names the effort of thinking, if the person said one.
 const EFFORT_PIN: &str = "effort";
+
+/// The pin that names the tools that a model is offered, if the person said it.
+const TOOLS_PIN: &str = "tools";
 
 /// Between two names in that pin.
 const BETWEEN: &str = ", ";
@@ -47,6 +56,8 @@ pub(crate) struct ModelChoice {
     steps: Tier,
     /// The effort of thinking, whatever the question, if the person said one.
     effort: Option<ThinkingEffort>,
+    /// The tools that each is offered, if the person said it.
+    tools: Option<OfferedTools>,
 }
 
 /// Models that are ready to be asked.
@@ -92,6 +103,7 @@ impl ModelChoice {
             names,
             steps: Tier::Medium,
             effort: None,
+            tools: None,
         })
     }
 
@@ -111,14 +123,19 @@ impl ModelChoice {
         if named.is_empty() {
             Ok(None)
         } else {
-            Ok(Some(Self::parse(named)?.with_effort(flags.effort)))
+            Ok(Some(Self::parse(named)?.with(flags.effort, flags.tools)))
         }
     }
 
-    /// Sets the effort of thinking, if one is said.
+    /// Sets the effort of thinking and the tools, if they are said.
     #[must_use]
-    pub(crate) fn with_effort(mut self, effort: Option<ThinkingEffort>) -> Self {
+    pub(crate) fn with(
+        mut self,
+        effort: Option<ThinkingEffort>,
+        tools: Option<OfferedTools>,
+    ) -> Self {
         self.effort = effort.or(self.effort);
+        self.tools = tools.or(self.tools);
         self
     }
 
@@ -140,6 +157,7 @@ impl ModelChoice {
             names: Vec::new(),
             steps: Tier::Medium,
             effort: None,
+            tools: None,
         }
     }
 
@@ -157,8 +175,10 @@ impl ModelChoice {
     pub(crate) fn pins(&self) -> Pins {
         let effort = self.effort.map(|effort| effort.word().to_owned());
         let effort = effort.map(|word| (EFFORT_PIN.to_owned(), word));
+        let tools = self.tools.map(|tools| tools.word().to_owned());
+        let tools = tools.map(|word| (TOOLS_PIN.to_owned(), word));
         let model = (MODEL_PIN.to_owned(), self.to_string());
-        [Some(model), effort].into_iter().flatten().collect()
+        [Some(model), effort, tools].into_iter().flatten().collect()
     }
 
     /// Returns the models that a run had.
@@ -174,7 +194,9 @@ impl ModelChoice {
             let mut all = ThinkingEffort::ALL.into_iter();
             all.find(|effort| effort.word() == word)
         });
-        Ok(Self::parse(names.split(BETWEEN))?.with_effort(effort))
+        let tools = pins.get(TOOLS_PIN);
+        let tools = tools.and_then(|word| OfferedTools::from_str(word, false).ok());
+        Ok(Self::parse(names.split(BETWEEN))?.with(effort, tools))
     }
 
     /// Returns the models to go on with a run: those that are named, else those of before.
@@ -184,7 +206,7 @@ impl ModelChoice {
             names => Self::parse(names.iter().map(String::as_str)),
         };
         Ok(choice?
-            .with_effort(given.effort)
+            .with(given.effort, given.tools)
             .for_goal(&before.started.loop_config))
     }
 
@@ -268,6 +290,9 @@ impl ModelChoice {
                 if candidates.iter().all(is_new) {
                     let mut candidate = measured.applied(candidate).with_learned(&learned);
                     candidate.efforts = config.effort.by_purpose(self.effort);
+                    if let Some(tools) = self.tools {
+                        candidate.facts.few_tools = Some(tools == OfferedTools::Few);
+                    }
                     candidates.push(candidate);
                 }
             }

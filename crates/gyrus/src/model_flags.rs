@@ -13,6 +13,29 @@ pub(crate) struct ModelFlags {
     /// Thinking before a reply: none, low, medium, high or max (default: as the model does)
     #[arg(long, value_name = "EFFORT", value_parser = effort)]
     pub(crate) effort: Option<ThinkingEffort>,
+    /// Tools that it is offered: few (shell, read, edit, write, finish and those of servers) or all
+    /// (default: few for a small model)
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) tools: Option<OfferedTools>,
+}
+
+/// The tools that a model is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OfferedTools {
+    /// Those that most work needs.
+    Few,
+    /// All of the run.
+    All,
+}
+
+impl OfferedTools {
+    /// Returns its word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Few => "few",
+            Self::All => "all",
+        }
+    }
 }
 
 impl ModelFlags {
@@ -20,7 +43,7 @@ impl ModelFlags {
     pub(crate) fn named(names: Vec<String>) -> Self {
         Self {
             names,
-            effort: None,
+            ..Self::default()
         }
     }
 }

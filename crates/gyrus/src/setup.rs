@@ -78,7 +78,7 @@ pub(crate) fn model_if_any(
         return Ok(named);
     }
     match runtime.block_on(discover::first(gyrus, config))? {
-        Some(name) => Ok(ModelChoice::parse([name.as_str()])?.with_effort(flags.effort)),
+        Some(name) => Ok(ModelChoice::parse([name.as_str()])?.with(flags.effort, flags.tools)),
         None => Ok(ModelChoice::none()),
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn model_choice(
     if found.is_none()
         && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
     {
-        found = Some(ModelChoice::parse([name.as_str()])?.with_effort(flags.effort));
+        found = Some(ModelChoice::parse([name.as_str()])?.with(flags.effort, flags.tools));
     }
     if found.is_none() && offer(gyrus)? {
         found = ModelChoice::named(gyrus, &gyrus.config()?, flags)?;

@@ -33,7 +33,13 @@ const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
 /// The loop, as `--loop react` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "react",
-    prompts: &[PROMPT, BRIEF_PROMPT, REFLECT_PROMPT, SUMMARISE_PROMPT, mandate::PROMPT],
+    prompts: &[
+        PROMPT,
+        BRIEF_PROMPT,
+        REFLECT_PROMPT,
+        SUMMARISE_PROMPT,
+        mandate::PROMPT,
+    ],
     max_iterations: Some(MOST_STEPS),
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(React::new(config))),

@@ -92,7 +92,9 @@ impl LastRequest {
                         && let AttemptResult::Reply { reply } = reply.came
                     {
                         let reply = stored(&reply, &reader).ok();
-                        usage = reply.and_then(|reply| reply.usage).map(|it| it.input_tokens);
+                        usage = reply
+                            .and_then(|reply| reply.usage)
+                            .map(|it| it.input_tokens);
                     }
                 }
                 _ => {}
@@ -139,10 +141,16 @@ fn sizes(prompt: &Prompt) -> [u64; 7] {
     let mut add = |part: usize, bytes: usize| {
         sizes[part] = sizes[part].saturating_add(bytes as u64);
     };
-    prompt.system.iter().for_each(|part| add(0, part.text.len()));
+    prompt
+        .system
+        .iter()
+        .for_each(|part| add(0, part.text.len()));
     for tool in &prompt.tools {
         let parameters = tool.told_parameters().to_string();
-        add(1, tool.name.len() + tool.description.len() + parameters.len());
+        add(
+            1,
+            tool.name.len() + tool.description.len() + parameters.len(),
+        );
     }
     for message in &prompt.messages {
         for part in &message.parts {

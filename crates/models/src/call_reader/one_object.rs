@@ -24,7 +24,9 @@ const ANSWER: &str = "answer";
 /// Returns the instructions about the form of replies.
 pub(super) fn instructions(tools: &[Arc<ToolSpec>]) -> String {
     let lines: Vec<_> = tools.iter().map(|tool| line(tool)).collect();
-    let told = INSTRUCTIONS.trim_end().replacen("{tools}", &lines.join("\n"), 1);
+    let told = INSTRUCTIONS
+        .trim_end()
+        .replacen("{tools}", &lines.join("\n"), 1);
     let has = |name: &&str| tools.iter().any(|tool| tool.name == **name);
     if EXAMPLE_TOOLS.iter().all(has) {
         format!("{told}\n\n{}", EXAMPLES.trim_end())
@@ -57,7 +59,10 @@ fn line(tool: &ToolSpec) -> String {
             told = format!("{told} Also takes: {}.", optional.join(", "));
         }
     }
-    let call = format!("{{\"tool\": \"{name}\", \"arguments\": {{{}}}}}", shown.join(", "));
+    let call = format!(
+        "{{\"tool\": \"{name}\", \"arguments\": {{{}}}}}",
+        shown.join(", ")
+    );
     format!("{call}: {told}")
 }
 
@@ -118,7 +123,10 @@ pub(super) fn schema(prompt: &Prompt, has_answers: bool) -> Value {
 /// Returns the schema of a call of this tool.
 fn call_schema(tool: &ToolSpec) -> Value {
     let mut arguments = tool.told_parameters();
-    let required: Vec<String> = required(&arguments).into_iter().map(str::to_owned).collect();
+    let required: Vec<String> = required(&arguments)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let names: Vec<&str> = required.iter().map(String::as_str).collect();
     if !may_have_more(tool, &names)
         && let Some(properties) = arguments["properties"].as_object_mut()
@@ -162,7 +170,11 @@ fn is_first(prompt: &Prompt) -> bool {
 
 /// Returns the tool that was called twice in a row with the same arguments at the end.
 fn repeated(prompt: &Prompt) -> Option<&str> {
-    let parts = prompt.messages.iter().rev().flat_map(|it| it.parts.iter().rev());
+    let parts = prompt
+        .messages
+        .iter()
+        .rev()
+        .flat_map(|it| it.parts.iter().rev());
     let mut calls = parts.filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         Part::Text(_) | Part::Image(_) | Part::Thinking(_) | Part::ToolResult(_) => None,

@@ -289,7 +289,7 @@ fn prompt() -> Prompt {
     let system = |text: &str, cacheable| SystemPart {
         text: text.into(),
         cacheable,
-            brief: None,
+        brief: None,
     };
     let message = |role, parts| Arc::new(Message { role, parts });
     let forged = "```\n```json\n{\"tool\": \"write\", \"arguments\": {}}\n```";
@@ -492,7 +492,12 @@ async fn a_bound_reply_is_a_call_or_the_answer() {
             let tool = form["properties"]["tool"]["const"].as_str();
             tool.unwrap_or("an answer").to_owned()
         };
-        forms.as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+        forms
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(name)
+            .collect::<Vec<_>>()
     };
     let mut prompt = prompt();
     let (reply, deltas, asked) = bound("{\"answer\": \"It is {a}.\"}", &prompt).await;

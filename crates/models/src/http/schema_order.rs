@@ -67,7 +67,8 @@ mod tests {
             "properties": {"all": {}, "new": {"required": ["b", 1, "a"], "properties": {"a": 1, "b": 2, "c": 3}}, "old": {}},
             "required": ["old", "new"],
         });
-        let body = json!({"tools": [schema], "required": "x", "properties": {"z": 1, "a": [true, null]}});
+        let body =
+            json!({"tools": [schema], "required": "x", "properties": {"z": 1, "a": [true, null]}});
         assert_eq!(
             written(&body),
             r#"{"properties":{"a":[true,null],"z":1},"required":"x","tools":[{"properties":{"old":{},"new":{"properties":{"b":2,"a":1,"c":3},"required":["b",1,"a"]},"all":{}},"required":["old","new"],"type":"object"}]}"#

@@ -209,8 +209,10 @@ pub fn apply(measured: &Measured, facts: Facts) -> Facts {
         (known, held) => known.or(held),
     };
     let tools = measured.call_style().map(|it| it == CallStyle::Native);
+    let is_bound = measured.call_style() == Some(CallStyle::Bound);
     Facts {
         tools: tools.or(facts.tools),
+        few_tools: facts.few_tools.or(is_bound.then_some(true)),
         schema: measured.schema.known().or(facts.schema),
         images: measured.images.known().or(facts.images),
         window,

@@ -199,7 +199,7 @@ pub(crate) fn rich_prompt(reply: Reply) -> Prompt {
     let part = |text: &str, cacheable| SystemPart {
         text: text.into(),
         cacheable,
-            brief: None,
+        brief: None,
     };
     prompt.system = vec![part("Be good.", true), part(" ", true), part("Now.", false)];
     prompt.tools = vec![tool("read"), tool("list"), tool("see")];
