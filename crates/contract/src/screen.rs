@@ -136,6 +136,8 @@ pub enum ElementState {
     Busy,
     /// Reacts to clicks, though its role does not say so.
     Clickable,
+    /// Takes what is dragged onto it.
+    Droppable,
 }
 
 /// Something on a screen that a person could perceive or use.

@@ -131,7 +131,8 @@ pub(crate) struct Told {
     #[serde(default)]
     sends: Option<SentForm>,
     starts: Vec<Starts>,
-    /// Way in which text is entered: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
+    /// Way in which text is entered: `line`, `text`, `rich`, `keys`, `set`, `slide`, `select`, `file`,
+    /// `control`.
     pub(crate) kind: String,
     #[serde(default)]
     covered: Option<String>,
@@ -192,6 +193,15 @@ impl Spot {
 
     pub(crate) fn number(&self) -> u32 {
         self.told.number
+    }
+
+    /// Returns where the mouse reaches a point of the element's document. Frames that are scaled are
+    /// taken for unscaled.
+    pub(crate) fn seen_at(&self, x: f64, y: f64) -> Point {
+        (
+            self.point.0 + x - self.told.x,
+            self.point.1 + y - self.told.y,
+        )
     }
 
     /// Returns the form that a click on it sends, with its values.

@@ -123,11 +123,18 @@ function areaRectangles(area) {
 // The element, its labels, and what stands for it.
 const partsOf = (element) => [...new Set([standInOf(element), element, ...element.labels || []])];
 
+// The one part that listens in a switch or the like that does not.
+function listenersIn(element) {
+  if (!OPERABLE.has(roleOf(element)) || listening.has(element) || !aroundListening.has(element)) return [];
+  const inner = [...Element.prototype.querySelectorAll.call(element, "*")].filter((one) => listening.has(one));
+  return inner.length === 1 ? inner : [];
+}
+
 // Where a person would point. A tab is its link; of rows and items all that is no other's is theirs.
 function surfacesOf(element) {
   const core = coreOf(element);
   const own = partsOf(element);
-  if (!core) return own;
+  if (!core) return [...listenersIn(element), ...own];
   return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
 }
 
@@ -339,23 +346,6 @@ function isButtonLike(link) {
 // Whether a link, or something in it, listens for clicks.
 const listensForClicks = (link) => listening.has(link) || aroundListening.has(link);
 
-const ICON = /(^|[-_ ])(icons?|ico|fa[bdlrs]?|bi|mdi|glyphicons?|material|svg|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)([-_ ]|$)/i;
-const MOST_ICONS = 4;
-
-// What the pictures of a control are called, where it has no words: their classes, titles and files.
-function iconWords(element) {
-  const inner = [element, ...Element.prototype.querySelectorAll.call(element, "i, span, svg, use, img, [data-icon], [title]")];
-  const said = inner.slice(0, 12).flatMap((one) => {
-    const classes = attribute(one, "class") || "";
-    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(classes);
-    const file = (attribute(one, "src") || attribute(one, "href") || attribute(one, "xlink:href") || "").split(/[?]/)[0];
-    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classes : "",
-      one !== element && isIcon && !file.startsWith("data:") ? file.split(/[/#]/).pop().replace(/\.\w+$/, "") : ""];
-  });
-  const words = [...new Set(said.map((text) => tidy(text || "")).filter(Boolean))];
-  return words.length ? bounded("icon " + words.slice(0, MOST_ICONS).join(" "), 120) : "";
-}
-
 // The name of a control, with what its pictures say where it has no letters.
 function nameOrIcon(element) {
   const name = nameOf(element);
@@ -479,6 +469,7 @@ function kindOf(element) {
   }
   if (element instanceof HTMLTextAreaElement) return "text";
   if (nearest(element, EDITABLE) || document.designMode === "on") return "rich";
+  if (roleOf(element) === "slider") return "slide";
   return takesKeys(element) ? "keys" : "control";
 }
 

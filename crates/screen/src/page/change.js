@@ -165,9 +165,9 @@ function prepare() {
 }
 
 // Remembers how things stand, and arms the guard.
-async function begin(number, kind) {
+async function begin(number, kind, isShown) {
   watch();
-  const canvases = await stillDrawn();
+  const canvases = isShown ? await stillDrawn() : new Map();
   note(observer.takeRecords());
   const now = performance.now();
   for (const [element, at] of byItself) if (now - at >= RECENTLY) byItself.delete(element);
