@@ -68,7 +68,7 @@ impl Session {
         let rest = self.settle(SETTLE_LIMIT).await;
         let seen = self.glance(look, rest).await;
         // From now on, requests of a page do not count as effects of the input.
-        self.state().holdings.wake = None;
+        self.state().holdings.looked();
         self.turn();
         seen
     }

@@ -301,6 +301,11 @@ impl<'a> Page<'a> {
         Weight::critical(format!("{what} on {}", self.place))
     }
 
+    fn has(&self, state: ElementState) -> bool {
+        let element = self.aim.element.as_ref();
+        element.is_some_and(|element| element.states.contains(&state))
+    }
+
     /// Weight that the control's name adds, if it says anything.
     fn said(&self, does: &str, class: Option<Class>) -> Option<Weight> {
         let control = &self.control;
@@ -377,8 +382,7 @@ impl<'a> Page<'a> {
     /// Returns what following it does, by its words. Those of a link say what it is about; those of a
     /// button, and of a link that listens for clicks, what it does.
     fn class_of_a_link(&self) -> Option<Class> {
-        let mut states = self.aim.element.iter().map(|element| &element.states);
-        let listens = states.any(|states| states.contains(&ElementState::Clickable));
+        let listens = self.has(ElementState::Clickable);
         match self.role {
             "link" | "" if !listens => {
                 let orders = |class: &Class| matches!(class, Class::Deletes | Class::Authorises);
@@ -416,8 +420,10 @@ impl<'a> Page<'a> {
     }
 
     fn chooses(&self, option: &str) -> Vec<Weight> {
+        let is_dragged = self.has(ElementState::Draggable);
         let what = match option {
             "" => format!("changes {}", self.control),
+            zone if is_dragged => format!("drops {} on {}", self.control, quoted(zone)),
             option => format!("changes {} to {}", self.control, quoted(option)),
         };
         let mut weights = vec![if self.is_secret_field() {
@@ -427,6 +433,12 @@ impl<'a> Page<'a> {
         } else {
             self.asks(&what)
         }];
+        if is_dragged {
+            weights.extend(self.said(
+                &format!("{what}, by"),
+                Label::new(option).class_of_the_whole,
+            ));
+        }
         // A switch does at once what it says; the rest waits for its form.
         if self.role == "switch" {
             weights.extend(self.said("changes", self.label.class));
@@ -538,10 +550,8 @@ impl<'a> Page<'a> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
         let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
-        let mut states = self.aim.element.iter().map(|element| &element.states);
         // What is dragged is a thing, as a card on a board.
-        let is_dragged = states.any(|states| states.contains(&ElementState::Draggable));
-        let is_data = is_dragged || DATA.contains(&self.role);
+        let is_data = self.has(ElementState::Draggable) || DATA.contains(&self.role);
         // What a field is called says what it holds.
         let is_told = is_data || self.is_text_field();
         let unread = match (filled, self.listed) {

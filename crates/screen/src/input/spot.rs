@@ -210,6 +210,10 @@ impl Spot {
         Some(ExpectedForm::new(form, sends))
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.told.name
+    }
+
     pub(crate) fn is(&self, state: ElementState) -> bool {
         self.told.states.contains(&state)
     }
@@ -323,7 +327,16 @@ impl Session {
                 }
             }
         });
-        located.await?
+        let mut spot: Spot = located.await??;
+        // What a link sends over a socket cannot be held: it is judged by what the link says.
+        let follows = |starts: &Starts| matches!(starts, Starts::Follows { .. });
+        if purpose == "click" && spot.told.starts.iter().any(follows) {
+            let can_send = self.state().sockets.is_open(&spot.frame.session);
+            spot.told
+                .states
+                .extend(can_send.then_some(ElementState::Clickable));
+        }
+        Ok(spot)
     }
 
     async fn locate_element(

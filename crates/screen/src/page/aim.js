@@ -446,7 +446,9 @@ function startsOf(element, purpose, key) {
     case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
     case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
-    case "drag": case "menu": return [{ what: "acts" }];
+    // What a thing is dropped on says what becomes of it.
+    case "drag": return [{ what: "acts" }, ...(key ? [{ what: "chooses", option: key }] : [])];
+    case "menu": return [{ what: "acts" }];
     default: return [{ what: "looking" }];
   }
 }
@@ -504,6 +506,13 @@ function statesFor(element, role, purpose) {
 const isShortcut = (element, purpose, key) =>
   purpose === "key" && !matches(element, WRITABLE) && !/(^|\+)(Enter| |Space|Delete|Backspace)$/.test(key) && !takesKeys(element);
 
+// What something is dropped on, in words: the box that takes it, or the element itself.
+function zoneOf(element) {
+  let zone = element;
+  while (zone && !droppedOn.has(zone)) zone = around(zone);
+  return zone && nameOfZone(zone) || nameOrIcon(element) || bounded(withoutSecrets(tidy(element.textContent || "")), MAX_ZONE);
+}
+
 // Everything about an element for an input of a purpose. `point`: where it was pointed at.
 function told(element, purpose, key, point) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
@@ -517,7 +526,7 @@ function told(element, purpose, key, point) {
     left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
     words: words(element),
     address: document.URL, origin: self.origin,
-    role, name: isCommand ? "" : nameOrIcon(element).slice(0, 500),
+    role, name: isCommand ? "" : (purpose === "drop" ? zoneOf(element) : nameOrIcon(element)).slice(0, 500),
     states: statesFor(element, role, purpose),
     form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter), target, isEnter),
     sends: purpose === "click" ? sendsOf(submitter) : null,

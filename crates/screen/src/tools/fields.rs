@@ -347,7 +347,7 @@ impl Doing<'_> {
             };
             // A page that is not painted yet does not receive the first press.
             for _ in 0..MAX_PRESSES {
-                let (again, _) = self.approach(target, purpose, "pointer").await?;
+                let (again, _) = self.approach(target, (purpose, ""), "pointer").await?;
                 let clicked = self.session.press(&self.tab, again.point, press);
                 self.session
                     .unless_held(&self.tab, clicked)
