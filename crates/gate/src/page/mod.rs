@@ -420,10 +420,22 @@ impl<'a> Page<'a> {
     }
 
     fn chooses(&self, option: &str) -> Vec<Weight> {
-        let is_dragged = self.has(ElementState::Draggable);
+        // What is dragged acts, and is dropped on something.
+        if self.aim.starts.contains(&Starts::Acts) {
+            let zone = Label::new(option);
+            let deletes = zone.class.filter(|class| *class == Class::Deletes);
+            let what = format!("drops {} on {}", self.control, quoted(option));
+            let weight = match zone.class_of_the_whole.max(deletes) {
+                None | Some(Class::Drops) => self.plain(&what),
+                Some(Class::Commits) => self.asks(&what),
+                Some(Class::Deletes | Class::Authorises | Class::Pays) => {
+                    self.critical(&format!("{what}, whose name says what that does,"))
+                }
+            };
+            return vec![weight];
+        }
         let what = match option {
             "" => format!("changes {}", self.control),
-            zone if is_dragged => format!("drops {} on {}", self.control, quoted(zone)),
             option => format!("changes {} to {}", self.control, quoted(option)),
         };
         let mut weights = vec![if self.is_secret_field() {
@@ -433,12 +445,6 @@ impl<'a> Page<'a> {
         } else {
             self.asks(&what)
         }];
-        if is_dragged {
-            weights.extend(self.said(
-                &format!("{what}, by"),
-                Label::new(option).class_of_the_whole,
-            ));
-        }
         // A switch does at once what it says; the rest waits for its form.
         if self.role == "switch" {
             weights.extend(self.said("changes", self.label.class));
