@@ -133,9 +133,16 @@ function isForClicks(element, style, outer) {
 function tellShape(w, element, outer) {
   if (outer.isUsed || !outer.isShown) return;
   const style = styleOf(element);
-  if (!isForClicks(element, style, outer) && !listening.has(element) || !isDrawn(element)) return;
+  const isUsed = isForClicks(element, style, outer) || listening.has(element) || isOnMap(element);
+  if (!isUsed || !isDrawn(element)) return;
   const box = edges(element.getBoundingClientRect());
   if (!isEmpty(box)) tellAs(w, element, roleOf(element) || "generic", box, outer, STATE.clickable);
+}
+
+// Whether a drawing that listens tells a shape from the others.
+function isOnMap(shape) {
+  const map = shape.ownerSVGElement;
+  return listening.has(map) && (shape.id !== "" || Object.keys(shape.dataset).length > 0 || svgName(shape) !== "");
 }
 
 // A line that is thin to see often lies below a wide one that only takes the mouse.

@@ -68,7 +68,7 @@ const kindOfItem = (one) => one.localName + " " + (one.classList[0] || "");
 const isSimilar = (one, other) => one !== other && kindOfItem(one) === kindOfItem(other)
   && listening.has(one) === listening.has(other) && styleOf(one).cursor === styleOf(other).cursor;
 // How deep items lie in the box that listens for them.
-const MOST_LEVELS = 3;
+const MOST_LEVELS = 4;
 
 // Those of one kind that are most of a level: of boxes without a class or another attribute, three at
 // least.
@@ -80,14 +80,23 @@ function alike(level) {
   return most.every(isItem) && (most.length > 2 || most.every((one) => one.hasAttributes() || OF_LISTS.has(one.localName))) ? most : [];
 }
 
-// As many like it make a box an item itself.
+// As many like it, most of all that stand there, make a box an item itself.
 const MANY = 3;
+
+function isOneOfMany(box) {
+  const all = hostOrParent(box)?.children || [];
+  const similar = Array.prototype.filter.call(all, (one) => isSimilar(one, box)).length;
+  return similar >= MANY && 2 * similar >= all.length - 1;
+}
 
 // Items of a box that takes the clicks of all of them, as a menu, a palette or a calendar.
 function itemsIn(box) {
-  if (Array.prototype.filter.call(hostOrParent(box)?.children || [], (one) => isSimilar(one, box)).length >= MANY) return [];
+  if (isOneOfMany(box)) return [];
   let level = shownIn(box);
   for (let depth = 0; depth < MOST_LEVELS && level.length && level.length <= MAX_OPTIONS; depth += 1) {
+    const isTable = level.every((one) => one.localName === "tr") && level.some((one) => one.querySelector("th"));
+    // Below a head the rows are the items, without one the cells.
+    if (isTable) return level.filter((one) => one.querySelector("td"));
     const found = alike(level);
     const inner = level.map(shownIn);
     const areGroups = found.length && inner.filter((one) => alike(one).length > 0).length * 2 > level.length;
