@@ -41,15 +41,18 @@ function listensForItself(element, role) {
   if (list && listening.has(list) && roleOf(list) === "list") return !holdsUsed(element);
   if (role === "list") return false;
   if (listening.has(element) && ONE_OF_MANY.has(role)) return true;
-  if (reveals(element)) return true;
-  if (!listening.has(element) && !(pointedAt.has(element) && !role)) return false;
-  return !aroundListening.has(element) && !holdsUsed(element);
+  if (showsMore(element, role)) return true;
+  return listening.has(element) && !aroundListening.has(element) && !holdsUsed(element);
 }
 
-// Whether a style sheet shows something in it, or beside it, when it is pointed at.
-function reveals(element) {
-  if (!revealing || !element.matches(revealing)) return false;
-  return ![...element.querySelectorAll(USED)].some((one) => one.checkVisibility(PAINTED));
+// Whether something in it, or beside it, is shown when it is pointed at. What is shown by now is used
+// itself.
+function showsMore(element, role) {
+  const bySheet = revealing !== "" && element.matches(revealing);
+  if (!bySheet && (!pointedAt.has(element) || aroundListening.has(element))) return false;
+  const inner = [...element.querySelectorAll(USED)];
+  // To listen alone says little of a row or an item.
+  return (bySheet || !role || inner.length > 0) && !inner.some((one) => one.checkVisibility(PAINTED));
 }
 
 // The elements that a box shows, which could be items.

@@ -41,6 +41,7 @@ async fn what_can_be_used_has_an_id_and_nothing_else_has() {
         "Teal",
         "Title Body",
         "Products",
+        "Company",
         "Right click only",
         "Hover only",
         "id close-panel",
