@@ -23,7 +23,7 @@ fn buttons(expected: Comes, names: &[&str]) {
     }
 }
 
-/// What becomes of a card is said by what it is dropped on, not by what it is called.
+/// A drop is said by what takes a card, not by what the card is called.
 #[test]
 fn a_drop_is_judged_by_what_takes_it() {
     for (card, zone, expected) in [

@@ -163,7 +163,7 @@ impl Action for PressKeyCall {
 }
 
 impl Action for DragCall {
-    /// What it would be dropped on is judged with it.
+    /// Measures both ends: the one that takes it is judged, too.
     async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
         let end = session.locate(tab, self.to.into(), "drop", "").await?;
         let start = session.locate(tab, self.from.into(), "drag", end.name());

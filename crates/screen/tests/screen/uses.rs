@@ -1,4 +1,4 @@
-//! What can be used has an id, whatever says so; what cannot has none.
+//! Elements that can be used have an id, whatever says so; others have none.
 
 use gyrus_contract::{ActionVerdict, ElementState, Rest, View};
 use gyrus_screen::Launch;
