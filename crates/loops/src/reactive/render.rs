@@ -148,7 +148,8 @@ fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
     }
     if behind > 0 {
         let controls = gyrus_text::counted(behind, "control");
-        head.push(format!("({controls} behind the dialog)"));
+        let over = front(view).map_or("what lies over the page", |_| "the dialog");
+        head.push(format!("({controls} behind {over})"));
     }
     if left_out > 0 && !budget.with_picture {
         head.push(format!(
@@ -336,20 +337,31 @@ fn front(view: &View) -> Option<Range<usize>> {
     (end > start + 1).then_some(start..end)
 }
 
-/// Returns the usable elements that a dialog covers, which cannot be used before it is closed.
+/// Returns the usable elements that cannot be used before something else is closed: those that a
+/// dialog covers, or whatever lies over most of the page without saying that it is one.
 fn behind(view: &View) -> BTreeSet<usize> {
-    let Some(front) = front(view) else {
-        return BTreeSet::new();
-    };
-    let is_behind = |index: &usize| {
+    let front = front(view);
+    let is_outside = |index: &usize| front.as_ref().is_none_or(|front| !front.contains(index));
+    let used = (0..view.elements.len()).filter(|index| {
         let element = &view.elements[*index];
-        !front.contains(index)
-            && class(element) == Class::Operable
-            && is_in_view(element)
-            && element.states.contains(&ElementState::Covered)
-    };
-    (0..view.elements.len()).filter(is_behind).collect()
+        class(element) == Class::Operable && is_in_view(element)
+    });
+    let (covered, others): (BTreeSet<usize>, BTreeSet<usize>) =
+        used.filter(is_outside).partition(|index| {
+            view.elements[*index]
+                .states
+                .contains(&ElementState::Covered)
+        });
+    let is_overlay = covered.len() >= OVERLAID && covered.len() > others.len();
+    if front.is_some() || is_overlay {
+        covered
+    } else {
+        BTreeSet::new()
+    }
 }
+
+/// Minimum number of covered elements for which something lies over the page, and not just over them.
+const OVERLAID: usize = 3;
 
 /// Whether everything that could be used outside the dialog lies behind it.
 fn is_modal(view: &View, front: &Range<usize>, behind: &BTreeSet<usize>) -> bool {
@@ -688,7 +700,8 @@ fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Opti
 
 /// Whether the tree tells so little about this view that a picture is worth its price.
 pub(super) fn says_little(view: &View) -> bool {
-    let behind = behind(view);
+    // What covers them without being a dialog may have to be seen.
+    let behind = front(view).map_or_else(BTreeSet::new, |_| behind(view));
     let operable = || {
         let reached = view.elements.iter().enumerate();
         let reached = reached.filter(|(index, _)| !behind.contains(index));

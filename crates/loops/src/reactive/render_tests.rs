@@ -85,6 +85,13 @@ fn a_dialog_is_told_whole_and_what_it_covers_is_counted() {
      b7 button "Save"
     (1 control behind the dialog)
     "#);
+    let page = "link One /covered/\nlink Two /covered/\nlink Three /covered/\nbutton Close\n";
+    let page = samples::page("https://a.test/", "", page);
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    b4 button "Close"
+    (3 controls behind what lies over the page)
+    "#);
 }
 
 #[test]
