@@ -421,7 +421,7 @@ impl<'a> Page<'a> {
 
     fn chooses(&self, option: &str) -> Vec<Weight> {
         // What is dragged acts, and is dropped on something.
-        if self.aim.starts.contains(&Starts::Acts) {
+        if !option.is_empty() && self.aim.starts.contains(&Starts::Acts) {
             let zone = Label::new(option);
             let deletes = zone.class.filter(|class| *class == Class::Deletes);
             let what = format!("drops {} on {}", self.control, quoted(option));

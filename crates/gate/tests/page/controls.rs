@@ -28,7 +28,6 @@ fn buttons(expected: Comes, names: &[&str]) {
 fn a_drop_is_judged_by_what_takes_it() {
     for (card, zone, expected) in [
         ("Buy rope", "Done", Plain),
-        ("Buy rope", "", Plain),
         ("Buy rope", "Trash", Critical),
         ("Paint hull", "Drop here to delete", Critical),
         ("Paint hull", "Publish", Once),
