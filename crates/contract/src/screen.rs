@@ -136,6 +136,8 @@ pub enum ElementState {
     Busy,
     /// Reacts to clicks, though its role does not say so.
     Clickable,
+    /// Takes what is dragged onto it.
+    Droppable,
 }
 
 /// Something on a screen that a person could perceive or use.
@@ -518,7 +520,8 @@ pub enum Starts {
     Types,
     /// Chooses, checks or sets something in a field.
     Chooses {
-        /// The option of a list, with its group and its value; empty where none was named.
+        /// The option of a list, with its group and its value; empty where none was named. Beside
+        /// `Acts`, it is what a thing is dropped on.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         option: String,
     },

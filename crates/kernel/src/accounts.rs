@@ -53,6 +53,11 @@ struct Node {
     began: bool,
     /// The time at which this process took the run up; time before that is in `spent`.
     since: Instant,
+    /// Time since then that does not count.
+    idle: Duration,
+    /// Number of waits for a person that are in progress, and when the first of them began.
+    waits: u32,
+    waiting_since: Option<Instant>,
     warned: Vec<&'static str>,
 }
 
@@ -137,6 +142,9 @@ impl Account {
             expected_again: Used::default(),
             began: false,
             since: Instant::now(),
+            idle: Duration::ZERO,
+            waits: 0,
+            waiting_since: None,
             warned: Vec::new(),
         });
         drop(accounts);
@@ -259,6 +267,13 @@ impl Account {
         left.map(Duration::from_millis)
     }
 
+    /// Lets no time count, here and in every account above, while the returned value lives: a run
+    /// that waits for a person uses none.
+    pub(crate) fn wait_for_a_person(&self) -> PersonWait {
+        self.tree().each_from(self.index, Node::begin_wait);
+        PersonWait(self.clone())
+    }
+
     /// Checks that the time is not up.
     ///
     /// # Errors
@@ -296,6 +311,15 @@ impl Account {
     }
 }
 
+/// A wait for a person, during which no time counts.
+pub(crate) struct PersonWait(Account);
+
+impl Drop for PersonWait {
+    fn drop(&mut self) {
+        self.0.tree().each_from(self.0.index, Node::end_wait);
+    }
+}
+
 fn lock(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
     tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -304,6 +328,11 @@ impl Tree {
     /// Returns an account and all above it, up to the run that a person started.
     fn path(&self, index: usize) -> impl Iterator<Item = &Node> {
         iter::successors(Some(&self.0[index]), |node| Some(&self.0[node.parent?]))
+    }
+
+    fn each_from(&mut self, index: usize, mut change: impl FnMut(&mut Node)) {
+        change(&mut self.0[index]);
+        self.each_above(index, change);
     }
 
     fn each_above(&mut self, index: usize, mut change: impl FnMut(&mut Node)) {
@@ -391,8 +420,26 @@ impl Node {
         self.children = self.children.saturating_add(used.children);
     }
 
+    fn begin_wait(&mut self) {
+        self.waits += 1;
+        self.waiting_since.get_or_insert_with(Instant::now);
+    }
+
+    fn end_wait(&mut self) {
+        self.waits = self.waits.saturating_sub(1);
+        if self.waits == 0 {
+            self.idle += self
+                .waiting_since
+                .take()
+                .map_or(Duration::ZERO, |it| it.elapsed());
+        }
+    }
+
     fn spent_now(&self) -> Spent {
-        let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = self.waiting_since.unwrap_or_else(Instant::now);
+        let elapsed = now.saturating_duration_since(self.since);
+        let elapsed = elapsed.saturating_sub(self.idle).as_millis();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         Spent {
             time_ms: self.spent.time_ms.saturating_add(elapsed),
             ..self.spent
@@ -500,6 +547,28 @@ mod tests {
     fn account(parent: Option<&Account>, limits: Limits) -> Account {
         let run = RunId::new();
         Account::open(parent, run, limits, &KernelState::default())
+    }
+
+    #[test]
+    fn a_wait_for_a_person_costs_no_time_in_the_whole_tree() {
+        let parent = account(None, Limits::default());
+        let child = account(Some(&parent), Limits::default());
+        let of = |account: &Account| account.spent().time_ms;
+        let wait = child.wait_for_a_person();
+        let other = parent.wait_for_a_person();
+        drop(wait);
+        let before = (of(&parent), Instant::now());
+        while before.1.elapsed() < Duration::from_millis(5) {
+            std::thread::yield_now();
+        }
+        assert_eq!(of(&parent), before.0);
+        assert!(of(&child) >= 5);
+        drop(other);
+        let after = Instant::now();
+        while after.elapsed() < Duration::from_millis(5) {
+            std::thread::yield_now();
+        }
+        assert!(of(&parent) >= before.0 + 4);
     }
 
     #[test]

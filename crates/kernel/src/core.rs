@@ -17,7 +17,7 @@ use gyrus_workspace::{
     layer::{CallLayer, MovedPaths},
     snapshot::Snapshots,
 };
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, RwLockReadGuard};
 
 use crate::{
     ConnectionPermit, Controls, Ending, Entry, Inline, Kernel, KernelState, ModelReply, RunStarted,
@@ -304,6 +304,12 @@ impl Core {
 
     pub(crate) fn layers(&self) -> MutexGuard<'_, Layers> {
         self.layers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no person has the screen, which costs no time of the run.
+    pub(crate) async fn acting(&self) -> Result<RwLockReadGuard<'_, bool>, Ending> {
+        let _waits = self.account.wait_for_a_person();
+        self.controls.acting().await
     }
 
     /// Returns the kernel's part of a cycle's last entry.

@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{mpsc, oneshot},
@@ -26,6 +26,9 @@ use tokio::{
 
 /// Maximum time for one command. An answer that takes longer will not come any more.
 const CALL_LIMIT: Duration = Duration::from_secs(15);
+
+/// Maximum time after a late answer in which the browser itself answers; else it is given up.
+const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum bytes of a message; a longer one closes the connection.
 const MESSAGE_LIMIT: u64 = 256 * 1024 * 1024;
@@ -222,22 +225,52 @@ impl Cdp {
         method: &str,
         params: impl Serialize,
     ) -> Result<T, CdpError> {
-        let (sender, answer) = oneshot::channel();
-        let id = self.order(session, method, params, Some(sender))?;
-        let answer = match timeout(CALL_LIMIT, answer).await {
-            Ok(Ok(answer)) => answer?,
-            Ok(Err(_dropped)) => return Err(self.shared.gone()),
-            Err(_late) => {
-                self.shared.waiting().calls.remove(&id);
-                return Err(CdpError::TimedOut {
-                    method: method.to_owned(),
-                });
-            }
-        };
+        let answer = self.ask(session, method, params, CALL_LIMIT).await;
+        if let Err(CdpError::TimedOut { .. }) = answer {
+            self.check_alive().await?;
+        }
+        let answer = answer?;
         serde_json::from_str(answer.get()).map_err(|error| CdpError::Unreadable {
             method: method.to_owned(),
             reason: error.to_string(),
         })
+    }
+
+    /// Gives the browser up if it does not answer at all. A page that does not is still there.
+    ///
+    /// # Errors
+    /// The browser is gone.
+    async fn check_alive(&self) -> Result<(), CdpError> {
+        let asked = self
+            .ask("", "Browser.getVersion", json!({}), ALIVE_LIMIT)
+            .await;
+        if let Err(CdpError::TimedOut { .. }) = asked {
+            let silent = (CALL_LIMIT + ALIVE_LIMIT).as_secs();
+            self.give_up(&format!("it did not answer for {silent} s"));
+            return Err(self.shared.gone());
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        session: &str,
+        method: &str,
+        params: impl Serialize,
+        limit: Duration,
+    ) -> Answer {
+        let (sender, answer) = oneshot::channel();
+        let id = self.order(session, method, params, Some(sender))?;
+        match timeout(limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_dropped)) => Err(self.shared.gone()),
+            Err(_late) => {
+                self.shared.waiting().calls.remove(&id);
+                Err(CdpError::TimedOut {
+                    method: method.to_owned(),
+                })
+            }
+        }
     }
 
     /// Like [`Self::call`], without waiting for the answer. Errors are lost.
@@ -443,6 +476,31 @@ mod tests {
             events.try_recv().unwrap(),
             r#"s E.e Some(Object {"n": Number(2)})"#
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_browser_is_given_up_and_a_silent_page_is_not() {
+        let (cdp, mut heard, mut says, _events) = connected();
+        let page = async {
+            let silent = cdp.call::<Value>("page", "A.a", json!({})).await;
+            assert!(
+                matches!(silent, Err(CdpError::TimedOut { .. })),
+                "{silent:?}"
+            );
+            assert_eq!(cdp.ended(), None);
+            cdp.call::<Value>("page", "A.a", json!({})).await
+        };
+        let browser = async {
+            assert_eq!(next(&mut heard).await["method"], "A.a");
+            let alive = next(&mut heard).await;
+            let answer = json!({"id": alive["id"], "result": {}});
+            says.write_all(format!("{answer}\0").as_bytes())
+                .await
+                .unwrap();
+        };
+        let (given_up, ()) = tokio::join!(page, browser);
+        let reason = "it did not answer for 20 s".to_owned();
+        assert_eq!(given_up, Err(CdpError::Gone { reason }));
     }
 
     #[tokio::test]

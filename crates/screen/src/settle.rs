@@ -1,7 +1,7 @@
 //! Waits for a screen to come to rest, by events and never for a fixed time.
 //!
 //! At rest means: no navigation and no request since the last input is in progress; every document
-//! that came since then is parsed; fonts and images in view are loaded, or hang for longer than a
+//! in view that came since then is parsed; fonts and images in view are loaded, or hang for longer than a
 //! bound, which is waited for once; no operable element is animated; and operable elements have not
 //! moved for two frames. Those two frames are the quiet window: a later
 //! change, by a timer that is not visible, is a change of its own.
@@ -10,13 +10,16 @@
 //! and fetches that go on for longer than [`LONG`], unless the input asked for them at once. What an
 //! input makes a page send over a socket is answered within a second, or never (see `Sockets`).
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::Rest;
 
 use crate::{
     browser::Session,
-    state::{Request, State, TabState},
+    state::{Frame, Request, State, TabState},
 };
 
 /// Maximum wait for rest after an input, and before a look.
@@ -118,21 +121,41 @@ impl Session {
         }
     }
 
-    /// Returns what the documents of a tab still wait for when the time is over.
+    /// Returns what the documents in view of a tab still wait for when the time is over.
     async fn documents_at_rest(&self, tab: &TabState, limit: Duration) -> Option<String> {
-        let frames = {
-            let state = self.state();
-            let frames = state.frames_of(tab).into_iter();
-            let with_age = frames.map(|(_, frame)| (state.is_since_input(frame.arrived), frame));
-            with_age.collect::<Vec<_>>()
-        };
-        let asking = frames.iter().map(|(is_new, frame)| async move {
+        let frames = self.frames_in_view(tab).await;
+        let asking = frames.iter().map(|frame| async move {
+            let is_new = self.state().is_since_input(frame.arrived);
             let ask = format!("gyrus.settled({}, {is_new})", limit.as_millis());
             // A document that goes away returns nothing; the next round asks its successor.
             self.ask::<String>(frame, &ask).await.unwrap_or_default()
         });
         let waiting = futures_util::future::join_all(asking).await;
         waiting.into_iter().find(|what| !what.is_empty())
+    }
+
+    /// Returns the frames of a tab that can be seen, and notes their ids. In others the browser paints
+    /// nothing and delays timers: waiting for them takes seconds, and nothing of them shows.
+    async fn frames_in_view(&self, tab: &TabState) -> Vec<Frame> {
+        let all = self.state().frames_of(tab);
+        self.own_frames(&all).await;
+        let mut all: BTreeMap<String, Frame> = all.into_iter().collect();
+        let mut ids = BTreeSet::from([tab.target.clone()]);
+        let mut shown: Vec<Frame> = all.remove(&tab.target).into_iter().collect();
+        let mut index = 0;
+        while index < shown.len() && !all.is_empty() {
+            let inner: Vec<String> = self
+                .ask(&shown[index], "gyrus.framesInView()")
+                .await
+                .unwrap_or_default();
+            for id in inner {
+                shown.extend(all.remove(&id));
+                ids.insert(id);
+            }
+            index += 1;
+        }
+        self.memory().shown = ids;
+        shown
     }
 }
 

@@ -149,6 +149,13 @@ fn followed(aim: &Aim) -> Option<Aimed> {
         .filter(|_| aim.starts.iter().any(follows))
 }
 
+fn address_of(starts: &Starts) -> Option<String> {
+    match starts {
+        Starts::Follows { address } => Some(address.clone()),
+        _ => None,
+    }
+}
+
 /// Returns the page that is looked at after an action, for a loop that opens it again if it loses its
 /// screen.
 fn page_of(session: &Session) -> Option<Value> {
@@ -186,6 +193,12 @@ impl<A: Action> Hand<A> {
                 sends,
                 by: A::TOOL.to_owned(),
                 link: call.aim.as_ref().filter(|_| only_goes).and_then(followed),
+                link_to: call
+                    .aim
+                    .iter()
+                    .flat_map(|aim| &aim.starts)
+                    .find_map(address_of),
+                until: None,
             });
         }
         session.state().holdings.counted

@@ -130,7 +130,9 @@ impl Session {
             let number = spot
                 .filter(|spot| spot.frame_id == *id)
                 .map_or(0, Spot::number);
-            let ask = format!("gyrus.begin({number}, {})", crate::input::quoted(guard));
+            let is_shown = self.memory().shown.contains(id);
+            let guard = crate::input::quoted(guard);
+            let ask = format!("gyrus.begin({number}, {guard}, {is_shown})");
             let _: Result<bool, _> = self.ask(frame, &ask).await;
         });
         // A frame that does not answer is not waited for by the input.

@@ -55,6 +55,8 @@ pub(crate) struct Reading {
     pub(crate) places: BTreeMap<String, Place>,
     /// Ids of those frames that contain fields for secrets.
     secret: Vec<String>,
+    /// The part of the page that is not drawn yet though it was waited for, in words.
+    drawing: String,
     /// Scaling and height of the page; `None` if nothing could be read.
     scaling: Option<(Scaling, f64)>,
     pub(crate) unread: Vec<String>,
@@ -66,7 +68,7 @@ impl Session {
         let rest = self.settle(SETTLE_LIMIT).await;
         let seen = self.glance(look, rest).await;
         // From now on, requests of a page do not count as effects of the input.
-        self.state().holdings.wake = None;
+        self.state().holdings.looked();
         self.turn();
         seen
     }
@@ -93,6 +95,12 @@ impl Session {
             let note = format!("{refused} downloads were refused: this session has had too many");
             reading.unread.push(note);
         }
+        let rest = match rest {
+            Rest::Quiet if !reading.drawing.is_empty() => Rest::GaveUp {
+                waiting_for: reading.drawing,
+            },
+            other => other,
+        };
         let tabs = state.tabs.iter().map(|one| Tab {
             number: one.number,
             title: one.title.clone(),
@@ -240,6 +248,7 @@ impl Session {
             height,
             places: BTreeMap::new(),
             secret: Vec::new(),
+            drawing: String::new(),
             scaling: None,
             unread: vec![format!("the page: {why}")],
         }
@@ -306,7 +315,7 @@ impl Session {
             density: main.density,
             zoom: main.zoom,
         };
-        let title = main.title.clone();
+        let (title, drawing) = (main.title.clone(), main.drawing.clone());
         let seen = Area::sized(width * scale, height * scale);
         join.add_main(&tab.target, main, place, seen);
         Ok(Reading {
@@ -317,6 +326,7 @@ impl Session {
             height: distance(height * scale),
             places: join.places,
             secret: join.secret,
+            drawing,
             scaling: Some((scaling, height)),
             unread: join.unread,
         })
@@ -331,6 +341,7 @@ impl Session {
             if walked.suspects == 0 || self.open_roots(frame).await? == 0 {
                 break;
             }
+            let _ = self.hear(frame).await;
             walked = self.ask(frame, AT_ONCE).await?;
         }
         Ok(walked)

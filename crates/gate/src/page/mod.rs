@@ -301,6 +301,11 @@ impl<'a> Page<'a> {
         Weight::critical(format!("{what} on {}", self.place))
     }
 
+    fn has(&self, state: ElementState) -> bool {
+        let element = self.aim.element.as_ref();
+        element.is_some_and(|element| element.states.contains(&state))
+    }
+
     /// Weight that the control's name adds, if it says anything.
     fn said(&self, does: &str, class: Option<Class>) -> Option<Weight> {
         let control = &self.control;
@@ -377,8 +382,7 @@ impl<'a> Page<'a> {
     /// Returns what following it does, by its words. Those of a link say what it is about; those of a
     /// button, and of a link that listens for clicks, what it does.
     fn class_of_a_link(&self) -> Option<Class> {
-        let mut states = self.aim.element.iter().map(|element| &element.states);
-        let listens = states.any(|states| states.contains(&ElementState::Clickable));
+        let listens = self.has(ElementState::Clickable);
         match self.role {
             "link" | "" if !listens => {
                 let orders = |class: &Class| matches!(class, Class::Deletes | Class::Authorises);
@@ -416,6 +420,20 @@ impl<'a> Page<'a> {
     }
 
     fn chooses(&self, option: &str) -> Vec<Weight> {
+        // What is dragged acts, and is dropped on something.
+        if !option.is_empty() && self.aim.starts.contains(&Starts::Acts) {
+            let zone = Label::new(option);
+            let deletes = zone.class.filter(|class| *class == Class::Deletes);
+            let what = format!("drops {} on {}", self.control, quoted(option));
+            let weight = match zone.class_of_the_whole.max(deletes) {
+                None | Some(Class::Drops) => self.plain(&what),
+                Some(Class::Commits) => self.asks(&what),
+                Some(Class::Deletes | Class::Authorises | Class::Pays) => {
+                    self.critical(&format!("{what}, whose name says what that does,"))
+                }
+            };
+            return vec![weight];
+        }
         let what = match option {
             "" => format!("changes {}", self.control),
             option => format!("changes {} to {}", self.control, quoted(option)),
@@ -538,10 +556,8 @@ impl<'a> Page<'a> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
         let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
-        let mut states = self.aim.element.iter().map(|element| &element.states);
         // What is dragged is a thing, as a card on a board.
-        let is_dragged = states.any(|states| states.contains(&ElementState::Draggable));
-        let is_data = is_dragged || DATA.contains(&self.role);
+        let is_data = self.has(ElementState::Draggable) || DATA.contains(&self.role);
         // What a field is called says what it holds.
         let is_told = is_data || self.is_text_field();
         let unread = match (filled, self.listed) {

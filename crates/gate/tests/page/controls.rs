@@ -1,6 +1,6 @@
 //! Names of controls.
 
-use gyrus_contract::{Starts, Starts::Acts};
+use gyrus_contract::{ElementState, Starts, Starts::Acts};
 
 use crate::world::{
     Comes::{self, Critical, Free, Once, Plain},
@@ -20,6 +20,28 @@ fn buttons(expected: Comes, names: &[&str]) {
             expected,
             "{name} elsewhere"
         );
+    }
+}
+
+/// A drop is said by what takes a card, not by what the card is called.
+#[test]
+fn a_drop_is_judged_by_what_takes_it() {
+    for (card, zone, expected) in [
+        ("Buy rope", "Done", Plain),
+        ("Buy rope", "Trash", Critical),
+        ("Paint hull", "Drop here to delete", Critical),
+        ("Paint hull", "Publish", Once),
+    ] {
+        let option = zone.to_owned();
+        for page in [GOOD, OTHER] {
+            let mut aim = aim(page, "generic", card, Acts);
+            let states = &mut aim.element.as_mut().unwrap().states;
+            states.insert(ElementState::Draggable);
+            aim.starts.push(Starts::Chooses {
+                option: option.clone(),
+            });
+            assert_eq!(comes(aim), expected, "{card} on {zone}");
+        }
     }
 }
 

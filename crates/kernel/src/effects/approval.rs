@@ -216,6 +216,7 @@ pub(crate) async fn ask(
         return Err(Stop::EndOfRecord);
     };
     let mut watch = inbox.watch()?;
+    let _waits = core.account.wait_for_a_person();
     loop {
         core.obey_messages()?;
         let left = asked.valid.left_ms(now_ms());

@@ -363,7 +363,7 @@ async fn resolve(
     let mut resolved = resolved.map_err(unresolvable)?;
     tool.check(&resolved.arguments).map_err(unresolvable)?;
     if spec.touches(Touch::is_screen_input) {
-        let _acting = core.controls.acting().await?;
+        let _acting = core.acting().await?;
         resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
         redact_form(core, &mut resolved);
     }

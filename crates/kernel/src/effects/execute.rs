@@ -337,7 +337,7 @@ pub(super) async fn start(
         attempt,
         sending,
     } = allowed;
-    let _acting = core.controls.acting().await?;
+    let _acting = core.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
     let _turn = layers::turn(core, tool.spec()).await;

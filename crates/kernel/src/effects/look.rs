@@ -104,7 +104,7 @@ async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed
     let frame = frame && core.kernel.organs().router.sees_pictures();
     let wanted = Look { frame, documents };
     // The run does not look while a person sees and types on the screen.
-    let _acting = core.controls.acting().await?;
+    let _acting = core.acting().await?;
     let seen = tokio::select! {
         seen = screen.look(wanted) => seen,
         ending = core.controls.stopped() => return Err(ending.into()),

@@ -137,6 +137,7 @@ fn word(state: ElementState) -> Option<&'static str> {
         ElementState::Scrolls => "scrolls by itself",
         ElementState::Covered => "covered",
         ElementState::Draggable => "draggable",
+        ElementState::Droppable => "takes what is dragged",
         ElementState::Multiple => "takes several",
         ElementState::Busy => "busy",
         ElementState::OutOfView | ElementState::Clickable => return None,

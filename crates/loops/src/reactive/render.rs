@@ -6,7 +6,10 @@
 //! first eight are folded, unless something in them is usable. All text of the page is in quotation
 //! marks (see `words`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
 use gyrus_text::{first_chars, tokens};
@@ -66,6 +69,7 @@ fn class(element: &Element) -> Class {
     let uses = [
         ElementState::Clickable,
         ElementState::Draggable,
+        ElementState::Droppable,
         ElementState::Opens,
         ElementState::Scrolls,
     ];
@@ -130,7 +134,7 @@ fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
     let mut head = header(view, budget);
     let mut walk = Walk::new(view, budget);
     walk.elements();
-    let (lines, more) = (walk.lines, walk.more);
+    let (lines, more, behind) = (walk.lines, walk.more, walk.behind.len());
     let away = out_of_view(view, budget);
     let fixed: usize = head.iter().chain(&away).map(|line| tokens(line) + 1).sum();
     let (chosen, left_out) = choose(&lines, budget.tokens.saturating_sub(fixed));
@@ -141,6 +145,11 @@ fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
         head.push(format!(
             "({more} more controls in view; `find` shows them by name)"
         ));
+    }
+    if behind > 0 {
+        let controls = gyrus_text::counted(behind, "control");
+        let over = front(view).map_or("what lies over the page", |_| "the dialog");
+        head.push(format!("({controls} behind {over})"));
     }
     if left_out > 0 && !budget.with_picture {
         head.push(format!(
@@ -293,12 +302,13 @@ struct Above<'a> {
 fn with_line(view: &View) -> BTreeSet<usize> {
     let mut rows: Vec<u16> = Vec::new();
     let mut ranked = Vec::new();
+    let behind = behind(view);
     for (index, element) in view.elements.iter().enumerate() {
         while rows.last().is_some_and(|row| *row >= element.depth) {
             rows.pop();
         }
         let class = class(element);
-        if class == Class::Operable && is_in_view(element) {
+        if class == Class::Operable && is_in_view(element) && !behind.contains(&index) {
             let only_clicks = CLICKED.contains(&element.role.as_str());
             ranked.push((only_clicks, !rows.is_empty(), index));
         }
@@ -309,6 +319,58 @@ fn with_line(view: &View) -> BTreeSet<usize> {
     ranked.sort_unstable();
     let first = ranked.into_iter().take(MOST);
     first.map(|(_, _, index)| index).collect()
+}
+
+/// Returns the dialog in front, with what is in it.
+fn front(view: &View) -> Option<Range<usize>> {
+    let is_dialog = |one: &Element| {
+        ["dialog", "alertdialog"].contains(&one.role.as_str())
+            && is_in_view(one)
+            && !one.states.contains(&ElementState::Covered)
+    };
+    let start = view.elements.iter().rposition(is_dialog)?;
+    let depth = view.elements[start].depth;
+    let inner = view.elements[start + 1..]
+        .iter()
+        .take_while(|it| it.depth > depth);
+    let end = start + 1 + inner.count();
+    (end > start + 1).then_some(start..end)
+}
+
+/// Returns the usable elements that cannot be used before something else is closed: those that a
+/// dialog covers, or whatever lies over most of the page without saying that it is one.
+fn behind(view: &View) -> BTreeSet<usize> {
+    let front = front(view);
+    let is_outside = |index: &usize| front.as_ref().is_none_or(|front| !front.contains(index));
+    let used = (0..view.elements.len()).filter(|index| {
+        let element = &view.elements[*index];
+        class(element) == Class::Operable && is_in_view(element)
+    });
+    let (covered, others): (BTreeSet<usize>, BTreeSet<usize>) =
+        used.filter(is_outside).partition(|index| {
+            view.elements[*index]
+                .states
+                .contains(&ElementState::Covered)
+        });
+    let is_overlay = covered.len() >= OVERLAID && covered.len() > others.len();
+    if front.is_some() || is_overlay {
+        covered
+    } else {
+        BTreeSet::new()
+    }
+}
+
+/// Minimum number of covered elements for which something lies over the page, and not just over them.
+const OVERLAID: usize = 3;
+
+/// Whether everything that could be used outside the dialog lies behind it.
+fn is_modal(view: &View, front: &Range<usize>, behind: &BTreeSet<usize>) -> bool {
+    let mut outside = (0..view.elements.len()).filter(|index| !front.contains(index));
+    !behind.is_empty()
+        && outside.all(|index| {
+            let element = &view.elements[index];
+            class(element) != Class::Operable || !is_in_view(element) || behind.contains(&index)
+        })
 }
 
 /// Visits the elements that are in view.
@@ -324,6 +386,10 @@ struct Walk<'a> {
     more: usize,
     /// Number of elements left in the present row.
     rest_of_row: usize,
+    /// Usable elements that lie behind a dialog.
+    behind: BTreeSet<usize>,
+    /// A dialog that covers everything else.
+    modal: Option<Range<usize>>,
 }
 
 impl<'a> Walk<'a> {
@@ -335,7 +401,11 @@ impl<'a> Walk<'a> {
                 .entry(first_chars(&element.name, BESIDE_PICTURE))
                 .or_default() += 1;
         }
+        let behind = behind(view);
+        let modal = front(view).filter(|front| is_modal(view, front, &behind));
         Self {
+            behind,
+            modal,
             named,
             view,
             budget,
@@ -389,8 +459,17 @@ impl<'a> Walk<'a> {
         };
         let in_row = self.rest_of_row > 0;
         self.rest_of_row = self.rest_of_row.saturating_sub(1);
+        let is_front = self.modal.as_ref().map(|modal| modal.contains(&index));
+        // The words of a dialog that covers everything come before all others.
+        let (loud, plain) = if is_front == Some(true) {
+            (Rank::Always, Rank::Always)
+        } else {
+            (Rank::First, Rank::Then)
+        };
         match class {
             Class::Nothing => {}
+            Class::Operable if self.behind.contains(&index) => {}
+            Class::Loud | Class::Plain | Class::Row if is_front == Some(false) => {}
             _ if !is_in_view(element) && class != Class::Box => {}
             Class::Operable => {
                 here.says = Some(first_chars(&element.name, OPERABLE));
@@ -416,11 +495,11 @@ impl<'a> Walk<'a> {
             Class::Loud if self.budget.with_picture && element.role == "heading" => {}
             Class::Loud if !self.is_said(element) && !in_row => {
                 here.says = Some(first_chars(&element.name, SAID));
-                self.push(said(element, SAID), depth, Rank::First);
+                self.push(said(element, SAID), depth, loud);
             }
             Class::Plain if !self.is_said(element) && !in_row && !self.budget.with_picture => {
                 here.says = Some(first_chars(&element.name, SAID));
-                self.push(said(element, SAID), depth, Rank::Then);
+                self.push(said(element, SAID), depth, plain);
             }
             Class::Loud | Class::Plain => {}
         }
@@ -621,8 +700,14 @@ fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Opti
 
 /// Whether the tree tells so little about this view that a picture is worth its price.
 pub(super) fn says_little(view: &View) -> bool {
+    // What covers them without being a dialog may have to be seen.
+    let behind = front(view).map_or_else(BTreeSet::new, |_| behind(view));
     let operable = || {
-        let in_view = view.elements.iter().filter(|element| is_in_view(element));
+        let reached = view.elements.iter().enumerate();
+        let reached = reached.filter(|(index, _)| !behind.contains(index));
+        let in_view = reached
+            .map(|(_, element)| element)
+            .filter(|element| is_in_view(element));
         in_view.filter(|element| class(element) == Class::Operable)
     };
     let named = operable()

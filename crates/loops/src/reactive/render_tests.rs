@@ -61,6 +61,40 @@ fn a_secret_is_told_as_filled_or_empty() {
 }
 
 #[test]
+fn a_dialog_is_told_whole_and_what_it_covers_is_counted() {
+    let page = "heading News\nlink One /covered/\nbutton Two /covered/\ntext Behind\n\
+                dialog Settings\n  text Read this first\n  button Save\n";
+    let mut page = samples::page("https://a.test/", "", page);
+    let tight = Budget { tokens: 1, ..TREE };
+    insta::assert_snapshot!(lines(&page, tight).0, @r#"
+    page "" at "https://a.test/"
+    dialog "Settings":
+     "Read this first"
+     b7 button "Save"
+    (2 controls behind the dialog)
+    "#);
+    // One that leaves things beside it to be used says nothing of the page's text.
+    page.elements[2].states.clear();
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    heading "News"
+    b3 button "Two"
+    "Behind"
+    dialog "Settings":
+     "Read this first"
+     b7 button "Save"
+    (1 control behind the dialog)
+    "#);
+    let page = "link One /covered/\nlink Two /covered/\nlink Three /covered/\nbutton Close\n";
+    let page = samples::page("https://a.test/", "", page);
+    insta::assert_snapshot!(render(&page, TREE), @r#"
+    page "" at "https://a.test/"
+    b4 button "Close"
+    (3 controls behind what lies over the page)
+    "#);
+}
+
+#[test]
 fn what_has_no_name_has_a_place() {
     let page = "button\ntext Volume\nbutton Mute\nlink\n";
     let page = samples::page("https://a.test/", "", page);

@@ -131,7 +131,8 @@ pub(crate) struct Told {
     #[serde(default)]
     sends: Option<SentForm>,
     starts: Vec<Starts>,
-    /// Way in which text is entered: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
+    /// Way in which text is entered: `line`, `text`, `rich`, `keys`, `set`, `slide`, `select`, `file`,
+    /// `control`.
     pub(crate) kind: String,
     #[serde(default)]
     covered: Option<String>,
@@ -194,10 +195,23 @@ impl Spot {
         self.told.number
     }
 
+    /// Returns where the mouse reaches a point of the element's document. Frames that are scaled are
+    /// taken for unscaled.
+    pub(crate) fn seen_at(&self, x: f64, y: f64) -> Point {
+        (
+            self.point.0 + x - self.told.x,
+            self.point.1 + y - self.told.y,
+        )
+    }
+
     /// Returns the form that a click on it sends, with its values.
     pub(crate) fn sent_form(&self) -> Option<ExpectedForm> {
         let (form, sends) = (self.told.form.as_ref()?, self.told.sends.as_ref()?);
         Some(ExpectedForm::new(form, sends))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.told.name
     }
 
     pub(crate) fn is(&self, state: ElementState) -> bool {
@@ -313,7 +327,16 @@ impl Session {
                 }
             }
         });
-        located.await?
+        let mut spot: Spot = located.await??;
+        // What a link sends over a socket cannot be held: it is judged by what the link says.
+        let follows = |starts: &Starts| matches!(starts, Starts::Follows { .. });
+        if purpose == "click" && spot.told.starts.iter().any(follows) {
+            let can_send = self.state().sockets.is_open(&spot.frame.session);
+            spot.told
+                .states
+                .extend(can_send.then_some(ElementState::Clickable));
+        }
+        Ok(spot)
     }
 
     async fn locate_element(

@@ -123,11 +123,18 @@ function areaRectangles(area) {
 // The element, its labels, and what stands for it.
 const partsOf = (element) => [...new Set([standInOf(element), element, ...element.labels || []])];
 
+// The one part that listens in a switch or the like that does not.
+function listenersIn(element) {
+  if (!OPERABLE.has(roleOf(element)) || listening.has(element) || !aroundListening.has(element)) return [];
+  const inner = [...Element.prototype.querySelectorAll.call(element, "*")].filter((one) => listening.has(one));
+  return inner.length === 1 ? inner : [];
+}
+
 // Where a person would point. A tab is its link; of rows and items all that is no other's is theirs.
 function surfacesOf(element) {
   const core = coreOf(element);
   const own = partsOf(element);
-  if (!core) return own;
+  if (!core) return [...listenersIn(element), ...own];
   return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
 }
 
@@ -339,23 +346,6 @@ function isButtonLike(link) {
 // Whether a link, or something in it, listens for clicks.
 const listensForClicks = (link) => listening.has(link) || aroundListening.has(link);
 
-const ICON = /(^|[-_ ])(icons?|ico|fa[bdlrs]?|bi|mdi|glyphicons?|material|svg|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)([-_ ]|$)/i;
-const MOST_ICONS = 4;
-
-// What the pictures of a control are called, where it has no words: their classes, titles and files.
-function iconWords(element) {
-  const inner = [element, ...Element.prototype.querySelectorAll.call(element, "i, span, svg, use, img, [data-icon], [title]")];
-  const said = inner.slice(0, 12).flatMap((one) => {
-    const classes = attribute(one, "class") || "";
-    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(classes);
-    const file = (attribute(one, "src") || attribute(one, "href") || attribute(one, "xlink:href") || "").split(/[?]/)[0];
-    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classes : "",
-      one !== element && isIcon && !file.startsWith("data:") ? file.split(/[/#]/).pop().replace(/\.\w+$/, "") : ""];
-  });
-  const words = [...new Set(said.map((text) => tidy(text || "")).filter(Boolean))];
-  return words.length ? bounded("icon " + words.slice(0, MOST_ICONS).join(" "), 120) : "";
-}
-
 // The name of a control, with what its pictures say where it has no letters.
 function nameOrIcon(element) {
   const name = nameOf(element);
@@ -456,7 +446,9 @@ function startsOf(element, purpose, key) {
     case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
     case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
-    case "drag": case "menu": return [{ what: "acts" }];
+    // What a thing is dropped on says what becomes of it.
+    case "drag": return [{ what: "acts" }, ...(key ? [{ what: "chooses", option: key }] : [])];
+    case "menu": return [{ what: "acts" }];
     default: return [{ what: "looking" }];
   }
 }
@@ -479,6 +471,7 @@ function kindOf(element) {
   }
   if (element instanceof HTMLTextAreaElement) return "text";
   if (nearest(element, EDITABLE) || document.designMode === "on") return "rich";
+  if (roleOf(element) === "slider") return "slide";
   return takesKeys(element) ? "keys" : "control";
 }
 
@@ -513,6 +506,13 @@ function statesFor(element, role, purpose) {
 const isShortcut = (element, purpose, key) =>
   purpose === "key" && !matches(element, WRITABLE) && !/(^|\+)(Enter| |Space|Delete|Backspace)$/.test(key) && !takesKeys(element);
 
+// What something is dropped on, in words: the box that takes it, or the element itself.
+function zoneOf(element) {
+  let zone = element;
+  while (zone && !droppedOn.has(zone)) zone = around(zone);
+  return zone && nameOfZone(zone) || nameOrIcon(element) || bounded(withoutSecrets(tidy(element.textContent || "")), MAX_ZONE);
+}
+
 // Everything about an element for an input of a purpose. `point`: where it was pointed at.
 function told(element, purpose, key, point) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
@@ -526,7 +526,7 @@ function told(element, purpose, key, point) {
     left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
     words: words(element),
     address: document.URL, origin: self.origin,
-    role, name: isCommand ? "" : nameOrIcon(element).slice(0, 500),
+    role, name: isCommand ? "" : (purpose === "drop" ? zoneOf(element) : nameOrIcon(element)).slice(0, 500),
     states: statesFor(element, role, purpose),
     form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter), target, isEnter),
     sends: purpose === "click" ? sendsOf(submitter) : null,

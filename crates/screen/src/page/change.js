@@ -165,9 +165,9 @@ function prepare() {
 }
 
 // Remembers how things stand, and arms the guard.
-async function begin(number, kind) {
+async function begin(number, kind, isShown) {
   watch();
-  const canvases = await stillDrawn();
+  const canvases = isShown ? await stillDrawn() : new Map();
   note(observer.takeRecords());
   const now = performance.now();
   for (const [element, at] of byItself) if (now - at >= RECENTLY) byItself.delete(element);
@@ -197,6 +197,9 @@ const isNoisyWithin = (outer) => [...noisy].some((element) => isWithin(element, 
 // What is different since. Disarms the guard.
 function end() {
   note(observer.takeRecords());
+  // A root that an element got since is no change of the document, and shows other things.
+  const first = performance.now();
+  for (const { host } of roots().filter((root) => !watched.has(root))) changed?.set(host, { first, last: first, times: 1 });
   const element = marked?.element;
   const now = signature(element);
   const was = marked?.signature || now;

@@ -47,6 +47,72 @@ function setBeside(number, text) {
   return JSON.stringify(isLeast ? "ArrowDown" : "ArrowUp");
 }
 
+// How far a slider of the page's making is on its way to a number.
+let sliding = null;
+// Strikes of a key in a row, and drags, by which one is moved.
+const MOST_STRIKES = 60;
+const MOST_DRAGS = 4;
+
+// What moves a slider on: a key that it hears, so many times, or else the mouse from one point of the
+// document to another. Neither once it is there, or cannot get there.
+async function slide(number, wanted) {
+  const slider = elementOf(number);
+  if (!slider) return JSON.stringify({ gone: true });
+  await frame();
+  const [value, least, most] = [["now", NaN], ["min", 0], ["max", 100]].map(([part, other]) => {
+    const said = attribute(slider, `aria-value${part}`);
+    return said === null ? other : Number.parseFloat(said);
+  });
+  const tells = (more) => JSON.stringify({ value: Number.isNaN(value) ? "" : String(value), holds: value === wanted, ...more });
+  if (sliding?.number !== number || sliding.wanted !== wanted) {
+    sliding = { number, wanted, was: null, step: 0, strikes: 0, drags: 0, isDeaf: slider.tabIndex < 0, back: false, off: 0 };
+    slider.focus({ preventScroll: true });
+  }
+  const way = sliding;
+  const isOver = Number.isNaN(value) || value === wanted || wanted < least || wanted > most;
+  if (isOver) return over(tells);
+  if (way.was !== null && way.strikes && !way.drags) {
+    if (value === way.was) way.isDeaf = true;
+    // The first strike tells how far one goes, and which way.
+    else if (!way.step) {
+      way.step = Math.abs(value - way.was);
+      way.back = Math.abs(wanted - value) > Math.abs(wanted - way.was);
+    } else if (Math.abs(wanted - value) < way.step) return over(tells);
+  }
+  way.was = value;
+  const strikes = way.step ? Math.round(Math.abs(wanted - value) / way.step) : 1;
+  if (!way.isDeaf && strikes > 0 && way.strikes + strikes <= MOST_STRIKES) {
+    way.strikes += strikes;
+    const isMore = wanted > value !== way.back;
+    return tells({ keys: [isMore ? "ArrowRight" : "ArrowLeft", strikes] });
+  }
+  way.drags += 1;
+  way.off += way.drags > 1 ? (wanted - value) / (most - least) : 0;
+  const part = (number) => (number - least) / (most - least);
+  return way.drags <= MOST_DRAGS ? tells({ drag: pathOnTrack(slider, part(value), part(wanted) + way.off) }) : over(tells);
+}
+
+function over(tells) {
+  sliding = null;
+  return tells({});
+}
+
+// From the handle of a slider, or from a part of its track, to another part of it.
+function pathOnTrack(slider, from, to) {
+  const handle = slider.getBoundingClientRect();
+  const isLong = (box) => Math.max(box.width, box.height) >= 3 * Math.min(box.width, box.height);
+  let track = slider;
+  while (around(track) && !isLong(track.getBoundingClientRect())) track = around(track);
+  const box = track.getBoundingClientRect();
+  const isUpright = box.height > box.width;
+  const at = (part) => {
+    const inside = Math.min(Math.max(part, 0), 1);
+    return isUpright ? [box.x + box.width / 2, box.bottom - 1 - (box.height - 2) * inside] : [box.x + 1 + (box.width - 2) * inside, box.y + box.height / 2];
+  };
+  const start = track === slider ? at(from) : [handle.x + handle.width / 2, handle.y + handle.height / 2];
+  return [...start, ...at(to)];
+}
+
 // Everything in the field that has the keyboard.
 function selectAll() {
   const field = keyboard();

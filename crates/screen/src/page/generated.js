@@ -4,15 +4,20 @@ const MAX_RULES = 20_000;
 const perSheet = new WeakMap();
 // A selector, or null if it is not known: then every element is asked.
 let generating = null;
+// A selector of what shows something when it is pointed at; empty if there is none.
+let revealing = "";
 
 function generators() {
   const selectors = [];
-  for (const sheet of [...document.styleSheets, ...document.adoptedStyleSheets]) {
+  const sheets = [...document.styleSheets, ...document.adoptedStyleSheets];
+  revealing = "";
+  for (const sheet of sheets) {
     const found = ofSheet(sheet);
-    if (found === null) return null;
-    if (found) selectors.push(found);
+    revealing = [revealing, ...perSheet.get(sheet)?.reveals || []].filter(Boolean).join(",");
+    selectors.push(found);
   }
-  const selector = selectors.join(",");
+  if (selectors.includes(null)) return null;
+  const selector = selectors.filter(Boolean).join(",");
   try {
     if (selector) document.documentElement.matches(selector);
     return selector;
@@ -32,10 +37,18 @@ function ofSheet(sheet) {
   const known = perSheet.get(sheet);
   if (known?.rules === rules.length) return known.selector;
   const found = [];
-  const budget = { left: MAX_RULES };
+  const budget = { left: MAX_RULES, reveals: [] };
   const selector = gather(rules, found, budget) ? found.join(",") : null;
-  perSheet.set(sheet, { rules: rules.length, selector });
+  perSheet.set(sheet, { rules: rules.length, selector, reveals: budget.reveals });
   return selector;
+}
+
+// What is pointed at in a selector whose rule shows what lies in it or beside it.
+const POINTED = /^([^:(),]+):hover[^\s>+~,()]*\s*[\s>+~]/;
+
+function whatReveals({ display, visibility, opacity }, selector) {
+  if ((!display || display === "none") && visibility !== "visible" && opacity !== "1") return [];
+  return selector.split(",").map((one) => POINTED.exec(one.trim())?.[1]).filter(Boolean);
 }
 
 // Whether all of the rules could be understood.
@@ -43,6 +56,7 @@ function gather(rules, found, budget) {
   for (const rule of rules) {
     if (--budget.left < 0) return false;
     const selector = rule.selectorText;
+    if (selector?.includes(":hover")) budget.reveals.push(...whatReveals(rule.style, selector));
     const content = rule.style?.content;
     if (content && content !== "none" && content !== "normal" && content !== '""' && selector) {
       if (selector.includes("&")) return false;

@@ -190,6 +190,31 @@ function nameOf(element, role = roleOf(element)) {
   return withoutSecrets(name);
 }
 
+const ICON = /(^|[-_ ])(icons?|ico|fa[bdlrs]?|bi|mdi|glyphicons?|material|svg|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)([-_ ]|$)/i;
+const MOST_ICONS = 4;
+// Where pages keep words that they show only when a thing is pointed at, and those for their own tests.
+const TIPS = ["data-tip", "data-tooltip", "data-title", "data-original-title", "data-bs-title", "data-bs-original-title"];
+const TEST_NAMES = ["data-testid", "data-test-id", "data-test", "data-cy", "data-qa"];
+
+// What says what a control is that has no words: its tips, the classes, titles and files of its
+// pictures, and last how the page's tests call it.
+function iconWords(element) {
+  // A form's own fields can shadow its properties.
+  const attribute = (one, name) => Element.prototype.getAttribute.call(one, name) || "";
+  const inner = [element, ...Element.prototype.querySelectorAll.call(element, "i, span, svg, use, img, [data-icon], [title]")];
+  const said = inner.slice(0, 12).flatMap((one) => {
+    const classes = attribute(one, "class");
+    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(classes);
+    const file = (attribute(one, "src") || attribute(one, "href") || attribute(one, "xlink:href")).split(/[?]/)[0];
+    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classes : "",
+      one !== element && isIcon && !file.startsWith("data:") ? file.split(/[/#]/).pop().replace(/\.\w+$/, "") : ""];
+  });
+  const firstOf = (names) => names.map((name) => attribute(element, name)).find(Boolean) || "";
+  const words = [...new Set(said.map((text) => tidy(text)).filter(Boolean))].slice(0, MOST_ICONS).join(" ");
+  const test = words ? "" : firstOf(TEST_NAMES);
+  return bounded(tidy(`${firstOf(TIPS)} ${/^(icon\b|$)/i.test(words) ? words : `icon ${words}`} ${test && `id ${test}`}`), 120);
+}
+
 function media(element) {
   const state = element.ended ? "ended" : element.paused ? "paused" : "playing";
   return element.muted ? `${state}, muted` : state;

@@ -92,30 +92,3 @@ function roleOf(element) {
   if (!native && isEditingHost(element)) return "textbox";
   return native;
 }
-
-// Elements that listen for the mouse, as the browser tells, and what stands around them.
-const listening = new WeakSet();
-const aroundListening = new WeakSet();
-
-function hear(elements) {
-  for (const element of elements) {
-    if (!(element instanceof Element)) continue;
-    listening.add(element);
-    for (let at = hostOrParent(element); at instanceof Element && !aroundListening.has(at); at = hostOrParent(at)) aroundListening.add(at);
-  }
-}
-
-// What is used by itself.
-const USED = "a[href], button, input:not([type=hidden]), select, textarea, summary, iframe, audio, video, [tabindex], [contenteditable], " +
-  [...OPERABLE].map((role) => `[role=${role}]`).join(", ");
-// What is one of many, and is clicked as a whole beside what is in it.
-const ONE_OF_MANY = new Set(["row", "listitem", "gridcell", "cell", "columnheader", "rowheader", "article"]);
-
-// Whether it listens for itself, not for what is in it.
-function listensForItself(element, role) {
-  const list = role === "listitem" && hostOrParent(element);
-  // A list that listens does so for its items, as one that is sorted by dragging.
-  if (list && listening.has(list) && roleOf(list) === "list") return !element.querySelector(USED);
-  if (!listening.has(element) || role === "list") return false;
-  return ONE_OF_MANY.has(role) || !aroundListening.has(element) && !element.querySelector(USED);
-}

@@ -25,6 +25,20 @@ const isInView = (element) => {
   return box.width > 0 && box.height > 0 && box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
 };
 
+// Points of a frame at which it is looked for: across and down.
+const THIRDS = [1 / 6, 1 / 2, 5 / 6];
+
+// The ids of the frames in this document of which something can be seen.
+function framesInView() {
+  const isSeen = (owner) => {
+    if (!owner?.isConnected || !isInView(owner)) return false;
+    const [left, top, right, bottom] = overlap(edges(owner.getBoundingClientRect()), [0, 0, innerWidth, innerHeight]);
+    const at = (from, to, part) => from + (to - from) * part;
+    return THIRDS.some((across) => THIRDS.some((down) => hitAt(at(left, right, across), at(top, bottom, down)) === owner));
+  };
+  return JSON.stringify([...frameOwners].filter(([, owner]) => isSeen(owner.deref())).map(([id]) => id));
+}
+
 // Since when each thing is waited for, with the address that it loads.
 const waited = new WeakMap();
 
@@ -62,17 +76,6 @@ function goesOn(isNew) {
     if (moves && isInView(box)) return "an animation of " + words(moves) + " is running";
   }
   return drawing();
-}
-
-// Shadow roots that are known here.
-function roots() {
-  const found = [];
-  for (const element of document.querySelectorAll("*")) {
-    const root = rootOf(element);
-    if (root) found.push(root);
-    if (found.length > 200) break;
-  }
-  return found;
 }
 
 function boxes(scopes) {

@@ -1,7 +1,7 @@
 // What is true of an element, as bits in the order of the contract's states (view.rs).
 const STATE = Object.fromEntries(`focused checked mixed selected pressed expanded collapsed disabled
   readOnly required invalid opens masked scrolls outOfView covered draggable multiple busy
-  clickable`.split(/\s+/).map((name, bit) => [name, 1 << bit]));
+  clickable droppable`.split(/\s+/).map((name, bit) => [name, 1 << bit]));
 
 const CHECKABLE = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option", "treeitem"]);
 

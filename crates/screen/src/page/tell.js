@@ -9,11 +9,14 @@ function tell(w, element, look, outer, at) {
     if (name === "option" || w.labelled.has(element)) return null;
     if (w.run) w.run.uses += 1;
   }
-  const isClickable = !isOperable && !isViewport && !(name === "label" && element.control) && (outer.isUsed
-    ? isApart(element, role, style, outer) : isForClicks(element, style, outer) || listensForItself(element, role));
+  const isBox = !isOperable && !isViewport;
+  const isClickable = isBox && !(name === "label" && element.control) && (outer.isUsed ? isApart(element, role, style, outer)
+    : items.has(element) || (isForClicks(element, style, outer) || listensForItself(element, role)) && !isAroundItems(element, style, role, outer));
   const scrolls = !isViewport && overflow !== "visible" && canScroll(element, overflow);
-  if (!isOperable && !isClickable && !scrolls && !TOLD.has(role)) return null;
-  if (role === "img" && !isClickable && (outer.isQuiet || outer.isUsed)) return null;
+  // Something is dragged, or dropped on it.
+  const moves = isBox && (droppedOn.has(element) ? STATE.droppable : 0) | (element.getAttribute("draggable") === "true" ? STATE.draggable : 0);
+  if (!isOperable && !isClickable && !scrolls && !moves && !TOLD.has(role)) return null;
+  if (role === "img" && !isClickable && !moves && (outer.isQuiet || outer.isUsed)) return null;
   if (!at.isShown && (style.visibility !== "visible" || !element.checkVisibility())) return null;
   let box = boxOf(element, display);
   let { room } = at;
@@ -30,7 +33,7 @@ function tell(w, element, look, outer, at) {
   const area = (box[2] - box[0]) * (box[3] - box[1]);
   if (isOperable && area <= 0 || role === "canvas" && area <= 2) return null;
   if (!at.isShown && !w.labelled.has(element) && !(isOperable && isUsable(element, name, box, at))) return null;
-  let bits = isClickable ? STATE.clickable : 0;
+  let bits = (isClickable ? STATE.clickable : 0) | moves;
   if (scrolls) bits |= STATE.scrolls;
   if (w.run && isClickable) w.run.uses += 1;
   const node = tellAs(w, element, role || "generic", box, at, bits, room);
@@ -39,10 +42,14 @@ function tell(w, element, look, outer, at) {
   return node;
 }
 
+// Ways of using what has no role of use, and those by which it is one thing with all its words.
+const TAKEN = STATE.clickable | STATE.draggable;
+const USES = TAKEN | STATE.droppable;
+
 // With its name, value and states, at a box that need not be its own.
 function tellAs(w, element, role, box, at, bits = 0, { seen, reach } = at.room) {
   const isOperable = OPERABLE.has(role);
-  const uses = isOperable || bits & STATE.clickable;
+  const uses = isOperable || bits & USES;
   bits |= statesOf(element, role);
   if (at.isInert) bits |= STATE.disabled;
   if (element === w.focused) bits |= STATE.focused;
@@ -55,8 +62,9 @@ function tellAs(w, element, role, box, at, bits = 0, { seen, reach } = at.room) 
     w.hits += 1;
     if (isCovered(element, box, seen)) bits |= STATE.covered;
   }
-  const isClicked = bits & STATE.clickable && (!TOLD.has(role) || ONE_OF_MANY.has(role));
-  const whole = isClicked ? labelOfBox(element, role) : nameOf(element, role);
+  const isTaken = bits & TAKEN && !isOperable && (!TOLD.has(role) || ONE_OF_MANY.has(role));
+  const said = isTaken ? labelOfBox(element, role) : bits & STATE.droppable ? nameOfZone(element) : nameOf(element, role);
+  const whole = said || (uses ? iconWords(element) : "");
   const isWhole = whole.length <= MAX_NAME;
   if (role === "img" && !whole && !uses && isDecoration(element, box)) return null;
   const name = isWhole ? whole : isOperable || !NAMED_BY_CONTENT.has(role) && role !== "generic" ? bounded(whole, MAX_NAME) : "";
@@ -125,9 +133,16 @@ function isForClicks(element, style, outer) {
 function tellShape(w, element, outer) {
   if (outer.isUsed || !outer.isShown) return;
   const style = styleOf(element);
-  if (!isForClicks(element, style, outer) && !listening.has(element) || !isDrawn(element)) return;
+  const isUsed = isForClicks(element, style, outer) || listening.has(element) || isOnMap(element);
+  if (!isUsed || !isDrawn(element)) return;
   const box = edges(element.getBoundingClientRect());
   if (!isEmpty(box)) tellAs(w, element, roleOf(element) || "generic", box, outer, STATE.clickable);
+}
+
+// Whether a drawing that listens tells a shape from the others.
+function isOnMap(shape) {
+  const map = shape.ownerSVGElement;
+  return listening.has(map) && (shape.id !== "" || Object.keys(shape.dataset).length > 0 || svgName(shape) !== "");
 }
 
 // A line that is thin to see often lies below a wide one that only takes the mouse.

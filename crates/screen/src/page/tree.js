@@ -74,3 +74,26 @@ function adopt(host, root) {
   closedRoots.set(host, root);
   watchSecrets(root);
 }
+
+const MOST_ROOTS = 500;
+
+// Shadow roots that are known here, at any depth.
+function roots() {
+  const found = [];
+  for (let at = -1; at < found.length && found.length < MOST_ROOTS; at += 1) {
+    for (const element of (found[at] || document).querySelectorAll("*")) {
+      const root = rootOf(element);
+      if (root) found.push(root);
+    }
+  }
+  return found;
+}
+
+const heardRoots = new WeakSet();
+
+// Those that the browser was not asked about yet.
+function newRoots() {
+  const found = roots().filter((root) => !heardRoots.has(root));
+  for (const root of found) heardRoots.add(root);
+  return found;
+}

@@ -25,7 +25,7 @@ let secretFields = [];
 // A page can take away all that it consists of.
 const nothing = () => ({
   title: "", width: innerWidth, height: innerHeight, zoom: 1, left: 0, top: 0, density: devicePixelRatio,
-  scroll: [0, 0, 0, 0], suspects: 0, secrets: 0, unread: ["the page: its document is empty"], ...listed([]),
+  scroll: [0, 0, 0, 0], suspects: 0, secrets: 0, drawing: "", unread: ["the page: its document is empty"], ...listed([]),
 });
 
 function walk() {
@@ -47,7 +47,7 @@ function walk() {
     title: document.title.slice(0, MAX_TEXT), width: innerWidth, height: innerHeight,
     zoom: view?.scale ?? 1, left: view?.offsetLeft ?? 0, top: view?.offsetTop ?? 0, density: devicePixelRatio,
     scroll: [Math.abs(root.scrollLeft), root.scrollTop, root.scrollWidth, root.scrollHeight],
-    suspects: suspected.length, secrets: w.secrets.length, unread: w.unread, ...listed(w.nodes),
+    suspects: suspected.length, secrets: w.secrets.length, drawing: hands.stillBlank(), unread: w.unread, ...listed(w.nodes),
   });
 }
 
@@ -125,7 +125,7 @@ function visit(w, element, outer) {
     at.parent = node;
     at.depth += 1;
     // Its words stand in its name already.
-    if (node.isWhole && node.name && (NAMED_BY_CONTENT.has(node.role) || node.role === "generic" && node.bits & STATE.clickable)) at.isQuiet = true;
+    if (node.isWhole && node.name && (NAMED_BY_CONTENT.has(node.role) || node.role === "generic" && node.bits & TAKEN)) at.isQuiet = true;
     if (node.value !== null && (node.role === "textbox" || node.role === "combobox" || node.role === "searchbox")) at.isQuiet = true;
   }
   if (overflow !== "visible" && !isViewport && !CLOSED.has(name)) clip(element, overflow, at);
@@ -225,7 +225,7 @@ function lookInto(w, element, at) {
 
 // A container with nothing in it says nothing, nor does what takes clicks behind a dialog.
 function endHollow(w, node, element) {
-  const uses = node.bits & (STATE.clickable | STATE.scrolls);
+  const uses = node.bits & (USES | STATE.scrolls);
   const isBackdrop = node.role === "generic" && uses === STATE.clickable && (node.bits & STATE.covered) !== 0;
   const isPlain = HOLLOW.has(node.role) || node.role === "generic";
   if (node.name || node.value || !isBackdrop && (!isPlain || uses)) return;

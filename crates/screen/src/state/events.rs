@@ -411,6 +411,9 @@ impl State {
             "Page.frameNavigated" => {
                 let Navigated { frame: info } = event.params()?;
                 self.doom(&info.id);
+                if info.parent_id.is_none() {
+                    self.sockets.left(event.session);
+                }
                 let frame = self.frames.entry(info.id).or_default();
                 frame.session = event.session.to_owned();
                 if info.parent_id.is_some() {
@@ -546,6 +549,14 @@ impl State {
                     };
                     self.requests.insert(key(will.request_id), request);
                 }
+            }
+            "Network.webSocketCreated" => {
+                let of: OfRequest = event.params()?;
+                self.sockets.opened(event.session, of.request_id);
+            }
+            "Network.webSocketClosed" => {
+                let of: OfRequest = event.params()?;
+                self.sockets.closed(event.session, of.request_id);
             }
             "Network.webSocketFrameSent" => self.sockets.sent(event.session),
             "Network.webSocketFrameReceived" => self.sockets.received(event.session),

@@ -1,5 +1,7 @@
 //! The held requests of a page, as the state knows them.
 
+use std::time::{Duration, Instant};
+
 use gyrus_contract::{Aimed, HeldRequest};
 
 use crate::sent::ExpectedForm;
@@ -13,7 +15,7 @@ pub(crate) struct Stopped {
     pub(crate) id: String,
 }
 
-/// The time between an input and the next look.
+/// The time between an input and the next look, and a little more after a link.
 #[derive(Debug)]
 pub(crate) struct Wake {
     /// Origins to which a page may send.
@@ -27,7 +29,14 @@ pub(crate) struct Wake {
     /// The link, if the input was judged as one that only goes somewhere: then every request that
     /// does more than fetch is held, wherever it goes.
     pub(crate) link: Option<Aimed>,
+    /// The address of that link.
+    pub(crate) link_to: Option<String>,
+    /// When it ends, once the page was looked at.
+    pub(crate) until: Option<Instant>,
 }
+
+/// Time after a look for which requests of a link are held: scripts do some things by a timer.
+const AFTER_LOOK: Duration = Duration::from_secs(2);
 
 /// The data that the present documents may send.
 #[derive(Debug)]
@@ -76,6 +85,26 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
+    /// Ends the time between an input and a look.
+    pub(crate) fn looked(&mut self) {
+        match &mut self.wake {
+            Some(wake) if wake.link.is_some() => {
+                wake.sends = MaySend::Anything;
+                wake.until
+                    .get_or_insert_with(|| Instant::now() + AFTER_LOOK);
+            }
+            Some(_) | None => self.wake = None,
+        }
+    }
+
+    /// Forgets the input if its time is over.
+    pub(super) fn forget_old(&mut self) {
+        let until = self.wake.as_ref().and_then(|wake| wake.until);
+        if until.is_some_and(|until| until < Instant::now()) {
+            self.wake = None;
+        }
+    }
+
     pub(super) fn end(&mut self, of: impl Fn(&Holding) -> bool) {
         for one in &mut self.all {
             if !one.is_over && of(one) {

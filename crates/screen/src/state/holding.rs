@@ -52,6 +52,9 @@ struct Paused {
     resource_type: String,
     #[serde(default)]
     network_id: Option<String>,
+    /// The request that a server answered with this address.
+    #[serde(default)]
+    redirected_request_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +107,14 @@ impl Paused {
         ["GET", "HEAD", "OPTIONS"].contains(&self.request.method.as_str())
     }
 
+    /// Whether a script asks for something whose address says that this does something.
+    fn orders_by_address(&self, link_to: Option<&str>) -> bool {
+        let address = &self.request.url;
+        self.redirected_request_id.is_none()
+            && link_to.is_none_or(|link| without_fragment(link) != without_fragment(address))
+            && says_an_order(address)
+    }
+
     /// Whether it is a question in GraphQL, which pages send as they send orders.
     fn only_reads(&self) -> bool {
         #[derive(Deserialize)]
@@ -135,6 +146,7 @@ impl State {
     /// Handles a request that is about to be sent.
     pub(super) fn take_paused(&mut self, event: Event<'_>) -> Option<Order> {
         let paused: Paused = event.params()?;
+        self.holdings.forget_old();
         let stopped = Stopped {
             session: event.session.to_owned(),
             id: paused.request_id.clone(),
@@ -207,7 +219,8 @@ impl State {
         let Some(wake) = &self.holdings.wake else {
             return true;
         };
-        let Some(origin) = origin.filter(|_| !paused.only_fetches()) else {
+        let orders = || wake.link.is_some() && paused.orders_by_address(wake.link_to.as_deref());
+        let Some(origin) = origin.filter(|_| !paused.only_fetches() || orders()) else {
             return true;
         };
         if wake.link.is_some() && !self.is_later(paused) {
@@ -382,6 +395,54 @@ impl State {
     }
 }
 
+/// Words of addresses by which a server does something, though it is only asked for a page.
+const ORDERS: [&str; 22] = [
+    "delete",
+    "remove",
+    "destroy",
+    "erase",
+    "purge",
+    "wipe",
+    "pay",
+    "buy",
+    "purchase",
+    "transfer",
+    "withdraw",
+    "send",
+    "approve",
+    "grant",
+    "revoke",
+    "confirm",
+    "cancel",
+    "unsubscribe",
+    "deactivate",
+    "terminate",
+    "uninstall",
+    "publish",
+];
+
+/// Keys of addresses whose values are words to look for.
+const SEARCHES: [&str; 5] = ["q", "query", "search", "s", "term"];
+
+fn without_fragment(address: &str) -> &str {
+    address.split('#').next().unwrap_or_default()
+}
+
+/// Whether a step of an address, or a part of its query, is a word for doing something.
+fn says_an_order(address: &str) -> bool {
+    let plain = without_fragment(address).to_lowercase();
+    let rest = plain.split_once("://").map_or("", |(_, rest)| rest);
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let steps = path.split('/').skip(1);
+    let pairs = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let pairs = pairs.filter(|(key, _)| !SEARCHES.contains(key));
+    let parts = steps.chain(pairs.flat_map(|(key, value)| [key, value]));
+    let mut words = parts.flat_map(|part| part.split(|it: char| !it.is_alphanumeric()));
+    words.any(|word| ORDERS.contains(&word))
+}
+
 /// Returns the origin of a web address as browsers write it; `None` for other addresses.
 fn origin_of(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
@@ -395,7 +456,22 @@ fn origin_of(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::origin_of;
+    use super::{origin_of, says_an_order};
+
+    #[test]
+    fn addresses_that_do_something_say_so() {
+        for (address, says) in [
+            ("https://a.example/delete?id=3", true),
+            ("https://a.example/items/3/remove", true),
+            ("https://a.example/api?action=PAY&sum=3", true),
+            ("https://a.example/do.php?delete_item=4", true),
+            ("https://delete.example/items/3#delete", false),
+            ("https://a.example/items?q=delete", false),
+            ("https://a.example/api/payments/sender", false),
+        ] {
+            assert_eq!(says_an_order(address), says, "{address}");
+        }
+    }
 
     #[test]
     fn origins_are_those_of_browsers() {

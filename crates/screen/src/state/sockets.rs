@@ -2,7 +2,7 @@
 //! application whose server draws it answers that way.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,12 @@ pub(crate) struct Sockets {
     input_ended: Option<Instant>,
     /// The last message sent because of an input, with the last one received after it, by session.
     asked: BTreeMap<String, (Instant, Option<Instant>)>,
+    /// Those that are open, by session and number.
+    open: BTreeSet<(String, String)>,
 }
+
+/// Maximum number of open sockets that are remembered.
+const MAX_OPEN: usize = 1_000;
 
 impl Sockets {
     pub(crate) fn input_begins(&mut self) {
@@ -32,6 +37,26 @@ impl Sockets {
 
     pub(crate) fn input_ends(&mut self) {
         self.input_ended = Some(Instant::now());
+    }
+
+    pub(super) fn opened(&mut self, session: &str, number: String) {
+        if self.open.len() < MAX_OPEN {
+            self.open.insert((session.to_owned(), number));
+        }
+    }
+
+    pub(super) fn closed(&mut self, session: &str, number: String) {
+        self.open.remove(&(session.to_owned(), number));
+    }
+
+    /// Forgets the sockets of a document that was replaced.
+    pub(super) fn left(&mut self, session: &str) {
+        self.open.retain(|(of, _)| of != session);
+    }
+
+    /// Whether a page can send over a socket, which nothing can hold.
+    pub(crate) fn is_open(&self, session: &str) -> bool {
+        self.open.iter().any(|(of, _)| of == session)
     }
 
     pub(super) fn sent(&mut self, session: &str) {

@@ -78,7 +78,7 @@ impl Action for ClickCall {
         let mut kept_from = None;
         for _ in 0..MAX_PRESSES {
             let (spot, standing) = doing
-                .approach(target, purpose_of(self.kind), "pointer")
+                .approach(target, (purpose_of(self.kind), ""), "pointer")
                 .await?;
             let input = doing.session.press(&doing.tab, spot.point, press);
             let effects = doing.send(Some(&spot), &standing, input).await?;
@@ -163,17 +163,20 @@ impl Action for PressKeyCall {
 }
 
 impl Action for DragCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((self.from.into(), "drag"))
+    /// Measures both ends: the one that takes it is judged, too.
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let end = session.locate(tab, self.to.into(), "drop", "").await?;
+        let start = session.locate(tab, self.from.into(), "drag", end.name());
+        Ok(start.await?.aim())
     }
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
         let (from, to) = (Target::from(self.from), Target::from(self.to));
         // Both at once must be in view: the end first, which may scroll, and then the start.
-        let end = doing.session.locate(&doing.tab, to, "look", "").await?;
-        let (spot, standing) = doing.approach(from, "drag", "loose").await?;
-        let end_now = doing.session.locate(&doing.tab, to, "look", "").await?;
-        let start_now = doing.judged(from, "drag", "").await?;
+        let end = doing.session.locate(&doing.tab, to, "drop", "").await?;
+        let (spot, standing) = doing.approach(from, ("drag", end.name()), "loose").await?;
+        let end_now = doing.session.locate(&doing.tab, to, "drop", "").await?;
+        let start_now = doing.judged(from, "drag", end_now.name()).await?;
         if end_now.id() != end.id() {
             return Err(Failure::Refused(
                 "refused: moved: where it would be dropped is something else now; look again"
@@ -371,10 +374,10 @@ impl Doing<'_> {
     pub(super) async fn approach(
         &self,
         target: Target,
-        purpose: &str,
+        (purpose, key): (&str, &str),
         guard: &str,
     ) -> Result<(Spot, Standing), Failure> {
-        let mut spot = self.judged(target, purpose, "").await?;
+        let mut spot = self.judged(target, purpose, key).await?;
         for _ in 0..MAX_CHASES {
             let moved = self
                 .session
@@ -383,11 +386,11 @@ impl Doing<'_> {
                 .await?
                 .map_err(|error| Failure::Broke(error.to_string()))?;
             // Pointing at it may have opened or moved something, or what it shows then is on its way.
-            let again = match self.judged(target, purpose, "").await {
+            let again = match self.judged(target, purpose, key).await {
                 Ok(again) => again,
                 Err(_) => {
                     self.session.settle(SETTLE_LIMIT).await;
-                    self.judged(target, purpose, "").await?
+                    self.judged(target, purpose, key).await?
                 }
             };
             let near = |one: Point, other: Point| {

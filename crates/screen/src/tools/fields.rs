@@ -27,6 +27,22 @@ struct Held {
     value: Option<String>,
 }
 
+/// The way of a slider to a number.
+#[derive(Debug, Deserialize)]
+struct Slide {
+    value: String,
+    holds: bool,
+    /// A key, and how often it is struck.
+    #[serde(default)]
+    keys: Option<(String, u32)>,
+    /// A drag, from and to points of the slider's document.
+    #[serde(default)]
+    drag: Option<[f64; 4]>,
+}
+
+/// Maximum number of strikes of keys in a row, and drags, that move a slider.
+const MAX_MOVES: usize = 12;
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Chosen {
@@ -80,6 +96,7 @@ impl Action for TypeTextCall {
             "select" => return refuse("is a list: use select_option"),
             "file" => return refuse("takes files: use upload_file"),
             "set" => return doing.set(&spot, &text, given).await,
+            "slide" => return doing.slide(&spot, &text).await,
             "line" | "keys" if text.contains(['\n', '\r']) => {
                 return refuse("takes one line only: leave the line breaks out");
             }
@@ -330,7 +347,7 @@ impl Doing<'_> {
             };
             // A page that is not painted yet does not receive the first press.
             for _ in 0..MAX_PRESSES {
-                let (again, _) = self.approach(target, purpose, "pointer").await?;
+                let (again, _) = self.approach(target, (purpose, ""), "pointer").await?;
                 let clicked = self.session.press(&self.tab, again.point, press);
                 self.session
                     .unless_held(&self.tab, clicked)
@@ -352,6 +369,50 @@ impl Doing<'_> {
             )));
         }
         Ok(focus)
+    }
+
+    /// Moves a slider of the page's making to a number, by keys or by the mouse.
+    async fn slide(&self, spot: &Spot, text: &str) -> Result<ToolOutput, Failure> {
+        let (number, words) = (spot.number(), &spot.told.words);
+        let wanted: f64 = text.trim().parse().map_err(|_| {
+            Failure::Refused(format!("refused: {words} is a slider: type a number"))
+        })?;
+        let standing = self.session.watch(&self.tab, Some(spot), "").await;
+        let mut last = None;
+        let input = async {
+            for _ in 0..MAX_MOVES {
+                let ask = format!("gyrus.slide({number}, {wanted})");
+                let way: Slide = self.session.ask(&spot.frame, &ask).await?;
+                if let Some((key, times)) = &way.keys
+                    && let Ok(key) = Chord::parse(key)
+                {
+                    for _ in 0..*times {
+                        self.session.strike(&self.tab, &key).await?;
+                    }
+                } else if let Some([x, y, to_x, to_y]) = way.drag {
+                    let path = [spot.seen_at(x, y), spot.seen_at(to_x, to_y)];
+                    let by_mouse = std::future::ready(false);
+                    self.session.drag(&self.tab, &path, by_mouse).await?;
+                } else {
+                    last = Some(way);
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let effects = self.finish(Some(spot), &standing, input).await?;
+        match last {
+            Some(way) if way.holds => {
+                let done = format!("Set {} {words} to “{}”", spot.id(), cut(text));
+                Ok(self.told(&done, &effects))
+            }
+            way => Err(Failure::Broke(format!(
+                "{words} does not take “{}”: it holds “{}” now; another number may fit its steps, \
+                 or drag it",
+                cut(text),
+                way.map(|way| cut(&way.value)).unwrap_or_default()
+            ))),
+        }
     }
 
     /// Sets the value of a field with a picker, whose parts cannot all be reached by keys.

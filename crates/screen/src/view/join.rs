@@ -28,6 +28,8 @@ pub(super) struct Walked {
     pub(super) suspects: u32,
     /// Number of fields for secrets, filled or not.
     pub(super) secrets: u32,
+    /// The part that is not drawn yet though it was waited for, in words.
+    pub(super) drawing: String,
 }
 
 /// A node: number, role, name, value, states, x, y, width, height, depth, link target. A negative
@@ -54,7 +56,7 @@ pub(super) struct Node(
 pub(super) struct Child(String, [f64; 4], [f64; 4], Vec<u8>, usize, u16);
 
 /// States of a node in the order of the script's bits.
-const STATES: [ElementState; 20] = [
+const STATES: [ElementState; 21] = [
     ElementState::Focused,
     ElementState::Checked,
     ElementState::Mixed,
@@ -75,6 +77,7 @@ const STATES: [ElementState; 20] = [
     ElementState::Multiple,
     ElementState::Busy,
     ElementState::Clickable,
+    ElementState::Droppable,
 ];
 
 /// Position of a frame's content: a point of it is at `x + across * its x`.

@@ -14,6 +14,8 @@ pub(crate) struct Memory {
     pub(super) owned: BTreeSet<(u32, String)>,
     /// Known listeners, by document.
     pub(super) heard: BTreeMap<u32, Heard>,
+    /// Ids of the frames that could be seen when the page last came to rest.
+    pub(crate) shown: BTreeSet<String>,
     /// Scaling of the last page.
     pub(super) scaling: Option<Scaling>,
     pub(super) picture: Option<Last>,
@@ -26,8 +28,10 @@ pub(crate) struct Heard {
     /// The document as an object of the page's own. It belongs to no group: then the browser
     /// reports listeners without creating an object for each of their functions.
     pub(super) document: String,
-    /// Elements that listen, by the browser's numbers.
-    pub(super) known: BTreeSet<i64>,
+    /// The same of shadow roots in it.
+    pub(super) roots: Vec<String>,
+    /// Elements that listen, by the browser's numbers, with the uses that this tells.
+    pub(super) known: BTreeMap<i64, u8>,
 }
 
 /// A picture with its hash.

@@ -120,27 +120,43 @@ impl Session {
         self.cdp.send(session, "Runtime.releaseObjectGroup", order);
     }
 
-    /// Opens closed shadow roots in the elements that a walk suspects, and returns their number.
-    pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
+    /// Returns the objects in a list of our world, by an expression.
+    pub(super) async fn objects(
+        &self,
+        frame: &Frame,
+        expression: &str,
+        group: &str,
+    ) -> Result<Vec<String>, CdpError> {
         let session = &frame.session;
         let order = json!({
-            "expression": "gyrus.suspects()",
+            "expression": expression,
             "contextId": frame.world.unwrap_or_default(),
-            "objectGroup": group(frame),
+            "objectGroup": group,
         });
         let list: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
+        // Most often it is empty.
+        if list.result.description == "Array(0)" {
+            return Ok(Vec::new());
+        }
         let order = json!({"objectId": list.result.object_id, "ownProperties": true});
         let listed: Properties = self
             .cdp
             .call(session, "Runtime.getProperties", order)
             .await?;
-        let suspects = listed.result.into_iter().filter_map(|property| {
+        let objects = listed.result.into_iter().filter_map(|property| {
             property.name.parse::<u32>().ok()?;
             Some(property.value?.object_id).filter(|id| !id.is_empty())
         });
-        let opening = suspects.map(|host| self.open_root(frame, host));
+        Ok(objects.collect())
+    }
+
+    /// Opens closed shadow roots in the elements that a walk suspects, and returns their number.
+    pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
+        let group = group(frame);
+        let suspects = self.objects(frame, "gyrus.suspects()", &group).await?;
+        let opening = suspects.into_iter().map(|host| self.open_root(frame, host));
         let opened = futures_util::future::join_all(opening).await;
-        self.release(session, &group(frame));
+        self.release(&frame.session, &group);
         // An element that is gone by now has no root to look into.
         Ok(opened
             .into_iter()

@@ -20,4 +20,7 @@ pub(super) struct Object {
     /// Id of the object; empty for a plain value.
     #[serde(default)]
     pub(super) object_id: String,
+    /// Kind of the object in words, as `Array(0)`.
+    #[serde(default)]
+    pub(super) description: String,
 }

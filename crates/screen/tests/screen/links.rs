@@ -5,7 +5,10 @@ use gyrus_contract::{ElementState, Starts};
 use gyrus_screen::Launch;
 use serde_json::json;
 
-use crate::{hands::World, support::has_browser};
+use crate::{
+    hands::{World, echo},
+    support::has_browser,
+};
 
 async fn world() -> World {
     World::at("act-links.html", Launch::default()).await
@@ -50,6 +53,88 @@ async fn a_link_that_was_judged_to_go_somewhere_sends_nothing() {
     assert!(done.text.contains("plain.html"), "{}", done.text);
 }
 
+/// A server does things for a mere question, too, and a script does them after a while.
+#[tokio::test]
+async fn what_a_link_orders_by_an_address_or_a_timer_is_held() {
+    if !has_browser() {
+        return;
+    }
+    let world = world().await;
+    for (link, is_held) in [("Row five", false), ("Row three", true)] {
+        let on = world.id(link).await;
+        let done = world.act("click", json!({"on": on})).await;
+        assert_eq!(
+            done.text.contains("Held: request"),
+            is_held,
+            "{}",
+            done.text
+        );
+    }
+    assert_eq!(world.arrived(), ["GET /post/row?id=3"]);
+    let on = world.id("Row four").await;
+    world.act("click", json!({"on": on})).await;
+    // The look comes before the timer.
+    let mut view = world.look().await;
+    while view.held.len() < 2 {
+        view = world.look().await;
+    }
+    assert_eq!(view.held[1].method, "POST");
+    assert_eq!(world.arrived().len(), 1);
+}
+
+/// Nothing can hold what goes over a socket.
+#[tokio::test]
+async fn a_link_of_a_page_with_a_socket_is_judged_by_its_words() {
+    if !has_browser() {
+        return;
+    }
+    let world = world().await;
+    let on = world.id("Plain").await;
+    let port = echo().await;
+    for (script, acts) in [
+        ("null".to_owned(), false),
+        (
+            format!(
+                "new Promise((open) => {{ globalThis.socket = new WebSocket('ws://127.0.0.1:{port}'); socket.onopen = () => open(null); }})"
+            ),
+            true,
+        ),
+        (
+            "new Promise((closed) => { socket.onclose = () => closed(null); socket.close(); })"
+                .to_owned(),
+            false,
+        ),
+    ] {
+        world.eval(&script).await;
+        let aim = world
+            .aim("click", json!({"on": on}))
+            .await
+            .unwrap()
+            .unwrap();
+        let states = aim.element.unwrap().states;
+        assert_eq!(states.contains(&ElementState::Clickable), acts, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_thing_is_dropped_on_is_judged() {
+    if !has_browser() {
+        return;
+    }
+    let world = world().await;
+    let rope = world.id("Buy rope").await;
+    let bin = world
+        .eval("(({ x, y }) => [x + 20, y + 20])(bin.getBoundingClientRect())")
+        .await;
+    let aim = world
+        .aim("drag", json!({"from": rope, "to": bin}))
+        .await
+        .unwrap()
+        .unwrap();
+    let option = "Trash".to_owned();
+    assert_eq!(aim.starts, [Starts::Acts, Starts::Chooses { option }]);
+}
+
 #[tokio::test]
 async fn links_that_are_buttons_are_judged_as_buttons() {
     if !has_browser() {
@@ -89,7 +174,7 @@ async fn pictures_are_read_and_what_is_no_command_is_told_as_such() {
     let view = world.look().await;
     let nameless = |one: &&gyrus_contract::Element| {
         ["button", "link"].contains(&one.role.as_str())
-            && !one.name.chars().any(char::is_alphabetic)
+            && (one.name.starts_with("icon") || one.name.starts_with('🗑'))
     };
     let mut names = Vec::new();
     for one in view.elements.iter().filter(nameless) {

@@ -11,6 +11,7 @@ mod picture;
 mod oracle;
 mod acting;
 mod twins;
+mod uses;
 mod links;
 mod rude;
 mod settling;
