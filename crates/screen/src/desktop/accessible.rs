@@ -25,6 +25,7 @@ use super::{
     nested::Nested,
     questions::Questions,
     roles::{self, States},
+    walk::PROPERTIES,
 };
 
 /// Number of questions to programs at a time.
@@ -36,7 +37,10 @@ pub(super) const MAX_ITEMS: usize = 4_000;
 /// Maximum number of characters of a value.
 const MAX_VALUE: i32 = 2_000;
 
-/// Time that a program has for an answer. One that hangs is named and left out.
+/// Time that a program has for the first answer. One that hangs is named and left out.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+
+/// Time that a program has for any other answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Time that a program has which did not answer before: one that hangs must not delay every look.
@@ -50,6 +54,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// The service that knows all programs.
 const REGISTRY: &str = "org.a11y.atspi.Registry";
+
+/// The path of what stands for all of a program, and of the registry's list of programs.
+pub(super) const ROOT: &str = "/org/a11y/atspi/accessible/root";
 
 /// The interface of every element, and that of those with a place.
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
@@ -132,9 +139,8 @@ async fn ask_for_everything(session: &Connection) {
     for name in ["IsEnabled", "ScreenReaderEnabled"] {
         let value = ("org.a11y.Status", name, zbus::Variant::from(true));
         let (bus, path) = (Some("org.a11y.Bus"), "/org/a11y/bus");
-        let properties = Some("org.freedesktop.DBus.Properties");
         let _ = session
-            .call_method(bus, path, properties, "Set", &value)
+            .call_method(bus, path, Some(PROPERTIES), "Set", &value)
             .await;
     }
 }
@@ -214,9 +220,8 @@ impl Accessible {
 
     /// Returns the programs with their elements, and those that do not tell them.
     pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<Silent>), BusError> {
-        let root = "/org/a11y/atspi/accessible/root";
         let children: Vec<Reference> = self
-            .ask(REGISTRY, root, ACCESSIBLE, "GetChildren", &())
+            .ask(REGISTRY, ROOT, ACCESSIBLE, "GetChildren", &())
             .await
             .map_err(|why| format!("the accessibility bus does not answer: {why}"))?;
         let questions: Vec<_> = children
@@ -244,18 +249,19 @@ impl Accessible {
         let limit = if silent().contains(name) {
             ANSWER_AGAIN
         } else {
-            ANSWER
+            FIRST_ANSWER
         };
-        let cache = "org.a11y.atspi.Cache";
-        let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
-        let items = timeout(limit, items).await;
-        let items: Result<Vec<CacheItem>, _> = items.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()));
+        let items = match timeout(limit, self.toolkit(name)).await {
+            Ok(Ok(toolkit)) => self.cache(name).await.map(|items| (items, toolkit)),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err(NO_ANSWER.to_owned()),
+        };
         match &items {
             Err(why) if why == NO_ANSWER => silent().insert(name.to_owned()),
             Ok(_) | Err(_) => silent().remove(name),
         };
-        let items = match items {
-            Ok(items) => items.into_iter().take(MAX_ITEMS).map(cached).collect(),
+        let (items, toolkit) = match items {
+            Ok(told) => told,
             Err(why) => return Some(Err(Silent { process, why })),
         };
         let mut program = Program {
@@ -263,8 +269,23 @@ impl Accessible {
             process,
             items,
         };
-        self.add_pages(&mut program).await;
+        self.add_rest(&mut program, &toolkit).await;
         Some(Ok(program))
+    }
+
+    /// Returns the name of a program's toolkit.
+    async fn toolkit(&self, name: &str) -> Result<String, BusError> {
+        let asked = ("org.a11y.atspi.Application", "ToolkitName");
+        let said: Value = self.ask(name, ROOT, PROPERTIES, "Get", &asked).await?;
+        Ok(String::try_from(said).unwrap_or_default())
+    }
+
+    /// Returns the elements that a program keeps for everybody who reads them.
+    async fn cache(&self, name: &str) -> Result<Vec<Item>, BusError> {
+        let cache = "org.a11y.atspi.Cache";
+        let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
+        let items: Vec<CacheItem> = items.await?;
+        Ok(items.into_iter().take(MAX_ITEMS).map(cached).collect())
     }
 
     /// Returns places and values of elements of a program, in their order. Those that it does not
@@ -375,9 +396,8 @@ impl Accessible {
     }
 
     pub(super) async fn property(&self, name: &str, path: &str, property: &str) -> Option<Value> {
-        let properties = "org.freedesktop.DBus.Properties";
         let asked = (ACCESSIBLE, property);
-        self.ask(name, path, properties, "Get", &asked).await.ok()
+        self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()
     }
 
     pub(super) async fn extents(&self, name: &str, path: &str) -> Option<Bounds> {

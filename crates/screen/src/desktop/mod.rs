@@ -30,7 +30,7 @@ mod notifications;
 mod accessible;
 mod questions;
 mod cells;
-mod pages;
+mod walk;
 mod roles;
 mod numbers;
 mod enclosure;

@@ -25,6 +25,11 @@ impl<'a> Tree<'a> {
         !self.below(self.root).is_empty() && !self.is_loading(self.root, 0)
     }
 
+    /// Whether the window shows a page that does not tell its elements yet.
+    pub(super) fn has_page(&self) -> bool {
+        self.is_loading(self.root, 0)
+    }
+
     /// Whether a page is shown below an element without its elements, or is about to change.
     fn is_loading(&self, item: &Item, depth: u16) -> bool {
         if !roles::is_shown(item.states) || depth > MAX_DEPTH {

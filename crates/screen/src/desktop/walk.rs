@@ -1,31 +1,40 @@
-//! The pages of browsers, which they do not hand out with the elements of their windows: they are
-//! asked for level by level. The same holds for programs that are made of a browser (Electron).
+//! Elements that programs do not hand out with the others, asked for level by level: the pages of
+//! browsers (also of programs that are made of one, as Electron's), and everything of programs
+//! whose cache is empty, as that of Qt's is.
+//!
+//! A question that a program does not expect may end it: Qt 5 and 6.4 read a property's name that
+//! `GetAll` does not have. So only what every toolkit answers is asked here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 use zbus::OwnedVariant;
 
 use super::{
-    accessible::{self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, Program, Reference},
-    questions::Questions,
+    accessible::{
+        self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, Program, ROOT, Reference,
+    },
+    questions::{Answer, Questions},
     roles,
 };
 
-/// Maximum number of levels of a page that are read.
+/// Maximum number of levels that are read.
 const MAX_LEVELS: usize = 80;
 
-const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+/// Maximum number of options of a closed list that are read to know what is chosen.
+const MAX_OPTIONS: i32 = 100;
+
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// The names that browsers give their toolkits: Chromium and Firefox.
 const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
 
 impl Accessible {
-    /// Adds what a program has in elements that tell of more than it handed out, if it is a
-    /// browser.
-    pub(super) async fn add_pages(&self, program: &mut Program) {
+    /// Adds the elements of a program with this toolkit that it did not hand out.
+    pub(super) async fn add_rest(&self, program: &mut Program, toolkit: &str) {
         let name = program.bus_name.clone();
-        if !self.is_browser(&name).await {
+        let has_cache = !program.items.is_empty();
+        if has_cache && !BROWSERS.contains(&toolkit) {
             return;
         }
         let mut told: BTreeMap<&str, i32> = BTreeMap::new();
@@ -38,9 +47,13 @@ impl Accessible {
         };
         let lacking = program.items.iter().filter(lacks_some);
         let mut level: Vec<String> = lacking.map(|item| item.path.clone()).collect();
+        if !has_cache {
+            level.push(ROOT.to_owned());
+        }
         let mut known: BTreeSet<String> =
             program.items.iter().map(|item| item.path.clone()).collect();
         let until = Instant::now() + DETAILS;
+        let mut lists = BTreeSet::new();
         for _ in 0..MAX_LEVELS {
             let room = MAX_ITEMS.saturating_sub(program.items.len());
             if level.is_empty() || room == 0 {
@@ -49,25 +62,20 @@ impl Accessible {
             let below = self
                 .level_below(&name, &level, room, &mut known, until)
                 .await;
+            let combo_boxes = below.iter().filter(|item| roles::is_combo_box(item.role));
+            lists.extend(combo_boxes.map(|item| item.path.clone()));
             let goes_on = |item: &&Item| {
                 // What is chosen in a closed list is told all the same.
+                let is_list = lists.contains(&item.parent) && item.children <= MAX_OPTIONS;
                 let is_told = roles::is_visible(item.states) || item.role == roles::MENU;
-                item.children > 0 && is_told
+                // Cells are asked for by themselves: there may be millions.
+                let is_table = !has_cache && roles::has_cells(item.role);
+                item.children > 0 && (is_list || is_told && !is_table)
             };
             let next = below.iter().filter(goes_on);
             level = next.map(|item| item.path.clone()).collect();
             program.items.extend(below);
         }
-    }
-
-    async fn is_browser(&self, name: &str) -> bool {
-        let (root, application) = (
-            "/org/a11y/atspi/accessible/root",
-            "org.a11y.atspi.Application",
-        );
-        let asked = (application, "ToolkitName");
-        let said: Result<OwnedVariant, _> = self.ask(name, root, PROPERTIES, "Get", &asked).await;
-        said.is_ok_and(|said| String::try_from(said).is_ok_and(|said| BROWSERS.contains(&&*said)))
     }
 
     /// Returns the children of elements that are not known yet, at most so many.
@@ -99,22 +107,26 @@ impl Accessible {
         for (_, _, path) in &found {
             questions.add(path, ACCESSIBLE, "GetState", &());
             questions.add(path, ACCESSIBLE, "GetRole", &());
-            questions.add(path, PROPERTIES, "GetAll", &ACCESSIBLE);
+            for property in ["Name", "ChildCount"] {
+                questions.add(path, PROPERTIES, "Get", &(ACCESSIBLE, property));
+            }
         }
         let answers = questions.ask(self.connection(), until).await;
-        let told = answers.chunks_exact(3).zip(found);
+        let told = answers.chunks_exact(4).zip(found);
         told.filter_map(|(answers, (parent, index, path))| {
-            let (states, role) = (answers[0].read::<Vec<u32>>()?, answers[1].read()?);
-            let mut properties: HashMap<String, OwnedVariant> = answers[2].read()?;
-            let name = String::try_from(properties.remove("Name")?).ok()?;
+            let [states, role, name, children] = answers else {
+                return None;
+            };
+            let (states, role) = (states.read::<Vec<u32>>()?, role.read()?);
+            let name = String::try_from(property(name)?).ok()?;
             Some(Item {
                 path,
                 parent: parent.clone(),
                 index,
                 role,
                 states: accessible::states(&states),
-                children: i32::try_from(properties.remove("ChildCount")?).ok()?,
-                // All of a page have a place, and what says something a text.
+                children: i32::try_from(property(children)?).ok()?,
+                // All of these have a place, and what says something a text.
                 has_place: true,
                 has_text: roles::shows_text(role) && (name.is_empty() || roles::takes_text(role)),
                 name,
@@ -122,4 +134,8 @@ impl Accessible {
         })
         .collect()
     }
+}
+
+fn property(answer: &Answer) -> Option<OwnedVariant> {
+    answer.read()
 }
