@@ -23,6 +23,7 @@ use zbus::{
 use super::{
     enclosure::Enclosure,
     nested::Nested,
+    open_menus::OpenMenus,
     questions::Questions,
     roles::{self, States},
     walk::PROPERTIES,
@@ -80,6 +81,7 @@ pub(super) struct Accessible {
     connection: Connection,
     /// The names of programs that did not answer when they were asked last.
     silent: Mutex<BTreeSet<String>>,
+    pub(super) open_menus: OpenMenus,
 }
 
 /// A program that does not tell its elements.
@@ -112,6 +114,8 @@ pub(super) struct Program {
     /// The name on the bus.
     pub(super) bus_name: String,
     pub(super) process: u32,
+    /// Whether it hands out its elements; else they were asked for one by one.
+    pub(super) has_cache: bool,
     pub(super) items: Vec<Item>,
 }
 
@@ -204,9 +208,11 @@ impl Accessible {
         };
         let bus = bus.method_timeout(ANSWER).build().await;
         let connection = bus.map_err(silent)?;
+        let open_menus = OpenMenus::listen(&connection).await.map_err(silent)?;
         let accessible = Self {
             connection,
             silent: Mutex::default(),
+            open_menus,
         };
         // Programs keep no cache of their elements until somebody wants to hear of them.
         for event in ["object:state-changed", "object:children-changed", "window:"] {
@@ -267,6 +273,7 @@ impl Accessible {
         let mut program = Program {
             bus_name: name.to_owned(),
             process,
+            has_cache: !items.is_empty(),
             items,
         };
         self.add_rest(&mut program, &toolkit).await;
@@ -312,7 +319,10 @@ impl Accessible {
             }
             if item.has_text {
                 let Some(answer) = answers.next() else { break };
-                let read: Option<String> = answer.read();
+                let mut read: Option<String> = answer.read();
+                if read.as_deref() == Some("") {
+                    read = self.text(name, &item.path, MAX_VALUE).await;
+                }
                 // Where another element stands in the text, programs put a character in its place.
                 one.value = read.map(|text| text.replace(EMBEDDED, ""));
             }
@@ -328,9 +338,12 @@ impl Accessible {
         Some(states(&words).has(roles::FOCUSED))
     }
 
-    /// Returns the text of an element, at most so many characters.
+    /// Returns the text of an element, at most so many characters. An end beyond that of the text
+    /// has editors of Qt tell nothing.
     pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
-        let range = (0_i32, most);
+        let asked = (TEXT, "CharacterCount");
+        let count: Value = self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()?;
+        let range = (0_i32, i32::try_from(count).ok()?.min(most));
         self.ask(name, path, TEXT, "GetText", &range).await.ok()
     }
 

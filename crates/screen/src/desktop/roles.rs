@@ -117,9 +117,19 @@ pub(super) fn is_head(number: u32) -> bool {
     matches!(number, 10 | 57)
 }
 
+/// Whether the role is that of a menu, also one that opens by a right click.
+pub(super) fn is_menu(number: u32) -> bool {
+    matches!(number, MENU | 41)
+}
+
 /// Whether the role is that of a cell or an item of a list.
 pub(super) fn is_cell(number: u32) -> bool {
     matches!(number, 32 | 56 | 91)
+}
+
+/// Whether the role is that of a cell, an item of a list, or a head.
+pub(super) fn has_place_in_table(number: u32) -> bool {
+    is_cell(number) || is_head(number) || matches!(number, 47 | 58)
 }
 
 /// Whether the role is that of a field with a list that opens.

@@ -33,8 +33,7 @@ impl Accessible {
     /// Adds the elements of a program with this toolkit that it did not hand out.
     pub(super) async fn add_rest(&self, program: &mut Program, toolkit: &str) {
         let name = program.bus_name.clone();
-        let has_cache = !program.items.is_empty();
-        if has_cache && !BROWSERS.contains(&toolkit) {
+        if program.has_cache && !BROWSERS.contains(&toolkit) {
             return;
         }
         let mut told: BTreeMap<&str, i32> = BTreeMap::new();
@@ -47,29 +46,50 @@ impl Accessible {
         };
         let lacking = program.items.iter().filter(lacks_some);
         let mut level: Vec<String> = lacking.map(|item| item.path.clone()).collect();
-        if !has_cache {
+        if !program.has_cache {
             level.push(ROOT.to_owned());
         }
         let mut known: BTreeSet<String> =
             program.items.iter().map(|item| item.path.clone()).collect();
         let until = Instant::now() + DETAILS;
-        let mut lists = BTreeSet::new();
+        self.walk(program, level, &mut known, until).await;
+        if program.has_cache {
+            return;
+        }
+        let opened = self.open_menus.of(&name).into_iter();
+        let opened = opened.filter(|path| known.insert(path.clone()));
+        let opened = opened.map(|path| (ROOT.to_owned(), -1, path)).collect();
+        let mut menus = self.items(&name, opened, until).await;
+        menus.retain(|item| roles::is_menu(item.role) && roles::is_shown(item.states));
+        let level = menus.iter().map(|item| item.path.clone()).collect();
+        program.items.extend(menus);
+        self.walk(program, level, &mut known, until).await;
+    }
+
+    /// Adds what lies below these elements of a program, level by level.
+    async fn walk(
+        &self,
+        program: &mut Program,
+        mut level: Vec<String>,
+        known: &mut BTreeSet<String>,
+        until: Instant,
+    ) {
+        let name = program.bus_name.clone();
+        let mut combo_boxes = BTreeSet::new();
         for _ in 0..MAX_LEVELS {
             let room = MAX_ITEMS.saturating_sub(program.items.len());
             if level.is_empty() || room == 0 {
                 return;
             }
-            let below = self
-                .level_below(&name, &level, room, &mut known, until)
-                .await;
-            let combo_boxes = below.iter().filter(|item| roles::is_combo_box(item.role));
-            lists.extend(combo_boxes.map(|item| item.path.clone()));
+            let below = self.level_below(&name, &level, room, known, until).await;
+            let boxes = below.iter().filter(|item| roles::is_combo_box(item.role));
+            combo_boxes.extend(boxes.map(|item| item.path.clone()));
             let goes_on = |item: &&Item| {
                 // What is chosen in a closed list is told all the same.
-                let is_list = lists.contains(&item.parent) && item.children <= MAX_OPTIONS;
+                let is_list = combo_boxes.contains(&item.parent) && item.children <= MAX_OPTIONS;
                 let is_told = roles::is_visible(item.states) || item.role == roles::MENU;
                 // Cells are asked for by themselves: there may be millions.
-                let is_table = !has_cache && roles::has_cells(item.role);
+                let is_table = !program.has_cache && roles::has_cells(item.role);
                 item.children > 0 && (is_list || is_told && !is_table)
             };
             let next = below.iter().filter(goes_on);
@@ -98,11 +118,21 @@ impl Accessible {
             for (index, (bus_name, child)) in (0..).zip(children) {
                 // What another program shows there is not this one's to tell.
                 if bus_name == name && known.insert(child.to_string()) {
-                    found.push((parent, index, child.to_string()));
+                    found.push((parent.clone(), index, child.to_string()));
                 }
             }
         }
         found.truncate(most);
+        self.items(name, found, until).await
+    }
+
+    /// Returns elements of a program by parent, place among its children, and path.
+    async fn items(
+        &self,
+        name: &str,
+        found: Vec<(String, i32, String)>,
+        until: Instant,
+    ) -> Vec<Item> {
         let mut questions = Questions::to(name);
         for (_, _, path) in &found {
             questions.add(path, ACCESSIBLE, "GetState", &());
@@ -121,7 +151,7 @@ impl Accessible {
             let name = String::try_from(property(name)?).ok()?;
             Some(Item {
                 path,
-                parent: parent.clone(),
+                parent,
                 index,
                 role,
                 states: accessible::states(&states),

@@ -68,8 +68,14 @@ pub(super) async fn inside(
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
         add_choice(&mut details, tree, item);
-        let key = format!("{} {}", tree.program.bus_name, item.path);
-        let id = numbers.id(document, key);
+        let path = format!("{} {}", tree.program.bus_name, item.path);
+        // Cells of Qt get new paths whenever rows are shown or hidden.
+        let key = if !tree.program.has_cache && roles::has_place_in_table(item.role) {
+            format!("{} {} {}", tree.program.bus_name, item.parent, item.index)
+        } else {
+            path.clone()
+        };
+        let id = numbers.id_by(document, key, path);
         let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
             continue;
         };
@@ -96,7 +102,22 @@ pub(super) async fn inside(
         }
         inside.elements.push(element);
     }
+    inside.correct_keyboard();
     inside
+}
+
+impl Inside {
+    /// Takes the keyboard from tabs where another element says that it has it: Qt says so of the
+    /// chosen tab, too.
+    fn correct_keyboard(&mut self) {
+        let has = |one: &Element| one.states.contains(&ElementState::Focused);
+        let is_other = |one: &Element| one.role != "tab" && has(one);
+        if self.elements.iter().any(is_other) {
+            for tab in self.elements.iter_mut().filter(|one| one.role == "tab") {
+                tab.states.remove(&ElementState::Focused);
+            }
+        }
+    }
 }
 
 /// Adds what is chosen in a closed list that does not tell it as its text.
