@@ -127,11 +127,6 @@ pub(super) fn is_cell(number: u32) -> bool {
     matches!(number, 32 | 56 | 91)
 }
 
-/// Whether the role is that of a cell, an item of a list, or a head.
-pub(super) fn has_place_in_table(number: u32) -> bool {
-    is_cell(number) || is_head(number) || matches!(number, 47 | 58)
-}
-
 /// Whether the role is that of a field with a list that opens.
 pub(super) fn is_combo_box(number: u32) -> bool {
     number == 11

@@ -1,6 +1,6 @@
 //! Elements that programs do not hand out with the others, asked for level by level: the pages of
-//! browsers (also of programs that are made of one, as Electron's), and everything of programs
-//! whose cache is empty, as that of Qt's is.
+//! browsers (also of programs that are made of one, as Electron's), what LibreOffice has not yet
+//! been asked for, and everything of programs whose cache is empty, as that of Qt's is.
 //!
 //! A question that a program does not expect may end it: Qt 5 and 6.4 read a property's name that
 //! `GetAll` does not have. So only what every toolkit answers is asked here.
@@ -29,20 +29,38 @@ pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// The names that browsers give their toolkits: Chromium and Firefox.
 const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
 
+/// The way to the cells of tables, lists and trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    /// As to all other elements: a page has those that it shows.
+    Walked,
+    /// Cells are asked for by themselves: there may be millions.
+    Left,
+}
+
+impl Tables {
+    /// Whether what lies below an element is asked for level by level.
+    fn are_walked(self, item: &Item) -> bool {
+        self == Self::Walked || !roles::has_cells(item.role)
+    }
+}
+
 impl Accessible {
     /// Adds the elements of a program with this toolkit that it did not hand out.
     pub(super) async fn add_rest(&self, program: &mut Program, toolkit: &str) {
         let name = program.bus_name.clone();
-        if program.has_cache && !BROWSERS.contains(&toolkit) {
-            return;
-        }
+        let tables = if BROWSERS.contains(&toolkit) {
+            Tables::Walked
+        } else {
+            Tables::Left
+        };
         let mut told: BTreeMap<&str, i32> = BTreeMap::new();
         for item in &program.items {
             *told.entry(&item.parent).or_default() += 1;
         }
         let lacks_some = |item: &&Item| {
             let told = told.get(&*item.path).copied().unwrap_or(0);
-            item.children > told && roles::is_shown(item.states)
+            item.children > told && roles::is_shown(item.states) && tables.are_walked(item)
         };
         let lacking = program.items.iter().filter(lacks_some);
         let mut level: Vec<String> = lacking.map(|item| item.path.clone()).collect();
@@ -52,7 +70,7 @@ impl Accessible {
         let mut known: BTreeSet<String> =
             program.items.iter().map(|item| item.path.clone()).collect();
         let until = Instant::now() + DETAILS;
-        self.walk(program, level, &mut known, until).await;
+        self.walk(program, tables, level, &mut known, until).await;
         if program.has_cache {
             return;
         }
@@ -63,13 +81,14 @@ impl Accessible {
         menus.retain(|item| roles::is_menu(item.role) && roles::is_shown(item.states));
         let level = menus.iter().map(|item| item.path.clone()).collect();
         program.items.extend(menus);
-        self.walk(program, level, &mut known, until).await;
+        self.walk(program, tables, level, &mut known, until).await;
     }
 
     /// Adds what lies below these elements of a program, level by level.
     async fn walk(
         &self,
         program: &mut Program,
+        tables: Tables,
         mut level: Vec<String>,
         known: &mut BTreeSet<String>,
         until: Instant,
@@ -87,10 +106,9 @@ impl Accessible {
             let goes_on = |item: &&Item| {
                 // What is chosen in a closed list is told all the same.
                 let is_list = combo_boxes.contains(&item.parent) && item.children <= MAX_OPTIONS;
-                let is_told = roles::is_visible(item.states) || item.role == roles::MENU;
-                // Cells are asked for by themselves: there may be millions.
-                let is_table = !program.has_cache && roles::has_cells(item.role);
-                item.children > 0 && (is_list || is_told && !is_table)
+                let is_menu = tables == Tables::Walked && item.role == roles::MENU;
+                let is_told = roles::is_visible(item.states) || is_menu;
+                item.children > 0 && (is_list || is_told && tables.are_walked(item))
             };
             let next = below.iter().filter(goes_on);
             level = next.map(|item| item.path.clone()).collect();

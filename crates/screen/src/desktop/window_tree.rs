@@ -1,6 +1,9 @@
 //! The elements of one window, from the tree that its program tells.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use gyrus_contract::{Bounds, Element, ElementId, ElementState};
 
@@ -15,6 +18,9 @@ use super::{
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
 
+/// The name of the last cell that is listed of an empty sheet.
+const ROOM: &str = "D10";
+
 /// Contents of a window.
 #[derive(Default)]
 pub(super) struct Inside {
@@ -22,6 +28,8 @@ pub(super) struct Inside {
     /// The part of the screen in which an element can be seen, where a box that scrolls or the head
     /// of a table limits it.
     pub(super) limits: BTreeMap<ElementId, Bounds>,
+    /// Those of `elements` that are cells of a sheet.
+    sheet: BTreeSet<ElementId>,
     /// Whether the program told all places in time.
     pub(super) is_whole: bool,
 }
@@ -69,14 +77,19 @@ pub(super) async fn inside(
         let item = &*one.item;
         add_choice(&mut details, tree, item);
         let path = format!("{} {}", tree.program.bus_name, item.path);
-        // Cells of Qt get new paths whenever rows are shown or hidden.
-        let key = if !tree.program.has_cache && roles::has_place_in_table(item.role) {
-            format!("{} {} {}", tree.program.bus_name, item.parent, item.index)
-        } else {
-            path.clone()
+        // Cells of Qt and LibreOffice get new paths as rows are shown, hidden or forgotten.
+        let key = match &one.item {
+            Cow::Owned(cell) => format!("{} {} {}", tree.program.bus_name, cell.parent, cell.index),
+            Cow::Borrowed(_) => path.clone(),
         };
         let id = numbers.id_by(document, key, path);
-        let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
+        let place = details.bounds.map(|bounds| placing.on_screen(bounds));
+        let list = tables.get(&item.parent);
+        let list = list.filter(|_| roles::is_cell(item.role)).copied();
+        // A row may be wider than its list.
+        let bounds = place.map(|place| list.and_then(|list| common(place, list)).unwrap_or(place));
+        let details = Details { bounds, ..details };
+        let Some(mut element) = element(item, id, one.depth, details, above) else {
             continue;
         };
         if let (true, Some(bounds)) = (roles::has_cells(item.role), element.bounds) {
@@ -88,25 +101,53 @@ pub(super) async fn inside(
         {
             *table = below(*table, bounds);
         }
-        let table = tables.get(&item.parent);
-        let table = table.filter(|_| roles::is_cell(item.role)).copied();
-        let limit = table.or(one.scrolled_in.and_then(|number| boxes[number]));
+        let limit = list.or(one.scrolled_in.and_then(|number| boxes[number]));
         if let Some(limit) = limit {
             if element
                 .bounds
-                .is_some_and(|bounds| !is_touching(bounds, limit))
+                .is_some_and(|bounds| common(bounds, limit).is_none())
             {
                 element.states.insert(ElementState::OutOfView);
             }
             inside.limits.insert(id, limit);
         }
+        if item.has_text && roles::is_cell(item.role) {
+            inside.sheet.insert(id);
+        }
         inside.elements.push(element);
     }
     inside.correct_keyboard();
+    inside.leave_out_empty_cells();
     inside
 }
 
 impl Inside {
+    /// Leaves out the empty cells of a sheet that are more than one row or column beyond those that
+    /// hold something.
+    fn leave_out_empty_cells(&mut self) {
+        let is_used = |one: &Element| {
+            let marks = [ElementState::Focused, ElementState::Selected];
+            one.value.is_some() || marks.iter().any(|mark| one.states.contains(mark))
+        };
+        let cells = self
+            .elements
+            .iter()
+            .filter(|one| self.sheet.contains(&one.id));
+        let mut used = cells.clone().filter(|one| is_used(one)).collect::<Vec<_>>();
+        // An empty sheet has room to begin.
+        used.extend(cells.filter(|one| one.name == ROOM));
+        let ends = used.iter().filter_map(|one| one.bounds);
+        let ends = ends.map(|bounds| (bounds.x + bounds.width, bounds.y + bounds.height));
+        let (right, bottom) = ends.fold((0, 0), |(right, bottom), (x, y)| {
+            (right.max(x), bottom.max(y))
+        });
+        let is_near = |bounds: Bounds| bounds.x <= right && bounds.y <= bottom;
+        self.elements.retain(|one| {
+            let is_cell = self.sheet.contains(&one.id);
+            !is_cell || is_used(one) || one.bounds.is_some_and(is_near)
+        });
+    }
+
     /// Takes the keyboard from tabs where another element says that it has it: Qt says so of the
     /// chosen tab, too.
     fn correct_keyboard(&mut self) {
@@ -274,11 +315,10 @@ fn element(
     id: ElementId,
     depth: u16,
     details: Details,
-    placing: Placing,
     above: &[DesktopWindow],
 ) -> Option<Element> {
     let role = roles::role(item.role).unwrap_or("group");
-    let bounds = details.bounds.map(|bounds| placing.on_screen(bounds));
+    let bounds = details.bounds;
     let mut states = roles::states(item.role, item.states);
     let is_hidden_cell = roles::is_cell(item.role) && bounds.is_none();
     if is_hidden_cell {
@@ -300,7 +340,8 @@ fn element(
         }
     }
     let is_text = role == "text";
-    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let is_field = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let takes_text = is_field || roles::is_cell(item.role);
     let said = details.value.filter(|value| !value.is_empty());
     let mut name = shorten(&item.name);
     if is_text && name.is_empty() {
@@ -333,12 +374,17 @@ fn below(table: Bounds, head: Bounds) -> Bounds {
     }
 }
 
-/// Whether two rectangles have a point in common.
-fn is_touching(one: Bounds, other: Bounds) -> bool {
-    one.x < other.x + other.width
-        && other.x < one.x + one.width
-        && one.y < other.y + other.height
-        && other.y < one.y + one.height
+/// Returns the rectangle that two have in common, if there is one.
+fn common(one: Bounds, other: Bounds) -> Option<Bounds> {
+    let (x, y) = (one.x.max(other.x), one.y.max(other.y));
+    let width = (one.x + one.width).min(other.x + other.width) - x;
+    let height = (one.y + one.height).min(other.y + other.height) - y;
+    (width > 0 && height > 0).then_some(Bounds {
+        x,
+        y,
+        width,
+        height,
+    })
 }
 
 /// Whether a rectangle lies within another, give or take a border: then an element may be one of

@@ -39,7 +39,8 @@ impl DesktopAction for TypeTextCall {
         if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
             return refuse("takes no input now");
         }
-        if !spot.takes_text() && !spot.is_window() && target != Target::Keyboard {
+        let is_cell = spot.element.role == "cell";
+        if !spot.takes_text() && !is_cell && !spot.is_window() && target != Target::Keyboard {
             return refuse("takes no text");
         }
         if let Some(letter) = keyboard::untypable(&text) {
