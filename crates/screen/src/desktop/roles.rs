@@ -102,6 +102,11 @@ fn is_clicked(number: u32) -> bool {
     matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
 }
 
+/// Whether the role is that of a pane with all that a window shows.
+pub(super) fn is_pane(number: u32) -> bool {
+    number == 46
+}
+
 /// Whether the role is that of a box that shows a part of what is in it.
 pub(super) fn scrolls(number: u32) -> bool {
     matches!(number, 49 | 68 | PAGE)

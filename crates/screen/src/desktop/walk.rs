@@ -45,6 +45,27 @@ impl Tables {
     }
 }
 
+/// The place of an element in the tree of its program.
+struct TreePlace {
+    parent: String,
+    index: i32,
+    path: String,
+}
+
+impl Program {
+    /// Puts an element that the program handed out below the one that has it: LibreOffice may name
+    /// another there.
+    fn put(&mut self, place: &TreePlace, known: &BTreeSet<String>) {
+        if known.contains(&place.path) {
+            let mut items = self.items.iter_mut();
+            if let Some(item) = items.find(|item| item.path == place.path) {
+                item.parent.clone_from(&place.parent);
+                item.index = place.index;
+            }
+        }
+    }
+}
+
 impl Accessible {
     /// Adds the elements of a program with this toolkit that it did not hand out.
     pub(super) async fn add_rest(&self, program: &mut Program, toolkit: &str) {
@@ -76,7 +97,12 @@ impl Accessible {
         }
         let opened = self.open_menus.of(&name).into_iter();
         let opened = opened.filter(|path| known.insert(path.clone()));
-        let opened = opened.map(|path| (ROOT.to_owned(), -1, path)).collect();
+        let opened = opened.map(|path| TreePlace {
+            parent: ROOT.to_owned(),
+            index: -1,
+            path,
+        });
+        let opened = opened.collect();
         let mut menus = self.items(&name, opened, until).await;
         menus.retain(|item| roles::is_menu(item.role) && roles::is_shown(item.states));
         let level = menus.iter().map(|item| item.path.clone()).collect();
@@ -100,7 +126,13 @@ impl Accessible {
             if level.is_empty() || room == 0 {
                 return;
             }
-            let below = self.level_below(&name, &level, room, known, until).await;
+            let mut found = self.places_below(&name, &level, until).await;
+            for place in &found {
+                program.put(place, known);
+            }
+            found.retain(|place| known.insert(place.path.clone()));
+            found.truncate(room);
+            let below = self.items(&name, found, until).await;
             let boxes = below.iter().filter(|item| roles::is_combo_box(item.role));
             combo_boxes.extend(boxes.map(|item| item.path.clone()));
             let goes_on = |item: &&Item| {
@@ -116,15 +148,8 @@ impl Accessible {
         }
     }
 
-    /// Returns the children of elements that are not known yet, at most so many.
-    async fn level_below(
-        &self,
-        name: &str,
-        parents: &[String],
-        most: usize,
-        known: &mut BTreeSet<String>,
-        until: Instant,
-    ) -> Vec<Item> {
+    /// Returns the places of the children of elements.
+    async fn places_below(&self, name: &str, parents: &[String], until: Instant) -> Vec<TreePlace> {
         let mut questions = Questions::to(name);
         for parent in parents {
             questions.add(parent, ACCESSIBLE, "GetChildren", &());
@@ -135,24 +160,22 @@ impl Accessible {
             let children: Vec<Reference> = children.read().unwrap_or_default();
             for (index, (bus_name, child)) in (0..).zip(children) {
                 // What another program shows there is not this one's to tell.
-                if bus_name == name && known.insert(child.to_string()) {
-                    found.push((parent.clone(), index, child.to_string()));
+                if bus_name == name {
+                    found.push(TreePlace {
+                        parent: parent.clone(),
+                        index,
+                        path: child.to_string(),
+                    });
                 }
             }
         }
-        found.truncate(most);
-        self.items(name, found, until).await
+        found
     }
 
-    /// Returns elements of a program by parent, place among its children, and path.
-    async fn items(
-        &self,
-        name: &str,
-        found: Vec<(String, i32, String)>,
-        until: Instant,
-    ) -> Vec<Item> {
+    /// Returns the elements of a program that have these places.
+    async fn items(&self, name: &str, found: Vec<TreePlace>, until: Instant) -> Vec<Item> {
         let mut questions = Questions::to(name);
-        for (_, _, path) in &found {
+        for TreePlace { path, .. } in &found {
             questions.add(path, ACCESSIBLE, "GetState", &());
             questions.add(path, ACCESSIBLE, "GetRole", &());
             for property in ["Name", "ChildCount"] {
@@ -161,16 +184,16 @@ impl Accessible {
         }
         let answers = questions.ask(self.connection(), until).await;
         let told = answers.chunks_exact(4).zip(found);
-        told.filter_map(|(answers, (parent, index, path))| {
+        told.filter_map(|(answers, place)| {
             let [states, role, name, children] = answers else {
                 return None;
             };
             let (states, role) = (states.read::<Vec<u32>>()?, role.read()?);
             let name = String::try_from(property(name)?).ok()?;
             Some(Item {
-                path,
-                parent,
-                index,
+                path: place.path,
+                parent: place.parent,
+                index: place.index,
                 role,
                 states: accessible::states(&states),
                 children: i32::try_from(property(children)?).ok()?,

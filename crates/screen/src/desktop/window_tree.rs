@@ -47,6 +47,7 @@ pub(super) async fn inside(
     let top = Place {
         depth: 1,
         scrolled_in: None,
+        pane: None,
     };
     for below in tops {
         listing.add_below(tree, below, top);
@@ -54,6 +55,7 @@ pub(super) async fn inside(
     let listed = with_cells(accessible, tree, listing.listed).await;
     let asked: Vec<&Item> = std::iter::once(tree.root)
         .chain(listing.boxes.iter().copied())
+        .chain(listing.panes.iter().flatten().copied())
         .chain(listed.iter().map(|one| &*one.item))
         .collect();
     let details = accessible.details(&tree.program.bus_name, &asked).await;
@@ -67,6 +69,12 @@ pub(super) async fn inside(
         .take(listing.boxes.len())
         .map(|details| Some(placing.on_screen(details.bounds?)))
         .collect();
+    let panes = details.by_ref().take(2 * listing.panes.len());
+    let panes: Vec<Option<Bounds>> = panes.map(|details| details.bounds).collect();
+    let panes: Vec<Shift> = panes.chunks_exact(2).map(Shift::of).collect();
+    // The elements around the next one, outermost first.
+    let mut undrawn: Option<u16> = None;
+    let mut around: Vec<(u16, Option<Bounds>)> = Vec::new();
     let mut inside = Inside {
         is_whole,
         ..Inside::default()
@@ -83,7 +91,18 @@ pub(super) async fn inside(
             Cow::Borrowed(_) => path.clone(),
         };
         let id = numbers.id_by(document, key, path);
+        around.retain(|(depth, _)| *depth < one.depth);
+        let outer = around.last().and_then(|(_, bounds)| *bounds);
+        let shift = one.pane.map(|number| panes[number]).unwrap_or_default();
         let place = details.bounds.map(|bounds| placing.on_screen(bounds));
+        let place = place.map(|bounds| shift.correct(bounds, outer));
+        around.push((one.depth, place));
+        let is_undrawn = place.is_none() && roles::role(item.role) == Some("menubar");
+        if undrawn.is_some_and(|depth| one.depth > depth) || is_undrawn {
+            undrawn = undrawn.or(Some(one.depth));
+            continue;
+        }
+        undrawn = None;
         let list = tables.get(&item.parent);
         let list = list.filter(|_| roles::is_cell(item.role)).copied();
         // A row may be wider than its list.
@@ -175,6 +194,8 @@ struct Listed<'a> {
     depth: u16,
     /// The number of the box in which it scrolls.
     scrolled_in: Option<usize>,
+    /// The number of the pane that it is in.
+    pane: Option<usize>,
 }
 
 /// The items of a tree that are shown, or would be after scrolling.
@@ -183,6 +204,8 @@ struct Listing<'a> {
     listed: Vec<Listed<'a>>,
     /// The boxes that scroll.
     boxes: Vec<&'a Item>,
+    /// What is around each pane, and the pane.
+    panes: Vec<[&'a Item; 2]>,
 }
 
 /// The place of items in their tree.
@@ -191,6 +214,8 @@ struct Place {
     depth: u16,
     /// The number of the innermost box around them that scrolls.
     scrolled_in: Option<usize>,
+    /// The number of the pane around them.
+    pane: Option<usize>,
 }
 
 impl<'a> Listing<'a> {
@@ -218,15 +243,26 @@ impl<'a> Listing<'a> {
                     item: Cow::Borrowed(item),
                     depth: at.depth,
                     scrolled_in: at.scrolled_in,
+                    pane: at.pane,
                 });
             }
             let mut inside = Place {
                 depth: at.depth + u16::from(says_something),
                 ..at
             };
+            if roles::is_menu(item.role) {
+                // A menu is drawn over whatever scrolls around it.
+                inside.scrolled_in = None;
+            }
             if roles::scrolls(item.role) {
                 inside.scrolled_in = Some(self.boxes.len());
                 self.boxes.push(item);
+            }
+            if roles::is_pane(item.role) {
+                inside.pane = Some(self.panes.len());
+                self.panes.push([below, item]);
+            } else if roles::role(item.role) == Some("document") {
+                inside.pane = None;
             }
             self.add_below(tree, item, inside);
         }
@@ -242,7 +278,7 @@ async fn with_cells<'a>(
     let mut all = Vec::new();
     for table in listed {
         let item = table.item.clone();
-        let (depth, scrolled_in) = (table.depth + 1, table.scrolled_in);
+        let (depth, scrolled_in, pane) = (table.depth + 1, table.scrolled_in, table.pane);
         all.push(table);
         let is_empty = tree.below(&item).is_empty();
         if roles::has_cells(item.role) && is_empty && roles::is_shown(item.states) {
@@ -251,6 +287,7 @@ async fn with_cells<'a>(
                 item: Cow::Owned(cell),
                 depth,
                 scrolled_in,
+                pane,
             }));
         }
     }
@@ -265,6 +302,47 @@ struct Placing {
     /// The corner of the window, if the program counts from there.
     x: i32,
     y: i32,
+}
+
+/// The way from places in a pane as a program says them to those on the screen. LibreOffice does not
+/// count its menu bar: its pane is as large as what is around it, and stands elsewhere. It says the
+/// right places of documents, and of fields that are GTK's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Shift {
+    x: i32,
+    y: i32,
+}
+
+impl Shift {
+    /// Finds the way by the places of what is around a pane, and of the pane.
+    fn of(places: &[Option<Bounds>]) -> Self {
+        match places {
+            [Some(around), Some(pane)]
+                if (around.width, around.height) == (pane.width, pane.height) =>
+            {
+                Self {
+                    x: around.x - pane.x,
+                    y: around.y - pane.y,
+                }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// Returns the place of an element in the pane, inside of `outer`.
+    fn correct(self, said: Bounds, outer: Option<Bounds>) -> Bounds {
+        let moved = Bounds {
+            x: said.x + self.x,
+            y: said.y + self.y,
+            ..said
+        };
+        let fits = |bounds| outer.is_some_and(|outer| is_within(bounds, outer));
+        if fits(said) && !fits(moved) {
+            said
+        } else {
+            moved
+        }
+    }
 }
 
 /// Maximum pixel ratio of a program.
@@ -286,9 +364,13 @@ impl Placing {
         // GTK 3 counts in pixels of its own.
         let scale = (1..=MAX_SCALE).find(fits).unwrap_or(1);
         let (width, height) = (said.width * scale, said.height * scale);
+        // The place of a window at the corner may be told with its frame.
+        let has_frame = said.x + width >= window.x + window.width
+            && said.y + height >= window.y + window.height;
         let is_from_corner = (said.x, said.y) == (0, 0)
             && (window.x, window.y) != (0, 0)
-            && (width - window.width).abs() < 80;
+            && (width - window.width).abs() < 80
+            && !has_frame;
         if !is_from_corner {
             return Self { scale, ..as_it_is };
         }
@@ -428,6 +510,22 @@ mod tests {
         ] {
             let placing = Placing::of(said.map(bounds), window);
             let placed = placing.on_screen(bounds((10, 10, 20, 20)));
+            assert_eq!(placed, bounds(expected), "{said:?}");
+        }
+        let framed = Placing::of(Some(bounds((0, 0, 1280, 800))), bounds((0, 19, 1280, 781)));
+        assert_eq!(framed.on_screen(window), window);
+        let pane = [
+            Some(bounds((0, 44, 1280, 756))),
+            Some(bounds((0, 19, 1280, 756))),
+        ];
+        let bar = Shift::of(&pane).correct(bounds((0, 97, 1220, 42)), None);
+        assert_eq!(bar, bounds((0, 122, 1220, 42)));
+        for (said, expected) in [
+            // A button of the bar, and a field that is GTK's.
+            ((4, 103, 27, 27), (4, 128, 27, 27)),
+            ((30, 124, 126, 34), (30, 124, 126, 34)),
+        ] {
+            let placed = Shift::of(&pane).correct(bounds(said), Some(bar));
             assert_eq!(placed, bounds(expected), "{said:?}");
         }
     }
