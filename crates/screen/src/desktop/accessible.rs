@@ -26,7 +26,7 @@ use super::{
     open_menus::OpenMenus,
     questions::Questions,
     roles::{self, States},
-    walk::PROPERTIES,
+    walk::{PROPERTIES, lacks_name},
 };
 
 /// Number of questions to programs at a time.
@@ -320,7 +320,7 @@ impl Accessible {
             if item.has_text {
                 let Some(answer) = answers.next() else { break };
                 let mut read: Option<String> = answer.read();
-                if read.as_deref() == Some("") {
+                if read.as_deref() == Some("") && roles::takes_text(item.role) {
                     read = self.text(name, &item.path, MAX_VALUE).await;
                 }
                 // Where another element stands in the text, programs put a character in its place.
@@ -461,10 +461,10 @@ fn place((x, y, width, height): (i32, i32, i32, i32)) -> Option<Bounds> {
 }
 
 fn cached(entry: CacheItem) -> Item {
-    let (object, _, parent, index, children, interfaces, name, role, _, states) = entry;
+    let (object, _, parent, index, children, interfaces, name, role, description, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
     let is_told = !name.is_empty() && !roles::takes_text(role);
-    Item {
+    let mut item = Item {
         path: object.1.to_string(),
         parent: parent.1.to_string(),
         index,
@@ -474,7 +474,11 @@ fn cached(entry: CacheItem) -> Item {
         children,
         has_place: has(COMPONENT),
         has_text: has(TEXT) && roles::shows_text(role) && !is_told,
+    };
+    if lacks_name(&item) {
+        item.name = description;
     }
+    item
 }
 
 /// Joins the two words of an element's states.

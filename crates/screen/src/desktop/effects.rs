@@ -69,7 +69,8 @@ impl Session {
                 .target
                 .and_then(|id| changed_target(was.get(&id)?, is.get(&id)?)),
         );
-        words.extend(changed_elements(before.target, &was, &is));
+        let is_partial = !after.unread.is_empty() || !before.reading.unread.is_empty();
+        words.extend(changed_elements(before.target, (&was, &is), is_partial));
         let focus = |reading: &Reading| {
             let mut all = reading.elements.iter();
             all.rfind(|one| one.states.contains(&ElementState::Focused))
@@ -101,7 +102,9 @@ impl Session {
         let rest = look::rest(settled);
         let verdict = match (words.is_empty(), &focused) {
             (false, _) => ActionVerdict::Changed,
-            (true, None) if drawn > BLINK => ActionVerdict::CannotTell,
+            (true, None) if drawn > BLINK || is_drawn_only && drawn > 0 || is_partial => {
+                ActionVerdict::CannotTell
+            }
             (true, _) => ActionVerdict::NoEffect,
         };
         Ok(Effects {
@@ -153,8 +156,10 @@ fn changed_target(was: &Element, is: &Element) -> Option<String> {
         let value = is.value.as_deref().unwrap_or_default();
         return Some(format!("it holds “{}” now", shorten(value, 100)));
     }
-    (was.name != is.name || lasting(was) != lasting(is))
-        .then(|| "the element is different".to_owned())
+    if was.name != is.name {
+        return Some(format!("it is called “{}” now", shorten(&is.name, 100)));
+    }
+    (lasting(was) != lasting(is)).then(|| "the element is different".to_owned())
 }
 
 /// Returns the states of an element that are more than where the keyboard or the pointer is.
@@ -171,6 +176,14 @@ fn lasting(element: &Element) -> Vec<ElementState> {
         .collect()
 }
 
+/// Whether two elements with different ids are one for a person: they say the same at one depth.
+fn is_alike(one: &Element, other: &Element) -> bool {
+    let said = |of: &Element| (of.id.document, of.depth);
+    said(one) == said(other)
+        && (&one.role, &one.name, &one.value) == (&other.role, &other.name, &other.value)
+        && lasting(one) == lasting(other)
+}
+
 fn by_id(reading: &Reading) -> Elements<'_> {
     let elements = reading.elements.iter();
     elements.map(|element| (element.id, element)).collect()
@@ -179,28 +192,35 @@ fn by_id(reading: &Reading) -> Elements<'_> {
 /// Elements by their id.
 type Elements<'e> = BTreeMap<ElementId, &'e Element>;
 
-/// Returns the differences of other elements in windows that were there before, in words.
+/// Returns the differences of other elements in windows that were there before, in words. Of what
+/// was read in part, windows without elements say nothing.
 fn changed_elements(
     target: Option<ElementId>,
-    was: &Elements<'_>,
-    is: &Elements<'_>,
+    (was, is): (&Elements<'_>, &Elements<'_>),
+    is_partial: bool,
 ) -> Vec<String> {
     let has_window = |elements: &Elements<'_>, document: u32| {
-        let window = ElementId {
-            document,
-            number: 1,
-        };
-        elements.contains_key(&window)
+        let mut own = elements.keys().filter(|id| id.document == document);
+        own.nth(usize::from(is_partial)).is_some()
     };
     let stays = |one: &&&Element| {
         let document = one.id.document;
         one.depth > 0 && has_window(was, document) && has_window(is, document)
     };
+    let gone = was.values().filter(stays);
+    let mut gone: Vec<&Element> = gone
+        .filter(|gone| !is.contains_key(&gone.id))
+        .copied()
+        .collect();
     let mut told = Vec::new();
     for element in is.values().filter(stays) {
         let said = words(element);
         match was.get(&element.id) {
-            None => told.push(format!("{said} appeared")),
+            // LibreOffice makes elements anew that are what they were.
+            None => match gone.iter().position(|gone| is_alike(gone, element)) {
+                Some(at) => drop(gone.remove(at)),
+                None => told.push(format!("{said} appeared")),
+            },
             Some(_) if Some(element.id) == target => {}
             Some(was)
                 if was.value != element.value
@@ -209,15 +229,20 @@ fn changed_elements(
                 let value = shorten(element.value.as_deref().unwrap_or_default(), 60);
                 told.push(format!("{said} holds “{value}” now"));
             }
-            Some(was) if was.name != element.name || lasting(was) != lasting(element) => {
+            Some(was) if was.name != element.name => {
+                told.push(format!(
+                    "{} is called “{}” now",
+                    words(was),
+                    shorten(&element.name, 60)
+                ));
+            }
+            Some(was) if lasting(was) != lasting(element) => {
                 told.push(format!("{said} is different"));
             }
             Some(_) => {}
         }
     }
-    let gone = was.values().filter(stays);
-    let gone = gone.filter(|gone| !is.contains_key(&gone.id));
-    told.extend(gone.map(|gone| format!("{} went away", words(gone))));
+    told.extend(gone.iter().map(|gone| format!("{} went away", words(gone))));
     if told.len() > MAX_TOLD {
         let more = told.len() - MAX_TOLD;
         told.truncate(MAX_TOLD);

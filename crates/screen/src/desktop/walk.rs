@@ -184,27 +184,54 @@ impl Accessible {
         }
         let answers = questions.ask(self.connection(), until).await;
         let told = answers.chunks_exact(4).zip(found);
-        told.filter_map(|(answers, place)| {
-            let [states, role, name, children] = answers else {
-                return None;
-            };
-            let (states, role) = (states.read::<Vec<u32>>()?, role.read()?);
-            let name = String::try_from(property(name)?).ok()?;
-            Some(Item {
-                path: place.path,
-                parent: place.parent,
-                index: place.index,
-                role,
-                states: accessible::states(&states),
-                children: i32::try_from(property(children)?).ok()?,
-                // All of these have a place, and what says something a text.
-                has_place: true,
-                has_text: roles::shows_text(role) && (name.is_empty() || roles::takes_text(role)),
-                name,
+        let mut items: Vec<Item> = told
+            .filter_map(|(answers, place)| {
+                let [states, role, name, children] = answers else {
+                    return None;
+                };
+                let (states, role) = (states.read::<Vec<u32>>()?, role.read()?);
+                let name = String::try_from(property(name)?).ok()?;
+                Some(Item {
+                    path: place.path,
+                    parent: place.parent,
+                    index: place.index,
+                    role,
+                    states: accessible::states(&states),
+                    children: i32::try_from(property(children)?).ok()?,
+                    // All of these have a place, and what says something a text.
+                    has_place: true,
+                    has_text: roles::shows_text(role)
+                        && (name.is_empty() || roles::takes_text(role)),
+                    name,
+                })
             })
-        })
-        .collect()
+            .collect();
+        self.add_descriptions(name, &mut items, until).await;
+        items
     }
+
+    /// Names what a person uses and has no name by its description, which is that of its hint.
+    async fn add_descriptions(&self, name: &str, items: &mut [Item], until: Instant) {
+        let mut nameless: Vec<_> = items.iter_mut().filter(|item| lacks_name(item)).collect();
+        let mut questions = Questions::to(name);
+        for item in &nameless {
+            questions.add(&item.path, PROPERTIES, "Get", &(ACCESSIBLE, "Description"));
+        }
+        let answers = questions.ask(self.connection(), until).await;
+        for (item, answer) in nameless.iter_mut().zip(answers) {
+            let said = property(&answer).and_then(|said| String::try_from(said).ok());
+            item.name = said.unwrap_or_default();
+        }
+    }
+}
+
+/// Whether an element that a person uses has no name.
+pub(super) fn lacks_name(item: &Item) -> bool {
+    let is_used = matches!(
+        roles::role(item.role),
+        Some("button" | "checkbox" | "radio" | "combobox" | "spinbutton" | "slider" | "textbox")
+    );
+    is_used && item.name.is_empty()
 }
 
 fn property(answer: &Answer) -> Option<OwnedVariant> {

@@ -261,8 +261,6 @@ impl<'a> Listing<'a> {
             if roles::is_pane(item.role) {
                 inside.pane = Some(self.panes.len());
                 self.panes.push([below, item]);
-            } else if roles::role(item.role) == Some("document") {
-                inside.pane = None;
             }
             self.add_below(tree, item, inside);
         }
@@ -306,7 +304,7 @@ struct Placing {
 
 /// The way from places in a pane as a program says them to those on the screen. LibreOffice does not
 /// count its menu bar: its pane is as large as what is around it, and stands elsewhere. It says the
-/// right places of documents, and of fields that are GTK's.
+/// right places of fields that are GTK's, and of documents sometimes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Shift {
     x: i32,
