@@ -276,7 +276,14 @@ impl Accessible {
             has_cache: !items.is_empty(),
             items,
         };
+        let shows_windows_only = toolkit == "GTK" && roles::shows_windows_only(&program.items);
+        if shows_windows_only {
+            roles::show_visible(&mut program.items);
+        }
         self.add_rest(&mut program, &toolkit).await;
+        if shows_windows_only {
+            roles::show_visible(&mut program.items);
+        }
         Some(Ok(program))
     }
 

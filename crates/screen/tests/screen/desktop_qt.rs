@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{ActionVerdict, ElementState};
+use gyrus_contract::{ActionVerdict, Element, ElementState};
 use serde_json::json;
 
 use crate::{
@@ -62,7 +62,8 @@ async fn a_form_of_qt_is_filled_and_sent() {
     desk.does("click", ("checkbox", "I agree"), json!({})).await;
     let agreed = desk.named("I agree").await;
     assert!(agreed.states.contains(&ElementState::Checked));
-    let secret = desk.named("Secret").await;
+    let is_secret = |one: &Element| (&*one.role, &*one.name) == ("textbox", "Secret");
+    let secret = desk.find(is_secret).await;
     let is_masked = secret.states.contains(&ElementState::Masked);
     assert!(is_masked && secret.value.is_none(), "{secret:?}");
     desk.does("click", ("button", "Send"), json!({})).await;
