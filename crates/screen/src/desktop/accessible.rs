@@ -22,6 +22,7 @@ use zbus::{
 
 use super::{
     enclosure::Enclosure,
+    gtk4,
     nested::Nested,
     open_menus::OpenMenus,
     questions::Questions,
@@ -276,13 +277,13 @@ impl Accessible {
             has_cache: !items.is_empty(),
             items,
         };
-        let shows_windows_only = toolkit == "GTK" && roles::shows_windows_only(&program.items);
-        if shows_windows_only {
-            roles::show_visible(&mut program.items);
+        let is_gtk4 = gtk4::is_it(&toolkit, &program.items);
+        if is_gtk4 {
+            gtk4::correct(&mut program.items);
         }
         self.add_rest(&mut program, &toolkit).await;
-        if shows_windows_only {
-            roles::show_visible(&mut program.items);
+        if is_gtk4 {
+            gtk4::correct(&mut program.items);
         }
         Some(Ok(program))
     }

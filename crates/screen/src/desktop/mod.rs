@@ -31,6 +31,7 @@ mod accessible;
 mod questions;
 mod cells;
 mod walk;
+mod gtk4;
 mod open_menus;
 mod roles;
 mod numbers;

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::ElementState;
 
-use super::accessible::Item;
-
 /// The states of an element, as bits in the order of `AtspiStateType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct States(pub(super) u64);
@@ -159,18 +157,10 @@ pub(super) fn is_shown(states: States) -> bool {
     states.has(SHOWING) && states.has(VISIBLE)
 }
 
-/// Whether of these only windows are told to be shown, as GTK 4.8 has it.
-pub(super) fn shows_windows_only(items: &[Item]) -> bool {
-    let mut inside = items
-        .iter()
-        .filter(|item| !matches!(item.role, 16 | 23 | WINDOW));
-    inside.all(|item| !is_shown(item.states))
-}
-
-/// Marks what is visible as shown.
-pub(super) fn show_visible(items: &mut [Item]) {
-    for item in items.iter_mut().filter(|item| is_visible(item.states)) {
-        item.states.0 |= 1 << SHOWING;
+impl States {
+    /// Says that an element is drawn.
+    pub(super) fn show(&mut self) {
+        self.0 |= 1 << SHOWING;
     }
 }
 

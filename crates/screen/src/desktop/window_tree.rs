@@ -74,6 +74,7 @@ pub(super) async fn inside(
     let panes: Vec<Shift> = panes.chunks_exact(2).map(Shift::of).collect();
     // The elements around the next one, outermost first.
     let mut undrawn: Option<u16> = None;
+    let mut opened: Option<(u16, Shift)> = None;
     let mut around: Vec<(u16, Option<Bounds>)> = Vec::new();
     let mut inside = Inside {
         is_whole,
@@ -96,6 +97,12 @@ pub(super) async fn inside(
         let shift = one.pane.map(|number| panes[number]).unwrap_or_default();
         let place = details.bounds.map(|bounds| placing.on_screen(bounds));
         let place = place.map(|bounds| shift.correct(bounds, outer));
+        if opened.is_some_and(|(depth, _)| one.depth <= depth) {
+            opened = None;
+        }
+        let popup = || Some((one.depth, Shift::to_popup(place?, window, above)?));
+        opened = opened.or_else(popup);
+        let place = place.map(|bounds| opened.map_or(bounds, |(_, by)| by.moved(bounds)));
         around.push((one.depth, place));
         let is_undrawn = place.is_none() && roles::role(item.role) == Some("menubar");
         if undrawn.is_some_and(|depth| one.depth > depth) || is_undrawn {
@@ -107,6 +114,11 @@ pub(super) async fn inside(
         let list = list.filter(|_| roles::is_cell(item.role)).copied();
         // A row may be wider than its list.
         let bounds = place.map(|place| list.and_then(|list| common(place, list)).unwrap_or(place));
+        // What has no place is in a part that is not drawn, though it may be called shown.
+        let is_hidden = is_whole && item.has_place && bounds.is_none();
+        if is_hidden && !roles::is_cell(item.role) {
+            continue;
+        }
         let details = Details { bounds, ..details };
         let Some(mut element) = element(item, id, one.depth, details, above) else {
             continue;
@@ -327,13 +339,33 @@ impl Shift {
         }
     }
 
-    /// Returns the place of an element in the pane, inside of `outer`.
-    fn correct(self, said: Bounds, outer: Option<Bounds>) -> Bounds {
-        let moved = Bounds {
+    /// Finds the way of what is as large as a popup of the window's program, and in it: GTK 4 tells
+    /// where it would be in the window.
+    fn to_popup(said: Bounds, window: &DesktopWindow, above: &[DesktopWindow]) -> Option<Self> {
+        let is_it = |one: &&DesktopWindow| {
+            let bounds = one.bounds;
+            one.is_popup
+                && one.client == window.client
+                && (bounds.width, bounds.height) == (said.width, said.height)
+        };
+        let popup = above.iter().find(is_it)?.bounds;
+        Some(Self {
+            x: popup.x - said.x,
+            y: popup.y - said.y,
+        })
+    }
+
+    fn moved(self, said: Bounds) -> Bounds {
+        Bounds {
             x: said.x + self.x,
             y: said.y + self.y,
             ..said
-        };
+        }
+    }
+
+    /// Returns the place of an element in the pane, inside of `outer`.
+    fn correct(self, said: Bounds, outer: Option<Bounds>) -> Bounds {
+        let moved = self.moved(said);
         let fits = |bounds| outer.is_some_and(|outer| is_within(bounds, outer));
         if fits(said) && !fits(moved) {
             said
