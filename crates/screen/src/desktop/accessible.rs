@@ -327,16 +327,36 @@ impl Accessible {
             }
             if item.has_text {
                 let Some(answer) = answers.next() else { break };
-                let mut read: Option<String> = answer.read();
-                if read.as_deref() == Some("") && roles::takes_text(item.role) {
-                    read = self.text(name, &item.path, MAX_VALUE).await;
-                }
+                let read: Option<String> = answer.read();
                 // Where another element stands in the text, programs put a character in its place.
                 one.value = read.map(|text| text.replace(EMBEDDED, ""));
             }
             details.push(one);
         }
+        self.add_short_texts(name, of, &mut details).await;
         details
+    }
+
+    /// Adds texts to those that came back empty: for an end beyond that of the text, editors of Qt
+    /// and paragraphs of LibreOffice tell nothing.
+    async fn add_short_texts(&self, name: &str, of: &[&Item], details: &mut [Details]) {
+        let is_empty = |(item, one): &(&&Item, &mut Details)| {
+            one.value.as_deref() == Some("") && !roles::is_cell(item.role)
+        };
+        let mut empty: Vec<_> = of.iter().zip(details).filter(is_empty).collect();
+        let mut questions = Questions::to(name);
+        for (item, _) in &empty {
+            questions.add(&item.path, PROPERTIES, "Get", &(TEXT, "CharacterCount"));
+        }
+        let until = Instant::now() + DETAILS;
+        let counts = questions.ask(&self.connection, until).await;
+        for ((item, one), count) in empty.iter_mut().zip(counts) {
+            let count: Option<Value> = count.read();
+            if count.and_then(|count| i32::try_from(count).ok()) > Some(0) {
+                let text = self.text(name, &item.path, MAX_VALUE).await;
+                one.value = text.map(|text| text.replace(EMBEDDED, ""));
+            }
+        }
     }
 
     /// Whether an element says that it has the keyboard; `None` if it says nothing.
@@ -346,8 +366,7 @@ impl Accessible {
         Some(states(&words).has(roles::FOCUSED))
     }
 
-    /// Returns the text of an element, at most so many characters. An end beyond that of the text
-    /// has editors of Qt tell nothing.
+    /// Returns the text of an element, at most so many characters.
     pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
         let asked = (TEXT, "CharacterCount");
         let count: Value = self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()?;
