@@ -10,6 +10,7 @@ use super::{
     look,
     measure::words,
     reading::Reading,
+    saved_files::saved_files,
     session::{Session, lost},
     windows::DesktopWindow,
 };
@@ -47,6 +48,28 @@ impl Standing {
 }
 
 impl Session {
+    /// Returns what was saved where it ends with the desktop, in words, once for each file.
+    fn newly_saved(&mut self) -> Option<String> {
+        let enclosure = self.nested.as_ref()?.enclosure();
+        let saved = saved_files(enclosure);
+        let new: Vec<_> = saved.difference(&self.saved).collect();
+        let first = shorten(new.first()?, 200);
+        let more = match new.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let place = enclosure.workspace();
+        let place = place.map_or("elsewhere".to_owned(), |place| {
+            format!("in {}", place.display())
+        });
+        let told = format!(
+            "a file is at {first}{more} now, which goes away with this desktop: what is to stay must \
+             be saved {place}"
+        );
+        self.saved = saved;
+        Some(told)
+    }
+
     /// Waits until the desktop is still and returns the differences.
     pub(super) async fn effects(&mut self, before: &Standing) -> Result<Effects, Failure> {
         let mut settled = self.display.settle().await.map_err(lost)?;
@@ -63,6 +86,7 @@ impl Session {
             words.push(format!("the screen is {width} × {height} pixels now"));
         }
         words.extend(after.locked().filter(|_| before.reading.locked().is_none()));
+        words.extend(self.newly_saved());
         let (was, is) = (by_id(&before.reading), by_id(&after));
         words.extend(
             before

@@ -29,7 +29,7 @@ fn real_name(name: &str) -> &str {
         let rest = name.strip_prefix(*prefix).unwrap_or_default();
         rest.starts_with(char::is_uppercase) && rest.chars().all(char::is_alphanumeric)
     };
-    if ["Gtk", "Adw"].iter().any(|prefix| is_class(prefix)) {
+    if ["Gtk", "Adw"].iter().any(is_class) {
         return "";
     }
     let half = name.len() / 2;

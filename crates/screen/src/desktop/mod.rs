@@ -37,6 +37,7 @@ mod roles;
 mod numbers;
 mod enclosure;
 mod launcher;
+mod saved_files;
 mod nested;
 mod reading;
 mod session;
@@ -50,7 +51,7 @@ mod browsers;
 mod taken;
 mod tools;
 
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
@@ -182,6 +183,7 @@ impl Desktop {
             numbers: ElementNumbers::default(),
             nested,
             pressed: None,
+            saved: BTreeSet::new(),
             offered: None,
         })
     }

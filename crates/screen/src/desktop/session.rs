@@ -1,6 +1,9 @@
 //! An open desktop.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::ScreenError;
 
@@ -39,6 +42,8 @@ pub(super) struct Session {
     pub(super) nested: Option<Nested>,
     /// The last press of a button, with its place: two in a short time are a double click.
     pub(super) pressed: Option<(Instant, Point)>,
+    /// The files in the desktop's own folder that were told of.
+    pub(super) saved: BTreeSet<String>,
     /// The text on the clipboard, if it is ours.
     pub(super) offered: Option<Offer>,
 }

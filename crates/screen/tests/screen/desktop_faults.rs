@@ -213,6 +213,31 @@ async fn a_program_without_accessibility_is_used_by_its_pixels() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_goes_away_with_the_desktop_is_told() {
+    if is_missing() || !has(&["xterm"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.desktop
+        .start(&["xterm".to_owned(), "-e".to_owned(), "sh".to_owned()])
+        .await
+        .unwrap();
+    let line = json!({"text": "echo words > ~/letter.txt", "submit": true});
+    let mut told = desk.done("type_text", line).await.text;
+    // The shell may need longer than the screen.
+    for _ in 0..100 {
+        if told.contains("home/letter.txt now, which goes away with this desktop") {
+            let again = desk.done("press_key", json!({"key": "a"})).await.text;
+            assert!(!again.contains("letter.txt now"), "{again}");
+            desk.leave().await;
+            return;
+        }
+        told = desk.done("press_key", json!({"key": "a"})).await.text;
+    }
+    panic!("{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn text_stops_where_another_window_takes_the_keyboard() {
     if is_missing() {
         return;
