@@ -103,6 +103,10 @@ impl Session {
         let focused =
             focus(&after).filter(|new| focus(&before.reading).map(|old| old.id) != Some(new.id));
         let focused = focused.map(|one| format!("the keyboard is now at {}", self::words(&one)));
+        // What is refused is no effect of the input alone.
+        let refused = self.connections.newly_refused();
+        let beside: Vec<_> = focused.into_iter().chain(refused).collect();
+        let focused = (!beside.is_empty()).then(|| beside.join("; "));
         let target = before
             .target
             .and_then(|id| self.numbers.window(id.document));

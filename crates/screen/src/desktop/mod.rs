@@ -38,6 +38,7 @@ mod numbers;
 mod enclosure;
 mod launcher;
 mod saved_files;
+mod connections;
 mod nested;
 mod reading;
 mod session;
@@ -51,11 +52,12 @@ mod browsers;
 mod taken;
 mod tools;
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
+use gyrus_contract::{Boxed, ConnectionPolicy, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
 
+pub use connections::DesktopConnections;
 pub use enclosure::{Enclosure, MakeEnclosure};
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
@@ -90,14 +92,21 @@ pub enum DesktopPlace {
 /// A desktop, opened when it is first looked at.
 pub struct Desktop {
     place: DesktopPlace,
+    connections: Arc<DesktopConnections>,
     open: Mutex<Option<Session>>,
 }
 
 impl Desktop {
     /// Creates a desktop.
     pub fn new(place: DesktopPlace) -> Self {
+        Self::connected(place, Arc::default())
+    }
+
+    /// Creates a desktop whose programs make these connections.
+    pub fn connected(place: DesktopPlace, connections: Arc<DesktopConnections>) -> Self {
         Self {
             place,
+            connections,
             open: Mutex::default(),
         }
     }
@@ -184,6 +193,7 @@ impl Desktop {
             nested,
             pressed: None,
             saved: BTreeSet::new(),
+            connections: self.connections.clone(),
             offered: None,
         })
     }
@@ -201,5 +211,9 @@ impl Screen for Desktop {
             }
             seen
         })
+    }
+
+    fn connect_by(&self, policy: Arc<dyn ConnectionPolicy>) {
+        self.connections.decide_by(policy);
     }
 }

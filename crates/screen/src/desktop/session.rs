@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -10,6 +11,7 @@ use gyrus_contract::ScreenError;
 use super::{
     accessible::Accessible,
     clipboard::Offer,
+    connections::DesktopConnections,
     display::{Display, DisplayError},
     nested::Nested,
     numbers::ElementNumbers,
@@ -44,6 +46,7 @@ pub(super) struct Session {
     pub(super) pressed: Option<(Instant, Point)>,
     /// The files in the desktop's own folder that were told of.
     pub(super) saved: BTreeSet<String>,
+    pub(super) connections: Arc<DesktopConnections>,
     /// The text on the clipboard, if it is ours.
     pub(super) offered: Option<Offer>,
 }
