@@ -124,7 +124,7 @@ const FETCHES: &str = r#"
 [[reply]]
 text = '''{"note": "open", "actions": [{"do": "open_application", "application": "xterm"}]}'''
 [[reply]]
-text = '''{"note": "use", "actions": [{"do": "type_text", "text": "python3 fetch.py; echo done > end", "submit": true}, {"do": "wait", "seconds": 2}, {"do": "press_key", "key": "a"}]}'''
+text = '''{"note": "use", "actions": [{"do": "type_text", "text": "python3 fetch.py; echo done > end", "submit": true}, {"do": "wait", "seconds": 4}, {"do": "press_key", "key": "a"}]}'''
 [[reply]]
 find = { token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Done."}]}'''

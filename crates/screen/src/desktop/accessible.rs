@@ -22,12 +22,10 @@ use zbus::{
 
 use super::{
     enclosure::Enclosure,
-    gtk4,
     nested::Nested,
     open_menus::OpenMenus,
     questions::Questions,
     roles::{self, States},
-    walk::{PROPERTIES, lacks_name},
 };
 
 /// Number of questions to programs at a time.
@@ -64,6 +62,8 @@ pub(super) const ROOT: &str = "/org/a11y/atspi/accessible/root";
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 const TEXT: &str = "org.a11y.atspi.Text";
+
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// Maximum number of options of a list that are read.
 const MAX_OPTIONS: usize = 500;
@@ -277,13 +277,13 @@ impl Accessible {
             has_cache: !items.is_empty(),
             items,
         };
-        let is_gtk4 = gtk4::is_it(&toolkit, &program.items);
+        let is_gtk4 = program.is_gtk4(&toolkit);
         if is_gtk4 {
-            gtk4::correct(&mut program.items);
+            program.correct_gtk4();
         }
         self.add_rest(&mut program, &toolkit).await;
         if is_gtk4 {
-            gtk4::correct(&mut program.items);
+            program.correct_gtk4();
         }
         Some(Ok(program))
     }
@@ -506,6 +506,15 @@ fn cached(entry: CacheItem) -> Item {
         item.name = description;
     }
     item
+}
+
+/// Whether an element that a person uses has no name.
+pub(super) fn lacks_name(item: &Item) -> bool {
+    let is_used = matches!(
+        roles::role(item.role),
+        Some("button" | "checkbox" | "radio" | "combobox" | "spinbutton" | "slider" | "textbox")
+    );
+    is_used && item.name.is_empty()
 }
 
 /// Joins the two words of an element's states.

@@ -7,10 +7,11 @@ use tokio::time::Instant;
 use zbus::OwnedVariant;
 
 use super::{
-    accessible::{ACCESSIBLE, AT_ONCE, Accessible, COMPONENT, DETAILS, Item, Reference, states},
+    accessible::{
+        ACCESSIBLE, AT_ONCE, Accessible, COMPONENT, DETAILS, Item, PROPERTIES, Reference, states,
+    },
     questions::Questions,
     roles,
-    walk::PROPERTIES,
 };
 
 /// Maximum number of cells up to which all of a table are read, also those out of view.

@@ -107,17 +107,7 @@ impl Session {
         let refused = self.connections.newly_refused();
         let beside: Vec<_> = focused.into_iter().chain(refused).collect();
         let focused = (!beside.is_empty()).then(|| beside.join("; "));
-        let target = before
-            .target
-            .and_then(|id| self.numbers.window(id.document));
-        let window = after
-            .windows
-            .iter()
-            .find(|window| Some(window.id) == target);
-        let drawn = window.map_or(0, |window| {
-            let pixels = self.display.capture().ok();
-            pixels.map_or(0, |pixels| pixels.differing(&before.pixels, window.bounds))
-        });
+        let drawn = self.drawn_in_window(before, &after);
         let document = before.target.map(|id| id.document);
         let known = after
             .elements
@@ -143,6 +133,18 @@ impl Session {
             kept_from: None,
             landed: 0,
             rest,
+        })
+    }
+
+    /// Returns the number of pixels of the target's window that are different.
+    fn drawn_in_window(&self, before: &Standing, after: &Reading) -> usize {
+        let target = before.target;
+        let target = target.and_then(|id| self.numbers.window(id.document));
+        let mut windows = after.windows.iter();
+        let window = windows.find(|window| Some(window.id) == target);
+        window.map_or(0, |window| {
+            let pixels = self.display.capture().ok();
+            pixels.map_or(0, |pixels| pixels.differing(&before.pixels, window.bounds))
         })
     }
 

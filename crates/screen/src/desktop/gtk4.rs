@@ -1,25 +1,30 @@
-//! What GTK 4.8 tells otherwise than others: it calls only windows shown, names elements without a
+//! Corrections of GTK 4.8, which tells some things otherwise than others: it calls only windows shown, names elements without a
 //! name by their class, and one with a label by the label twice.
 
-use super::{accessible::Item, roles};
+use super::{
+    accessible::{Item, Program},
+    roles,
+};
 
 /// The name of the toolkit; GTK 3 has small letters.
 const TOOLKIT: &str = "GTK";
 
-/// Whether a program with this toolkit and these elements is one of GTK 4.8.
-pub(super) fn is_it(toolkit: &str, items: &[Item]) -> bool {
-    let is_window = |item: &Item| matches!(item.role, 16 | 23 | roles::WINDOW);
-    let mut inside = items.iter().filter(|item| !is_window(item));
-    toolkit == TOOLKIT && inside.all(|item| !roles::is_shown(item.states))
-}
+impl Program {
+    /// Whether a program with this toolkit and these elements is one of GTK 4.8.
+    pub(super) fn is_gtk4(&self, toolkit: &str) -> bool {
+        let is_window = |item: &Item| matches!(item.role, 16 | 23 | roles::WINDOW);
+        let mut inside = self.items.iter().filter(|item| !is_window(item));
+        toolkit == TOOLKIT && inside.all(|item| !roles::is_shown(item.states))
+    }
 
-/// Corrects its elements.
-pub(super) fn correct(items: &mut [Item]) {
-    for item in items {
-        if roles::is_visible(item.states) {
-            item.states.show();
+    /// Corrects the states and names of its elements.
+    pub(super) fn correct_gtk4(&mut self) {
+        for item in &mut self.items {
+            if roles::is_visible(item.states) {
+                item.states.show();
+            }
+            item.name = real_name(&item.name).to_owned();
         }
-        item.name = real_name(&item.name).to_owned();
     }
 }
 

@@ -11,7 +11,7 @@
 //! (the accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
 //! `session` (an open desktop), `trees` (which elements are whose),
-//! `window_tree` (what one window shows), `look` (joining all of it),
+//! `places` (where its elements are), `window_tree` (what one window shows), `look` (joining all of it),
 //! `status_dot` (what a person sees of the runs, and the key that stops them), `notifications` (what
 //! they are told), `taken` (a desktop in a person's hands).
 
@@ -43,6 +43,7 @@ mod nested;
 mod reading;
 mod session;
 mod trees;
+mod places;
 mod window_tree;
 mod look;
 mod measure;

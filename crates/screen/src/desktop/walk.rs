@@ -12,7 +12,8 @@ use zbus::OwnedVariant;
 
 use super::{
     accessible::{
-        self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, Program, ROOT, Reference,
+        self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, PROPERTIES, Program, ROOT,
+        Reference, lacks_name,
     },
     questions::{Answer, Questions},
     roles,
@@ -23,8 +24,6 @@ const MAX_LEVELS: usize = 80;
 
 /// Maximum number of options of a closed list that are read to know what is chosen.
 const MAX_OPTIONS: i32 = 100;
-
-pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// The names that browsers give their toolkits: Chromium and Firefox.
 const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
@@ -223,15 +222,6 @@ impl Accessible {
             item.name = said.unwrap_or_default();
         }
     }
-}
-
-/// Whether an element that a person uses has no name.
-pub(super) fn lacks_name(item: &Item) -> bool {
-    let is_used = matches!(
-        roles::role(item.role),
-        Some("button" | "checkbox" | "radio" | "combobox" | "spinbutton" | "slider" | "textbox")
-    );
-    is_used && item.name.is_empty()
 }
 
 fn property(answer: &Answer) -> Option<OwnedVariant> {
