@@ -6,12 +6,17 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{error::CannotStart, repository};
 
-/// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 17] = [
+/// Each program, or a file by its path, with the Debian package that brings it.
+const NEEDED: [(&str, &str); 19] = [
+    (
+        "/usr/lib/python3/dist-packages/PyQt6/QtWidgets.abi3.so",
+        "python3-pyqt6",
+    ),
     ("bash", "bash"),
     ("chromium", "chromium"),
     ("dbus-daemon", "dbus"),
     ("dunst", "dunst"),
+    ("featherpad", "featherpad"),
     ("galculator", "galculator"),
     ("git", "git"),
     ("mousepad", "mousepad at-spi2-core"),

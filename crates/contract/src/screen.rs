@@ -3,11 +3,11 @@
 //! There is one coordinate system: pixels of the frame, from its upper left corner. The screen
 //! converts between it and its own pixels (density, zoom, a window wider than a frame).
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Boxed, Image, ParseIdError, ids::not};
+use crate::{Boxed, ConnectionPolicy, Image, ParseIdError, ids::not};
 
 /// Identifies an element for the whole run: its document, as letters, and its number in it. `b17`
 /// is the 17th element that was seen of the second document. A document that is loaded again is
@@ -389,6 +389,10 @@ pub enum ScreenError {
 pub trait Screen: Send + Sync {
     /// Opens the screen if it is not open, waits until it has settled, and reads it.
     fn look(&self, wanted: Look) -> Boxed<'_, Result<Seen, ScreenError>>;
+
+    /// Has this policy decide from now on about the connections of programs that are shown there. A
+    /// screen whose programs connect otherwise ignores it, which is the default.
+    fn connect_by(&self, _policy: Arc<dyn ConnectionPolicy>) {}
 }
 
 /// The target of an input, measured on the page just before the input is judged. The input is

@@ -76,8 +76,9 @@ impl DesktopOptions {
         workspace: &Path,
         confinement: Confinement,
     ) -> Result<RunScreen, Failure> {
-        use gyrus_screen::{Desktop, DesktopPlace};
+        use gyrus_screen::{Desktop, DesktopConnections, DesktopPlace};
 
+        let connections = std::sync::Arc::<DesktopConnections>::default();
         let place = match &self.display {
             Some(display) => DesktopPlace::Own {
                 display: display.clone(),
@@ -85,10 +86,11 @@ impl DesktopOptions {
             None => DesktopPlace::Nested {
                 width: WIDTH,
                 height: HEIGHT,
-                enclosure: enclosure(home, workspace, confinement),
+                enclosure: enclosure(home, workspace, confinement, connections.clone()),
             },
         };
-        Ok(RunScreen::Desktop(Desktop::new(place).into()))
+        let desktop = Desktop::connected(place, connections);
+        Ok(RunScreen::Desktop(desktop.into()))
     }
 
     #[cfg(not(feature = "desktop"))]
@@ -125,12 +127,14 @@ const WIDTH: u16 = 1280;
 const HEIGHT: u16 = 800;
 
 /// Returns what makes the place of a desktop: in a sandbox where that holds and has a `/tmp` of its
-/// own for the display's socket, so that programs change nothing but the folder and reach no network.
+/// own for the display's socket, so that programs change nothing but the folder, and reach what
+/// `connections` let through.
 #[cfg(feature = "desktop")]
 fn enclosure(
     home: &Home,
     workspace: &Path,
     confinement: Confinement,
+    connections: std::sync::Arc<gyrus_screen::DesktopConnections>,
 ) -> gyrus_screen::MakeEnclosure {
     use gyrus_screen::Enclosure;
 
@@ -145,8 +149,9 @@ fn enclosure(
         }
         let held = gyrus_screen::TemporaryFolder::of_desktop()
             .map_err(|error| format!("the folder of a desktop cannot be made: {error}"))?;
-        let containment = gyrus::runtime::sandbox::plan(&home, held.path(), &workspace)?;
-        let run = gyrus::runtime::sandbox::run_in(containment);
+        let mut containment = gyrus::runtime::sandbox::plan(&home, held.path(), &workspace)?;
+        containment.network = gyrus_contract::Network::Proxy;
+        let run = gyrus::runtime::sandbox::run_connected(containment, connections.clone());
         Ok(Enclosure::confined(run, workspace.clone(), held))
     })
 }

@@ -15,7 +15,7 @@ use crate::{
     accounts::Account,
     contents::Contents,
     core::{Core, CoreParts},
-    effects::{ask, layers},
+    effects::{ask, layers, program_connections},
     inbox, late_tools,
     log::Log,
     position::Position,
@@ -311,6 +311,9 @@ impl Driver {
         position: Box<Position>,
         hand_over: Option<String>,
     ) -> Result<Finished, KernelError> {
+        if self.core.started.parent.is_none() {
+            program_connections::hand_to_screen(&self.core);
+        }
         let orders = watch_orders(self.core.clone());
         let ending = tokio::select! {
             ending = self.cycles(position, hand_over) => ending?,

@@ -36,7 +36,7 @@ mod desktop;
 pub use browser::{Browser, ProfileChoice, Recognises};
 #[cfg(feature = "desktop")]
 pub use desktop::{
-    ChosenNotification, Desktop, DesktopPlace, DotEvent, DotState, Enclosure,
+    ChosenNotification, Desktop, DesktopConnections, DesktopPlace, DotEvent, DotState, Enclosure,
     MISSING_PROGRAMS_HINT, MakeEnclosure, NestedError, NotificationChoice, Notifications,
     StatusDot, desktop_tools, nested_parts,
 };

@@ -187,15 +187,21 @@ pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment,
 
 /// Runs commands in a sandbox without a network, each below a keeper of its own.
 pub fn run_in(containment: Containment) -> RunCommand {
+    run_connected(containment, Arc::new(FixedHosts(Vec::new())))
+}
+
+/// Runs commands in a sandbox, each below a keeper of its own. Where it has a proxy, `policy` decides
+/// about connections.
+pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>) -> RunCommand {
     let containment = Arc::new(containment);
     Arc::new(move |command: CommandSpec| {
-        let containment = Arc::clone(&containment);
+        let (containment, policy) = (Arc::clone(&containment), Arc::clone(&policy));
         Box::pin(async move {
             let keeper = Keeper::start_beside().await?;
             let sandbox = Sandbox {
                 containment: &containment,
                 outlet: &Proxy,
-                policy: &FixedHosts(Vec::new()),
+                policy: &*policy,
                 ended: None,
             };
             let (outcome, _keeper) = keeper.run_in(command, Some(sandbox)).await?;

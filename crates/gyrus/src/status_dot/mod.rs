@@ -108,7 +108,11 @@ fn waiting(heads: &Heads) -> Vec<RunId> {
     waiting.map(|head| head.run).collect()
 }
 
-/// Returns what the runs do: a question comes before work, and of several at work the newest counts.
+/// Maximum number of runs at work whose phases are read.
+const READ_RUNS: usize = 16;
+
+/// Returns what the runs do: a question comes before work, and of several at work the one that acts
+/// counts, then one that thinks; of those that do the same the newest.
 fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
     let mut live: Vec<_> = heads
         .live()
@@ -121,18 +125,36 @@ fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
         let words = format!("; {} for you", plural(questions, "question"));
         return (DotState::Waiting, words);
     }
-    let running = live
-        .iter()
-        .rev()
-        .find(|head| head.state == RunWord::Running);
-    let Some(head) = running else {
-        return (DotState::Idle, String::new());
-    };
+    let running = live.iter().filter(|head| head.state == RunWord::Running);
+    let newest = running.rev().take(READ_RUNS);
+    let doing: Vec<_> = newest
+        .map(|head| (state_of(store, head.run, head.seq), head.run))
+        .collect();
+    // The newest comes last among equals, as it should for `max_by_key`.
+    let shown = doing.iter().rev().max_by_key(|(state, _)| urgency(*state));
+    match shown {
+        Some((state, run)) => (*state, format!("; run {}", run.short())),
+        None => (DotState::Idle, String::new()),
+    }
+}
+
+/// Returns how much a person wants to know of a state.
+fn urgency(state: DotState) -> u8 {
+    match state {
+        DotState::Idle | DotState::Stopped => 0,
+        DotState::Seeing => 1,
+        DotState::Thinking => 2,
+        DotState::Acting => 3,
+        DotState::Waiting => 4,
+    }
+}
+
+/// Returns what a run does that is at work and has come to this entry.
+fn state_of(store: &Store, run: RunId, seq: u64) -> DotState {
     let mut phases = Phases::default();
-    let name = log_name(head.run);
     // A run that was removed meanwhile shows as idle until the next change.
-    let read = store.reader(&name).and_then(|reader| {
-        for entry in reader.entries(head.seq.saturating_sub(ENTRIES).max(1))? {
+    let read = store.reader(&log_name(run)).and_then(|reader| {
+        for entry in reader.entries(seq.saturating_sub(ENTRIES).max(1))? {
             phases.take(&entry?);
         }
         Ok(())
@@ -141,12 +163,11 @@ fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
         Ok(()) => phases.spans().last().map_or(Phase::Idle, |span| span.phase),
         Err(_) => Phase::Idle,
     };
-    let state = match present {
+    match present {
         Phase::Think | Phase::Reflect => DotState::Thinking,
         // A look is on disk when it has ended, and a cycle begins with it.
         Phase::Idle | Phase::Perceive => DotState::Seeing,
         Phase::Ask => DotState::Waiting,
         Phase::Act => DotState::Acting,
-    };
-    (state, format!("; run {}", head.run.short()))
+    }
 }

@@ -105,6 +105,67 @@ text = '''{{"note": "no", "actions": [{{"do": "finish", "token": "{{{{token}}}}"
     )
 }
 
+/// Answers one request with a page; whether there was one.
+fn serve_page(server: TcpListener) -> std::thread::JoinHandle<bool> {
+    use std::io::{Read as _, Write as _};
+    std::thread::spawn(move || {
+        let Ok((mut client, _)) = server.accept() else {
+            return false;
+        };
+        let mut head = [0; 4096];
+        let _ = client.read(&mut head);
+        let page = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nwords";
+        client.write_all(page.as_bytes()).is_ok()
+    })
+}
+
+/// Fetches a page by the proxy that programs on the desktop have, in a terminal.
+const FETCHES: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "xterm"}]}'''
+[[reply]]
+text = '''{"note": "use", "actions": [{"do": "type_text", "text": "python3 fetch.py; echo done > end", "submit": true}, {"do": "wait", "seconds": 4}, {"do": "press_key", "key": "a"}]}'''
+[[reply]]
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Done."}]}'''
+"#;
+
+#[test]
+fn programs_on_a_desktop_reach_what_the_goal_names_alone() {
+    if !has(&["Xvfb", "openbox", "xterm", "python3"]) {
+        return;
+    }
+    for is_named in [true, false] {
+        let world = World::new(FETCHES);
+        let server = TcpListener::bind("127.0.0.2:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let served = serve_page(server);
+        let fetch = format!(
+            "import urllib.request\n\
+             got = urllib.request.urlopen('http://{address}/', timeout=20).read()\n\
+             open('page', 'wb').write(got)\n"
+        );
+        fs::write(world.work().join("fetch.py"), fetch).unwrap();
+        let place = if is_named {
+            address.to_string()
+        } else {
+            "a page".to_owned()
+        };
+        run(&world, &format!("fetch {place} in xterm")).exits(0);
+        let results = results(&world);
+        assert_eq!(world.file("end"), "done\n", "{results}");
+        let page = world.work().join("page");
+        assert_eq!(page.exists(), is_named, "{results}");
+        let refused = format!("the sandbox refused connections to {address}");
+        assert_eq!(results.contains(&refused), !is_named, "{results}");
+        if !is_named {
+            // Ends the server.
+            drop(std::net::TcpStream::connect(address));
+        }
+        served.join().unwrap();
+    }
+}
+
 #[test]
 fn what_runs_commands_is_asked_about_unless_the_goal_names_it() {
     if !has(&["Xvfb", "openbox", "xterm"]) {

@@ -13,6 +13,7 @@ pub(crate) mod changes;
 mod changed_files;
 pub(crate) mod delegate;
 pub(crate) mod destinations;
+pub(crate) mod program_connections;
 mod server_requests;
 pub(crate) mod execute;
 pub(crate) mod folder;

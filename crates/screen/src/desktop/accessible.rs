@@ -23,6 +23,7 @@ use zbus::{
 use super::{
     enclosure::Enclosure,
     nested::Nested,
+    open_menus::OpenMenus,
     questions::Questions,
     roles::{self, States},
 };
@@ -36,7 +37,10 @@ pub(super) const MAX_ITEMS: usize = 4_000;
 /// Maximum number of characters of a value.
 const MAX_VALUE: i32 = 2_000;
 
-/// Time that a program has for an answer. One that hangs is named and left out.
+/// Time that a program has for the first answer. One that hangs is named and left out.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+
+/// Time that a program has for any other answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Time that a program has which did not answer before: one that hangs must not delay every look.
@@ -51,10 +55,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The service that knows all programs.
 const REGISTRY: &str = "org.a11y.atspi.Registry";
 
+/// The path of what stands for all of a program, and of the registry's list of programs.
+pub(super) const ROOT: &str = "/org/a11y/atspi/accessible/root";
+
 /// The interface of every element, and that of those with a place.
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 const TEXT: &str = "org.a11y.atspi.Text";
+
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// Maximum number of options of a list that are read.
 const MAX_OPTIONS: usize = 500;
@@ -73,6 +82,7 @@ pub(super) struct Accessible {
     connection: Connection,
     /// The names of programs that did not answer when they were asked last.
     silent: Mutex<BTreeSet<String>>,
+    pub(super) open_menus: OpenMenus,
 }
 
 /// A program that does not tell its elements.
@@ -105,6 +115,8 @@ pub(super) struct Program {
     /// The name on the bus.
     pub(super) bus_name: String,
     pub(super) process: u32,
+    /// Whether it hands out its elements; else they were asked for one by one.
+    pub(super) has_cache: bool,
     pub(super) items: Vec<Item>,
 }
 
@@ -132,9 +144,8 @@ async fn ask_for_everything(session: &Connection) {
     for name in ["IsEnabled", "ScreenReaderEnabled"] {
         let value = ("org.a11y.Status", name, zbus::Variant::from(true));
         let (bus, path) = (Some("org.a11y.Bus"), "/org/a11y/bus");
-        let properties = Some("org.freedesktop.DBus.Properties");
         let _ = session
-            .call_method(bus, path, properties, "Set", &value)
+            .call_method(bus, path, Some(PROPERTIES), "Set", &value)
             .await;
     }
 }
@@ -198,9 +209,11 @@ impl Accessible {
         };
         let bus = bus.method_timeout(ANSWER).build().await;
         let connection = bus.map_err(silent)?;
+        let open_menus = OpenMenus::listen(&connection).await.map_err(silent)?;
         let accessible = Self {
             connection,
             silent: Mutex::default(),
+            open_menus,
         };
         // Programs keep no cache of their elements until somebody wants to hear of them.
         for event in ["object:state-changed", "object:children-changed", "window:"] {
@@ -214,9 +227,8 @@ impl Accessible {
 
     /// Returns the programs with their elements, and those that do not tell them.
     pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<Silent>), BusError> {
-        let root = "/org/a11y/atspi/accessible/root";
         let children: Vec<Reference> = self
-            .ask(REGISTRY, root, ACCESSIBLE, "GetChildren", &())
+            .ask(REGISTRY, ROOT, ACCESSIBLE, "GetChildren", &())
             .await
             .map_err(|why| format!("the accessibility bus does not answer: {why}"))?;
         let questions: Vec<_> = children
@@ -244,27 +256,51 @@ impl Accessible {
         let limit = if silent().contains(name) {
             ANSWER_AGAIN
         } else {
-            ANSWER
+            FIRST_ANSWER
         };
-        let cache = "org.a11y.atspi.Cache";
-        let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
-        let items = timeout(limit, items).await;
-        let items: Result<Vec<CacheItem>, _> = items.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()));
+        let items = match timeout(limit, self.toolkit(name)).await {
+            Ok(Ok(toolkit)) => self.cache(name).await.map(|items| (items, toolkit)),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err(NO_ANSWER.to_owned()),
+        };
         match &items {
             Err(why) if why == NO_ANSWER => silent().insert(name.to_owned()),
             Ok(_) | Err(_) => silent().remove(name),
         };
-        let items = match items {
-            Ok(items) => items.into_iter().take(MAX_ITEMS).map(cached).collect(),
+        let (items, toolkit) = match items {
+            Ok(told) => told,
             Err(why) => return Some(Err(Silent { process, why })),
         };
         let mut program = Program {
             bus_name: name.to_owned(),
             process,
+            has_cache: !items.is_empty(),
             items,
         };
-        self.add_pages(&mut program).await;
+        let is_gtk4 = program.is_gtk4(&toolkit);
+        if is_gtk4 {
+            program.correct_gtk4();
+        }
+        self.add_rest(&mut program, &toolkit).await;
+        if is_gtk4 {
+            program.correct_gtk4();
+        }
         Some(Ok(program))
+    }
+
+    /// Returns the name of a program's toolkit.
+    async fn toolkit(&self, name: &str) -> Result<String, BusError> {
+        let asked = ("org.a11y.atspi.Application", "ToolkitName");
+        let said: Value = self.ask(name, ROOT, PROPERTIES, "Get", &asked).await?;
+        Ok(String::try_from(said).unwrap_or_default())
+    }
+
+    /// Returns the elements that a program keeps for everybody who reads them.
+    async fn cache(&self, name: &str) -> Result<Vec<Item>, BusError> {
+        let cache = "org.a11y.atspi.Cache";
+        let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
+        let items: Vec<CacheItem> = items.await?;
+        Ok(items.into_iter().take(MAX_ITEMS).map(cached).collect())
     }
 
     /// Returns places and values of elements of a program, in their order. Those that it does not
@@ -297,7 +333,30 @@ impl Accessible {
             }
             details.push(one);
         }
+        self.add_short_texts(name, of, &mut details).await;
         details
+    }
+
+    /// Adds texts to those that came back empty: for an end beyond that of the text, editors of Qt
+    /// and paragraphs of LibreOffice tell nothing.
+    async fn add_short_texts(&self, name: &str, of: &[&Item], details: &mut [Details]) {
+        let is_empty = |(item, one): &(&&Item, &mut Details)| {
+            one.value.as_deref() == Some("") && !roles::is_cell(item.role)
+        };
+        let mut empty: Vec<_> = of.iter().zip(details).filter(is_empty).collect();
+        let mut questions = Questions::to(name);
+        for (item, _) in &empty {
+            questions.add(&item.path, PROPERTIES, "Get", &(TEXT, "CharacterCount"));
+        }
+        let until = Instant::now() + DETAILS;
+        let counts = questions.ask(&self.connection, until).await;
+        for ((item, one), count) in empty.iter_mut().zip(counts) {
+            let count: Option<Value> = count.read();
+            if count.and_then(|count| i32::try_from(count).ok()) > Some(0) {
+                let text = self.text(name, &item.path, MAX_VALUE).await;
+                one.value = text.map(|text| text.replace(EMBEDDED, ""));
+            }
+        }
     }
 
     /// Whether an element says that it has the keyboard; `None` if it says nothing.
@@ -309,7 +368,9 @@ impl Accessible {
 
     /// Returns the text of an element, at most so many characters.
     pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
-        let range = (0_i32, most);
+        let asked = (TEXT, "CharacterCount");
+        let count: Value = self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()?;
+        let range = (0_i32, i32::try_from(count).ok()?.min(most));
         self.ask(name, path, TEXT, "GetText", &range).await.ok()
     }
 
@@ -375,9 +436,8 @@ impl Accessible {
     }
 
     pub(super) async fn property(&self, name: &str, path: &str, property: &str) -> Option<Value> {
-        let properties = "org.freedesktop.DBus.Properties";
         let asked = (ACCESSIBLE, property);
-        self.ask(name, path, properties, "Get", &asked).await.ok()
+        self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()
     }
 
     pub(super) async fn extents(&self, name: &str, path: &str) -> Option<Bounds> {
@@ -428,10 +488,10 @@ fn place((x, y, width, height): (i32, i32, i32, i32)) -> Option<Bounds> {
 }
 
 fn cached(entry: CacheItem) -> Item {
-    let (object, _, parent, index, children, interfaces, name, role, _, states) = entry;
+    let (object, _, parent, index, children, interfaces, name, role, description, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
     let is_told = !name.is_empty() && !roles::takes_text(role);
-    Item {
+    let mut item = Item {
         path: object.1.to_string(),
         parent: parent.1.to_string(),
         index,
@@ -441,7 +501,20 @@ fn cached(entry: CacheItem) -> Item {
         children,
         has_place: has(COMPONENT),
         has_text: has(TEXT) && roles::shows_text(role) && !is_told,
+    };
+    if lacks_name(&item) {
+        item.name = description;
     }
+    item
+}
+
+/// Whether an element that a person uses has no name.
+pub(super) fn lacks_name(item: &Item) -> bool {
+    let is_used = matches!(
+        roles::role(item.role),
+        Some("button" | "checkbox" | "radio" | "combobox" | "spinbutton" | "slider" | "textbox")
+    );
+    is_used && item.name.is_empty()
 }
 
 /// Joins the two words of an element's states.

@@ -4,9 +4,12 @@ use std::path::Path;
 
 use crate::launch::PROGRAMS;
 
-/// Makes a Chromium tell the elements of its pages on the accessibility bus, and ask nothing when it
-/// starts.
-const ALWAYS: [&str; 5] = [
+/// Makes a Chromium tell the elements of its pages on the accessibility bus, ask nothing when it
+/// starts, and connect only where its pages do.
+const ALWAYS: [&str; 8] = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     "--force-renderer-accessibility",
     "--no-first-run",
     "--no-default-browser-check",

@@ -159,8 +159,11 @@ impl Display {
 
     /// Asks the server to tell of everything that changes on the screen.
     fn follow(&self) -> Result<(), x11rb::errors::ReplyOrIdError> {
-        let events = ChangeWindowAttributesAux::new()
-            .event_mask(EventMask::PROPERTY_CHANGE | EventMask::SUBSTRUCTURE_NOTIFY);
+        let events = ChangeWindowAttributesAux::new().event_mask(
+            EventMask::PROPERTY_CHANGE
+                | EventMask::SUBSTRUCTURE_NOTIFY
+                | EventMask::STRUCTURE_NOTIFY,
+        );
         self.connection
             .change_window_attributes(self.screen.root, &events)?;
         self.connection.damage_query_version(1, 1)?.reply()?;

@@ -10,6 +10,7 @@ use super::{
     look,
     measure::words,
     reading::Reading,
+    saved_files::saved_files,
     session::{Session, lost},
     windows::DesktopWindow,
 };
@@ -47,6 +48,28 @@ impl Standing {
 }
 
 impl Session {
+    /// Returns what was saved where it ends with the desktop, in words, once for each file.
+    fn newly_saved(&mut self) -> Option<String> {
+        let enclosure = self.nested.as_ref()?.enclosure();
+        let saved = saved_files(enclosure);
+        let new: Vec<_> = saved.difference(&self.saved).collect();
+        let first = shorten(new.first()?, 200);
+        let more = match new.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let place = enclosure.workspace();
+        let place = place.map_or("elsewhere".to_owned(), |place| {
+            format!("in {}", place.display())
+        });
+        let told = format!(
+            "a file is at {first}{more} now, which goes away with this desktop: what is to stay must \
+             be saved {place}"
+        );
+        self.saved = saved;
+        Some(told)
+    }
+
     /// Waits until the desktop is still and returns the differences.
     pub(super) async fn effects(&mut self, before: &Standing) -> Result<Effects, Failure> {
         let mut settled = self.display.settle().await.map_err(lost)?;
@@ -63,13 +86,15 @@ impl Session {
             words.push(format!("the screen is {width} × {height} pixels now"));
         }
         words.extend(after.locked().filter(|_| before.reading.locked().is_none()));
+        words.extend(self.newly_saved());
         let (was, is) = (by_id(&before.reading), by_id(&after));
         words.extend(
             before
                 .target
                 .and_then(|id| changed_target(was.get(&id)?, is.get(&id)?)),
         );
-        words.extend(changed_elements(before.target, &was, &is));
+        let is_partial = !after.unread.is_empty() || !before.reading.unread.is_empty();
+        words.extend(changed_elements(before.target, (&was, &is), is_partial));
         let focus = |reading: &Reading| {
             let mut all = reading.elements.iter();
             all.rfind(|one| one.states.contains(&ElementState::Focused))
@@ -78,17 +103,11 @@ impl Session {
         let focused =
             focus(&after).filter(|new| focus(&before.reading).map(|old| old.id) != Some(new.id));
         let focused = focused.map(|one| format!("the keyboard is now at {}", self::words(&one)));
-        let target = before
-            .target
-            .and_then(|id| self.numbers.window(id.document));
-        let window = after
-            .windows
-            .iter()
-            .find(|window| Some(window.id) == target);
-        let drawn = window.map_or(0, |window| {
-            let pixels = self.display.capture().ok();
-            pixels.map_or(0, |pixels| pixels.differing(&before.pixels, window.bounds))
-        });
+        // What is refused is no effect of the input alone.
+        let refused = self.connections.newly_refused();
+        let beside: Vec<_> = focused.into_iter().chain(refused).collect();
+        let focused = (!beside.is_empty()).then(|| beside.join("; "));
+        let drawn = self.drawn_in_window(before, &after);
         let document = before.target.map(|id| id.document);
         let known = after
             .elements
@@ -101,7 +120,9 @@ impl Session {
         let rest = look::rest(settled);
         let verdict = match (words.is_empty(), &focused) {
             (false, _) => ActionVerdict::Changed,
-            (true, None) if drawn > BLINK => ActionVerdict::CannotTell,
+            (true, None) if drawn > BLINK || is_drawn_only && drawn > 0 || is_partial => {
+                ActionVerdict::CannotTell
+            }
             (true, _) => ActionVerdict::NoEffect,
         };
         Ok(Effects {
@@ -112,6 +133,18 @@ impl Session {
             kept_from: None,
             landed: 0,
             rest,
+        })
+    }
+
+    /// Returns the number of pixels of the target's window that are different.
+    fn drawn_in_window(&self, before: &Standing, after: &Reading) -> usize {
+        let target = before.target;
+        let target = target.and_then(|id| self.numbers.window(id.document));
+        let mut windows = after.windows.iter();
+        let window = windows.find(|window| Some(window.id) == target);
+        window.map_or(0, |window| {
+            let pixels = self.display.capture().ok();
+            pixels.map_or(0, |pixels| pixels.differing(&before.pixels, window.bounds))
         })
     }
 
@@ -153,8 +186,10 @@ fn changed_target(was: &Element, is: &Element) -> Option<String> {
         let value = is.value.as_deref().unwrap_or_default();
         return Some(format!("it holds “{}” now", shorten(value, 100)));
     }
-    (was.name != is.name || lasting(was) != lasting(is))
-        .then(|| "the element is different".to_owned())
+    if was.name != is.name {
+        return Some(format!("it is called “{}” now", shorten(&is.name, 100)));
+    }
+    (lasting(was) != lasting(is)).then(|| "the element is different".to_owned())
 }
 
 /// Returns the states of an element that are more than where the keyboard or the pointer is.
@@ -171,6 +206,14 @@ fn lasting(element: &Element) -> Vec<ElementState> {
         .collect()
 }
 
+/// Whether two elements with different ids are one for a person: they say the same at one depth.
+fn is_alike(one: &Element, other: &Element) -> bool {
+    let said = |of: &Element| (of.id.document, of.depth);
+    said(one) == said(other)
+        && (&one.role, &one.name, &one.value) == (&other.role, &other.name, &other.value)
+        && lasting(one) == lasting(other)
+}
+
 fn by_id(reading: &Reading) -> Elements<'_> {
     let elements = reading.elements.iter();
     elements.map(|element| (element.id, element)).collect()
@@ -179,28 +222,35 @@ fn by_id(reading: &Reading) -> Elements<'_> {
 /// Elements by their id.
 type Elements<'e> = BTreeMap<ElementId, &'e Element>;
 
-/// Returns the differences of other elements in windows that were there before, in words.
+/// Returns the differences of other elements in windows that were there before, in words. Of what
+/// was read in part, windows without elements say nothing.
 fn changed_elements(
     target: Option<ElementId>,
-    was: &Elements<'_>,
-    is: &Elements<'_>,
+    (was, is): (&Elements<'_>, &Elements<'_>),
+    is_partial: bool,
 ) -> Vec<String> {
     let has_window = |elements: &Elements<'_>, document: u32| {
-        let window = ElementId {
-            document,
-            number: 1,
-        };
-        elements.contains_key(&window)
+        let mut own = elements.keys().filter(|id| id.document == document);
+        own.nth(usize::from(is_partial)).is_some()
     };
     let stays = |one: &&&Element| {
         let document = one.id.document;
         one.depth > 0 && has_window(was, document) && has_window(is, document)
     };
+    let gone = was.values().filter(stays);
+    let mut gone: Vec<&Element> = gone
+        .filter(|gone| !is.contains_key(&gone.id))
+        .copied()
+        .collect();
     let mut told = Vec::new();
     for element in is.values().filter(stays) {
         let said = words(element);
         match was.get(&element.id) {
-            None => told.push(format!("{said} appeared")),
+            // LibreOffice makes elements anew that are what they were.
+            None => match gone.iter().position(|gone| is_alike(gone, element)) {
+                Some(at) => drop(gone.remove(at)),
+                None => told.push(format!("{said} appeared")),
+            },
             Some(_) if Some(element.id) == target => {}
             Some(was)
                 if was.value != element.value
@@ -209,15 +259,20 @@ fn changed_elements(
                 let value = shorten(element.value.as_deref().unwrap_or_default(), 60);
                 told.push(format!("{said} holds “{value}” now"));
             }
-            Some(was) if was.name != element.name || lasting(was) != lasting(element) => {
+            Some(was) if was.name != element.name => {
+                told.push(format!(
+                    "{} is called “{}” now",
+                    words(was),
+                    shorten(&element.name, 60)
+                ));
+            }
+            Some(was) if lasting(was) != lasting(element) => {
                 told.push(format!("{said} is different"));
             }
             Some(_) => {}
         }
     }
-    let gone = was.values().filter(stays);
-    let gone = gone.filter(|gone| !is.contains_key(&gone.id));
-    told.extend(gone.map(|gone| format!("{} went away", words(gone))));
+    told.extend(gone.iter().map(|gone| format!("{} went away", words(gone))));
     if told.len() > MAX_TOLD {
         let more = told.len() - MAX_TOLD;
         told.truncate(MAX_TOLD);

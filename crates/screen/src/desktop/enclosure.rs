@@ -97,6 +97,11 @@ impl Enclosure {
         folder.join(name).to_string_lossy().into_owned()
     }
 
+    /// Returns the folder that confined programs work in.
+    pub(super) fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_deref()
+    }
+
     /// Returns the folder that programs begin in.
     pub(super) fn begins_in(&self) -> PathBuf {
         let home = || PathBuf::from(self.inner_path("home"));

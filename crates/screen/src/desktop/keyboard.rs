@@ -24,6 +24,15 @@ const AT_ONCE: usize = 200;
 /// Time that a program has to say that it has read its events.
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Whether a program has read the keys that were sent to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It has, as far as it can be asked.
+    Read,
+    /// It has not said so in time; it may have, or will yet.
+    Unknown,
+}
+
 /// Keysyms of modifier keys, with the bits of a chord that hold them.
 const MODIFIERS: [(u32, u32); 4] = [(1, 0xffe9), (2, 0xffe3), (4, 0xffeb), (8, 0xffe1)];
 
@@ -203,7 +212,9 @@ impl Typing<'_> {
 
     /// Types the next part of the text, of at most [`AT_ONCE`] characters, if the keyboard is still
     /// in the window, and waits until the program has read it. Returns the number of characters.
-    pub(super) async fn next_part(&mut self) -> Result<Result<usize, Elsewhere>, DisplayError> {
+    pub(super) async fn next_part(
+        &mut self,
+    ) -> Result<Result<(usize, Arrival), Elsewhere>, DisplayError> {
         self.lent.begin_part();
         let mut keys: Vec<PressedKey> = Vec::new();
         while keys.len() < AT_ONCE
@@ -233,8 +244,8 @@ impl Typing<'_> {
         if let Err(why) = sent {
             return Ok(Err(why));
         }
-        display.until_read(self.window).await?;
-        Ok(Ok(keys.len()))
+        let arrival = display.until_read(self.window).await?;
+        Ok(Ok((keys.len(), arrival)))
     }
 }
 
@@ -317,7 +328,7 @@ impl Display {
         &self,
         chord: &Chord,
         window: Window,
-    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+    ) -> Result<Result<Arrival, Elsewhere>, DisplayError> {
         let layout = self.layout()?;
         let symbol = keysym_of(chord).ok_or_else(|| format!("no key is {}", chord.name()))?;
         let lower = char::from_u32(symbol).map(|letter| u32::from(letter.to_ascii_lowercase()));
@@ -376,10 +387,10 @@ impl Display {
     /// Waits until the program of a window has read all events that were sent to it: it answers a
     /// ping (EWMH) in the order of its events. A program that does not know pings is waited for
     /// until the screen is still.
-    pub(super) async fn until_read(&self, window: Window) -> Result<(), DisplayError> {
+    pub(super) async fn until_read(&self, window: Window) -> Result<Arrival, DisplayError> {
         let (protocols, ping) = (self.atom("WM_PROTOCOLS")?, self.atom("_NET_WM_PING")?);
         if !self.numbers(window, "WM_PROTOCOLS")?.contains(&ping) {
-            return self.settle().await.map(drop);
+            return self.settle().await.map(|_| Arrival::Read);
         }
         let serial = self.next_ping();
         let message =
@@ -392,10 +403,10 @@ impl Display {
             while !self.is_answered(serial)? && self.is_there(window)? {
                 self.wait_for_event().await?;
             }
-            Ok(())
+            Ok(Arrival::Read)
         };
         let answered = tokio::time::timeout(ANSWER, answered).await;
-        answered.unwrap_or_else(|_| Err("the program does not read its events".to_owned()))
+        answered.unwrap_or(Ok(Arrival::Unknown))
     }
 }
 

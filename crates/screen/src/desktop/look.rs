@@ -25,8 +25,7 @@ use crate::view::Pixels;
 /// Maximum number of characters of a title in a message.
 const MAX_TITLE: usize = 100;
 
-/// Time after which a program that is not on the accessibility bus is taken for one without
-/// elements.
+/// Time after which a program that tells no element is taken for one without.
 const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
 
 /// Looks at the desktop once it has settled.
@@ -211,9 +210,9 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Ok((programs, _)) = accessible.programs().await
         {
             let tree = Tree::of(window, &windows, &programs);
-            let has_told = tree.is_some_and(|tree| tree.has_elements());
-            let is_there = programs.iter().any(|one| one.process == window.process);
-            if has_told || (!is_there && began.elapsed() > WITHOUT_ELEMENTS) {
+            let has_told = tree.as_ref().is_some_and(Tree::has_elements);
+            let is_loading = tree.is_some_and(|tree| tree.has_page());
+            if has_told || (!is_loading && began.elapsed() > WITHOUT_ELEMENTS) {
                 return;
             }
             // Whoever draws is likely to have told more.

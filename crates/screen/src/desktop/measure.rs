@@ -5,7 +5,7 @@ use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, Scree
 use x11rb::protocol::xproto::Window;
 
 use super::{
-    look, pointer::Point, reading::Reading, session::Session, window_tree::is_within,
+    look, places::is_within, pointer::Point, reading::Reading, session::Session,
     windows::DesktopWindow,
 };
 use crate::input::{Missed, Target};

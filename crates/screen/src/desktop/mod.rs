@@ -11,7 +11,7 @@
 //! (the accessibility bus), `cells` (of tables), `roles` (its words in those of ARIA), `numbers` (ids),
 //! `enclosure` (where a desktop of its own runs), `launcher` (its programs), `nested` (that desktop),
 //! `session` (an open desktop), `trees` (which elements are whose),
-//! `window_tree` (what one window shows), `look` (joining all of it),
+//! `places` (where its elements are), `window_tree` (what one window shows), `look` (joining all of it),
 //! `status_dot` (what a person sees of the runs, and the key that stops them), `notifications` (what
 //! they are told), `taken` (a desktop in a person's hands).
 
@@ -30,15 +30,20 @@ mod notifications;
 mod accessible;
 mod questions;
 mod cells;
-mod pages;
+mod walk;
+mod gtk4;
+mod open_menus;
 mod roles;
 mod numbers;
 mod enclosure;
 mod launcher;
+mod saved_files;
+mod connections;
 mod nested;
 mod reading;
 mod session;
 mod trees;
+mod places;
 mod window_tree;
 mod look;
 mod measure;
@@ -48,11 +53,12 @@ mod browsers;
 mod taken;
 mod tools;
 
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, Look, Screen, ScreenError, Seen};
+use gyrus_contract::{Boxed, ConnectionPolicy, Look, Screen, ScreenError, Seen};
 use tokio::sync::Mutex;
 
+pub use connections::DesktopConnections;
 pub use enclosure::{Enclosure, MakeEnclosure};
 use nested::Nested;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
@@ -87,14 +93,21 @@ pub enum DesktopPlace {
 /// A desktop, opened when it is first looked at.
 pub struct Desktop {
     place: DesktopPlace,
+    connections: Arc<DesktopConnections>,
     open: Mutex<Option<Session>>,
 }
 
 impl Desktop {
     /// Creates a desktop.
     pub fn new(place: DesktopPlace) -> Self {
+        Self::connected(place, Arc::default())
+    }
+
+    /// Creates a desktop whose programs make these connections.
+    pub fn connected(place: DesktopPlace, connections: Arc<DesktopConnections>) -> Self {
         Self {
             place,
+            connections,
             open: Mutex::default(),
         }
     }
@@ -180,6 +193,8 @@ impl Desktop {
             numbers: ElementNumbers::default(),
             nested,
             pressed: None,
+            saved: BTreeSet::new(),
+            connections: self.connections.clone(),
             offered: None,
         })
     }
@@ -197,5 +212,9 @@ impl Screen for Desktop {
             }
             seen
         })
+    }
+
+    fn connect_by(&self, policy: Arc<dyn ConnectionPolicy>) {
+        self.connections.decide_by(policy);
     }
 }

@@ -23,6 +23,7 @@ use super::{
     display::Display,
     enclosure::Enclosure,
     launcher::{Launcher, ProgramEnd, Request},
+    saved_files,
 };
 
 /// The command that installs the programs of a nested desktop.
@@ -96,7 +97,7 @@ impl Nested {
         height: u16,
         enclosure: Enclosure,
     ) -> Result<Self, NestedError> {
-        fs::create_dir(enclosure.path("home"))?;
+        saved_files::make_home(&enclosure)?;
         fs::DirBuilder::new()
             .mode(0o700)
             .create(enclosure.path("runtime"))?;
@@ -294,7 +295,7 @@ impl Nested {
 fn environment(enclosure: &Enclosure) -> BTreeMap<String, String> {
     [
         ("PATH", Programs::of_this_process().path()),
-        ("HOME", enclosure.inner_path("home")),
+        ("HOME", enclosure.inner_path(saved_files::HOME)),
         ("XDG_RUNTIME_DIR", enclosure.inner_path("runtime")),
         ("XAUTHORITY", enclosure.inner_path("authority")),
         ("LANG", "C.UTF-8".to_owned()),

@@ -9,7 +9,8 @@ use gyrus_contract::ElementId;
 pub(super) struct ElementNumbers {
     /// Windows with their number.
     documents: BTreeMap<u32, u32>,
-    /// Elements of windows with their number, by name on the bus and path.
+    /// Elements of windows with their number, by name on the bus and path, or by their
+    /// place in a table.
     elements: BTreeMap<(u32, String), u32>,
     /// Elements by their id: the name on the bus and the path.
     named: BTreeMap<ElementId, String>,
@@ -38,16 +39,22 @@ impl ElementNumbers {
         })
     }
 
-    /// Returns the id of an element of a window: of the window itself for an empty `key`.
-    pub(super) fn id(&mut self, document: u32, key: String) -> ElementId {
+    /// Returns the id of an element of a window, which has this name on the bus and path: of the
+    /// window itself for an empty one.
+    pub(super) fn id(&mut self, document: u32, path: String) -> ElementId {
+        self.id_by(document, path.clone(), path)
+    }
+
+    /// Returns the id of an element that is known by `key`, whatever its path is now.
+    pub(super) fn id_by(&mut self, document: u32, key: String, path: String) -> ElementId {
         let count = self.counts.entry(document).or_default();
-        let number = self.elements.entry((document, key.clone()));
+        let number = self.elements.entry((document, key));
         let number = *number.or_insert_with(|| {
             *count += 1;
             *count
         });
         let id = ElementId { document, number };
-        self.named.entry(id).or_insert(key);
+        self.named.insert(id, path);
         id
     }
 

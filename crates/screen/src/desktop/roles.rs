@@ -102,6 +102,11 @@ fn is_clicked(number: u32) -> bool {
     matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
 }
 
+/// Whether the role is that of a pane with all that a window shows.
+pub(super) fn is_pane(number: u32) -> bool {
+    number == 46
+}
+
 /// Whether the role is that of a box that shows a part of what is in it.
 pub(super) fn scrolls(number: u32) -> bool {
     matches!(number, 49 | 68 | PAGE)
@@ -115,6 +120,11 @@ pub(super) fn has_cells(number: u32) -> bool {
 /// Whether the role is that of a head of a column.
 pub(super) fn is_head(number: u32) -> bool {
     matches!(number, 10 | 57)
+}
+
+/// Whether the role is that of a menu, also one that opens by a right click.
+pub(super) fn is_menu(number: u32) -> bool {
+    matches!(number, MENU | 41)
 }
 
 /// Whether the role is that of a cell or an item of a list.
@@ -145,6 +155,13 @@ pub(super) fn is_visible(states: States) -> bool {
 /// Whether an element with these states is drawn.
 pub(super) fn is_shown(states: States) -> bool {
     states.has(SHOWING) && states.has(VISIBLE)
+}
+
+impl States {
+    /// Says that an element is drawn.
+    pub(super) fn show(&mut self) {
+        self.0 |= 1 << SHOWING;
+    }
 }
 
 /// Returns the states of an element.

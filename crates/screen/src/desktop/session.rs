@@ -1,12 +1,17 @@
 //! An open desktop.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::ScreenError;
 
 use super::{
     accessible::Accessible,
     clipboard::Offer,
+    connections::DesktopConnections,
     display::{Display, DisplayError},
     nested::Nested,
     numbers::ElementNumbers,
@@ -39,6 +44,9 @@ pub(super) struct Session {
     pub(super) nested: Option<Nested>,
     /// The last press of a button, with its place: two in a short time are a double click.
     pub(super) pressed: Option<(Instant, Point)>,
+    /// The files in the desktop's own folder that were told of.
+    pub(super) saved: BTreeSet<String>,
+    pub(super) connections: Arc<DesktopConnections>,
     /// The text on the clipboard, if it is ours.
     pub(super) offered: Option<Offer>,
 }

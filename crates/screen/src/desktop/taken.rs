@@ -14,6 +14,7 @@ use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, Window};
 use super::{
     Desktop,
     display::{Display, DisplayError},
+    keyboard::Arrival,
     look::{self, BegunPicture},
     numbers::ElementNumbers,
     pointer::Button,
@@ -232,12 +233,16 @@ impl TakenDesktop {
             }
             Did::Key { key } => {
                 let chord = Chord::parse(&key)?;
-                self.hands.strike(&chord, self.with_keyboard()?).await?
+                let struck = self.hands.strike(&chord, self.with_keyboard()?).await?;
+                struck.map(drop)
             }
             Did::Text { text } => {
                 let mut typing = self.hands.typing(&text, self.with_keyboard()?)?;
                 while !typing.is_done() {
-                    typing.next_part().await??;
+                    let (_, arrival) = typing.next_part().await??;
+                    if arrival == Arrival::Unknown {
+                        return Err("the program does not read what is typed".to_owned());
+                    }
                 }
                 Ok(())
             }

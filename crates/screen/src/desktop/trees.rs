@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    accessible::{Item, Program},
+    accessible::{Item, Program, ROOT},
     roles,
     windows::DesktopWindow,
 };
@@ -23,6 +23,11 @@ impl<'a> Tree<'a> {
     /// Whether the program tells the elements of the window, with those of a page that is shown.
     pub(super) fn has_elements(&self) -> bool {
         !self.below(self.root).is_empty() && !self.is_loading(self.root, 0)
+    }
+
+    /// Whether the window shows a page that does not tell its elements yet.
+    pub(super) fn has_page(&self) -> bool {
+        self.is_loading(self.root, 0)
     }
 
     /// Whether a page is shown below an element without its elements, or is about to change.
@@ -90,13 +95,13 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the menus of the program that hang at no other element: they are windows without a
-    /// name.
+    /// name, or stand beside the windows.
     pub(super) fn menus(&self) -> impl Iterator<Item = &'a Item> {
         let root = &self.root.path;
         let items = self.program.items.iter();
         items.filter(move |item| {
-            item.role == roles::WINDOW
-                && item.name.is_empty()
+            let is_beside = item.parent == ROOT && roles::is_menu(item.role);
+            (item.role == roles::WINDOW && item.name.is_empty() || is_beside)
                 && item.path != *root
                 && roles::is_shown(item.states)
         })
@@ -185,11 +190,13 @@ mod tests {
             bus_name: ":1.2".to_owned(),
             // As it is outside of the sandbox.
             process: 4711,
+            has_cache: true,
             items,
         };
         let other = Program {
             bus_name: ":1.3".to_owned(),
             process: 4712,
+            has_cache: true,
             items: vec![item(1, "/", 0, 23, "Calculator")],
         };
         let items = vec![
@@ -219,6 +226,7 @@ mod tests {
         let program = Program {
             bus_name: ":1.2".to_owned(),
             process: 7,
+            has_cache: true,
             items: vec![
                 item(1, "/", 0, 23, "notes"),
                 item(12, "/a/1", -1, 35, "Redo"),

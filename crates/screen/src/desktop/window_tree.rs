@@ -1,12 +1,16 @@
 //! The elements of one window, from the tree that its program tells.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use gyrus_contract::{Bounds, Element, ElementId, ElementState};
 
 use super::{
     accessible::{Accessible, Details, Item},
     numbers::ElementNumbers,
+    places::{Drawn, Places, Placing, Tables, common, is_within},
     roles,
     trees::{MAX_DEPTH, Tree},
     windows::DesktopWindow,
@@ -15,6 +19,9 @@ use super::{
 /// Maximum number of characters of a name or a value.
 const MAX_TEXT: usize = 400;
 
+/// The name of the last cell that is listed of an empty sheet.
+const ROOM: &str = "D10";
+
 /// Contents of a window.
 #[derive(Default)]
 pub(super) struct Inside {
@@ -22,6 +29,8 @@ pub(super) struct Inside {
     /// The part of the screen in which an element can be seen, where a box that scrolls or the head
     /// of a table limits it.
     pub(super) limits: BTreeMap<ElementId, Bounds>,
+    /// Those of `elements` that are cells of a sheet.
+    sheet: BTreeSet<ElementId>,
     /// Whether the program told all places in time.
     pub(super) is_whole: bool,
 }
@@ -35,17 +44,11 @@ pub(super) async fn inside(
     above: &[DesktopWindow],
     (tree, tops): (&Tree<'_>, &[&Item]),
 ) -> Inside {
-    let mut listing = Listing::default();
-    let top = Place {
-        depth: 1,
-        scrolled_in: None,
-    };
-    for below in tops {
-        listing.add_below(tree, below, top);
-    }
+    let listing = Listing::below(tree, tops);
     let listed = with_cells(accessible, tree, listing.listed).await;
     let asked: Vec<&Item> = std::iter::once(tree.root)
         .chain(listing.boxes.iter().copied())
+        .chain(listing.panes.iter().flatten().copied())
         .chain(listed.iter().map(|one| &*one.item))
         .collect();
     let details = accessible.details(&tree.program.bus_name, &asked).await;
@@ -59,44 +62,101 @@ pub(super) async fn inside(
         .take(listing.boxes.len())
         .map(|details| Some(placing.on_screen(details.bounds?)))
         .collect();
+    let panes = details.by_ref().take(2 * listing.panes.len());
+    let panes: Vec<Option<Bounds>> = panes.map(|details| details.bounds).collect();
+    let mut places = Places::new(placing, &panes, window, above);
     let mut inside = Inside {
         is_whole,
         ..Inside::default()
     };
-    // The places of tables, without their heads.
-    let mut tables: BTreeMap<String, Bounds> = BTreeMap::new();
+    let mut tables = Tables::default();
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
         add_choice(&mut details, tree, item);
-        let key = format!("{} {}", tree.program.bus_name, item.path);
-        let id = numbers.id(document, key);
-        let Some(mut element) = element(item, id, one.depth, details, placing, above) else {
+        let path = format!("{} {}", tree.program.bus_name, item.path);
+        // Cells of Qt and LibreOffice get new paths as rows are shown, hidden or forgotten.
+        let key = match &one.item {
+            Cow::Owned(cell) => format!("{} {} {}", tree.program.bus_name, cell.parent, cell.index),
+            Cow::Borrowed(_) => path.clone(),
+        };
+        let id = numbers.id_by(document, key, path);
+        let Drawn::At(place) = places.next((one.depth, one.pane), item, details.bounds) else {
             continue;
         };
-        if let (true, Some(bounds)) = (roles::has_cells(item.role), element.bounds) {
-            tables.insert(item.path.clone(), bounds);
+        let list = tables.around(item);
+        // A row may be wider than its list.
+        let bounds = place.map(|place| list.and_then(|list| common(place, list)).unwrap_or(place));
+        // Without a place it is in a part that is not drawn, though it may be called shown.
+        let is_hidden = is_whole && item.has_place && bounds.is_none();
+        if is_hidden && !roles::is_cell(item.role) {
+            continue;
         }
-        let table = tables.get_mut(&item.parent);
-        if let (true, Some(bounds), Some(table)) =
-            (roles::is_head(item.role), element.bounds, table)
-        {
-            *table = below(*table, bounds);
-        }
-        let table = tables.get(&item.parent);
-        let table = table.filter(|_| roles::is_cell(item.role)).copied();
-        let limit = table.or(one.scrolled_in.and_then(|number| boxes[number]));
+        let details = Details { bounds, ..details };
+        let Some(element) = element(item, id, one.depth, details, above) else {
+            continue;
+        };
+        tables.add(item, element.bounds);
+        let limit = list.or(one.scrolled_in.and_then(|number| boxes[number]));
+        inside.add(element, item, limit);
+    }
+    inside.correct_keyboard();
+    inside.leave_out_empty_cells();
+    inside
+}
+
+impl Inside {
+    /// Adds an element of which this part of the screen shows something.
+    fn add(&mut self, mut element: Element, item: &Item, limit: Option<Bounds>) {
         if let Some(limit) = limit {
-            if element
-                .bounds
-                .is_some_and(|bounds| !is_touching(bounds, limit))
-            {
+            let bounds = element.bounds;
+            if bounds.is_some_and(|bounds| common(bounds, limit).is_none()) {
                 element.states.insert(ElementState::OutOfView);
             }
-            inside.limits.insert(id, limit);
+            self.limits.insert(element.id, limit);
         }
-        inside.elements.push(element);
+        if item.has_text && roles::is_cell(item.role) {
+            self.sheet.insert(element.id);
+        }
+        self.elements.push(element);
     }
-    inside
+
+    /// Leaves out the empty cells of a sheet that are more than one row or column beyond those that
+    /// hold something.
+    fn leave_out_empty_cells(&mut self) {
+        let is_used = |one: &Element| {
+            let marks = [ElementState::Focused, ElementState::Selected];
+            one.value.is_some() || marks.iter().any(|mark| one.states.contains(mark))
+        };
+        let cells = self
+            .elements
+            .iter()
+            .filter(|one| self.sheet.contains(&one.id));
+        let mut used = cells.clone().filter(|one| is_used(one)).collect::<Vec<_>>();
+        // An empty sheet has room to begin.
+        used.extend(cells.filter(|one| one.name == ROOM));
+        let ends = used.iter().filter_map(|one| one.bounds);
+        let ends = ends.map(|bounds| (bounds.x + bounds.width, bounds.y + bounds.height));
+        let (right, bottom) = ends.fold((0, 0), |(right, bottom), (x, y)| {
+            (right.max(x), bottom.max(y))
+        });
+        let is_near = |bounds: Bounds| bounds.x <= right && bounds.y <= bottom;
+        self.elements.retain(|one| {
+            let is_cell = self.sheet.contains(&one.id);
+            !is_cell || is_used(one) || one.bounds.is_some_and(is_near)
+        });
+    }
+
+    /// Takes the keyboard from tabs where another element says that it has it: Qt says so of the
+    /// chosen tab, too.
+    fn correct_keyboard(&mut self) {
+        let has = |one: &Element| one.states.contains(&ElementState::Focused);
+        let is_other = |one: &Element| one.role != "tab" && has(one);
+        if self.elements.iter().any(is_other) {
+            for tab in self.elements.iter_mut().filter(|one| one.role == "tab") {
+                tab.states.remove(&ElementState::Focused);
+            }
+        }
+    }
 }
 
 /// Adds what is chosen in a closed list that does not tell it as its text.
@@ -113,6 +173,8 @@ struct Listed<'a> {
     depth: u16,
     /// The number of the box in which it scrolls.
     scrolled_in: Option<usize>,
+    /// The number of the pane that it is in.
+    pane: Option<usize>,
 }
 
 /// The items of a tree that are shown, or would be after scrolling.
@@ -121,6 +183,8 @@ struct Listing<'a> {
     listed: Vec<Listed<'a>>,
     /// The boxes that scroll.
     boxes: Vec<&'a Item>,
+    /// Each pane, after the item around it.
+    panes: Vec<[&'a Item; 2]>,
 }
 
 /// The place of items in their tree.
@@ -129,9 +193,25 @@ struct Place {
     depth: u16,
     /// The number of the innermost box around them that scrolls.
     scrolled_in: Option<usize>,
+    /// The number of the pane around them.
+    pane: Option<usize>,
 }
 
 impl<'a> Listing<'a> {
+    /// Lists what lies below these tops.
+    fn below(tree: &Tree<'a>, tops: &[&'a Item]) -> Self {
+        let mut listing = Self::default();
+        let top = Place {
+            depth: 1,
+            scrolled_in: None,
+            pane: None,
+        };
+        for below in tops {
+            listing.add_below(tree, below, top);
+        }
+        listing
+    }
+
     /// Adds what lies below an item, parents first.
     fn add_below(&mut self, tree: &Tree<'a>, below: &'a Item, at: Place) {
         if at.depth > MAX_DEPTH || self.listed.len() > 4_000 {
@@ -156,15 +236,24 @@ impl<'a> Listing<'a> {
                     item: Cow::Borrowed(item),
                     depth: at.depth,
                     scrolled_in: at.scrolled_in,
+                    pane: at.pane,
                 });
             }
             let mut inside = Place {
                 depth: at.depth + u16::from(says_something),
                 ..at
             };
+            if roles::is_menu(item.role) {
+                // A menu is drawn over whatever scrolls around it.
+                inside.scrolled_in = None;
+            }
             if roles::scrolls(item.role) {
                 inside.scrolled_in = Some(self.boxes.len());
                 self.boxes.push(item);
+            }
+            if roles::is_pane(item.role) {
+                inside.pane = Some(self.panes.len());
+                self.panes.push([below, item]);
             }
             self.add_below(tree, item, inside);
         }
@@ -180,7 +269,7 @@ async fn with_cells<'a>(
     let mut all = Vec::new();
     for table in listed {
         let item = table.item.clone();
-        let (depth, scrolled_in) = (table.depth + 1, table.scrolled_in);
+        let (depth, scrolled_in, pane) = (table.depth + 1, table.scrolled_in, table.pane);
         all.push(table);
         let is_empty = tree.below(&item).is_empty();
         if roles::has_cells(item.role) && is_empty && roles::is_shown(item.states) {
@@ -189,63 +278,11 @@ async fn with_cells<'a>(
                 item: Cow::Owned(cell),
                 depth,
                 scrolled_in,
+                pane,
             }));
         }
     }
     all
-}
-
-/// The way from places as a program says them to those on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Placing {
-    /// The number of pixels of each of the program's.
-    scale: i32,
-    /// The corner of the window, if the program counts from there.
-    x: i32,
-    y: i32,
-}
-
-/// Maximum pixel ratio of a program.
-const MAX_SCALE: i32 = 4;
-
-impl Placing {
-    /// Finds the way by the place of a window as its program says it, and as it is.
-    fn of(said: Option<Bounds>, window: Bounds) -> Self {
-        let as_it_is = Self {
-            scale: 1,
-            x: 0,
-            y: 0,
-        };
-        let Some(said) = said else { return as_it_is };
-        let is_near = |one: i32, other: i32| (one - other).abs() <= other / 10;
-        let fits = |scale: &i32| {
-            is_near(said.width * scale, window.width) && is_near(said.height * scale, window.height)
-        };
-        // GTK 3 counts in pixels of its own.
-        let scale = (1..=MAX_SCALE).find(fits).unwrap_or(1);
-        let (width, height) = (said.width * scale, said.height * scale);
-        let is_from_corner = (said.x, said.y) == (0, 0)
-            && (window.x, window.y) != (0, 0)
-            && (width - window.width).abs() < 80;
-        if !is_from_corner {
-            return Self { scale, ..as_it_is };
-        }
-        let margin = |whole: i32, shown: i32| (whole - shown).max(0) / 2;
-        Self {
-            scale,
-            x: window.x + margin(window.width, width),
-            y: window.y + margin(window.height, height),
-        }
-    }
-
-    fn on_screen(self, said: Bounds) -> Bounds {
-        Bounds {
-            x: said.x * self.scale + self.x,
-            y: said.y * self.scale + self.y,
-            width: said.width * self.scale,
-            height: said.height * self.scale,
-        }
-    }
 }
 
 fn element(
@@ -253,11 +290,10 @@ fn element(
     id: ElementId,
     depth: u16,
     details: Details,
-    placing: Placing,
     above: &[DesktopWindow],
 ) -> Option<Element> {
     let role = roles::role(item.role).unwrap_or("group");
-    let bounds = details.bounds.map(|bounds| placing.on_screen(bounds));
+    let bounds = details.bounds;
     let mut states = roles::states(item.role, item.states);
     let is_hidden_cell = roles::is_cell(item.role) && bounds.is_none();
     if is_hidden_cell {
@@ -279,7 +315,8 @@ fn element(
         }
     }
     let is_text = role == "text";
-    let takes_text = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let is_field = roles::takes_text(item.role) && !roles::is_secret(item.role);
+    let takes_text = is_field || roles::is_cell(item.role);
     let said = details.value.filter(|value| !value.is_empty());
     let mut name = shorten(&item.name);
     if is_text && name.is_empty() {
@@ -302,66 +339,7 @@ fn element(
     })
 }
 
-/// Returns the part of a table below one of its heads.
-fn below(table: Bounds, head: Bounds) -> Bounds {
-    let hidden = (head.y + head.height - table.y).clamp(0, table.height);
-    Bounds {
-        y: table.y + hidden,
-        height: table.height - hidden,
-        ..table
-    }
-}
-
-/// Whether two rectangles have a point in common.
-fn is_touching(one: Bounds, other: Bounds) -> bool {
-    one.x < other.x + other.width
-        && other.x < one.x + one.width
-        && one.y < other.y + other.height
-        && other.y < one.y + one.height
-}
-
-/// Whether a rectangle lies within another, give or take a border: then an element may be one of
-/// the menu that is drawn there.
-pub(super) fn is_within(bounds: Bounds, around: Bounds) -> bool {
-    const BORDER: i32 = 6;
-    bounds.x >= around.x - BORDER
-        && bounds.y >= around.y - BORDER
-        && bounds.x + bounds.width <= around.x + around.width + BORDER
-        && bounds.y + bounds.height <= around.y + around.height + BORDER
-}
-
 /// Returns a text as elements have it.
 pub(super) fn shorten(text: &str) -> String {
     gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_of_programs_are_those_on_the_screen() {
-        let bounds = |(x, y, width, height): (i32, i32, i32, i32)| Bounds {
-            x,
-            y,
-            width,
-            height,
-        };
-        let window = bounds((100, 50, 400, 300));
-        for (said, expected) in [
-            // As it is; half the size for a pixel ratio of 2; from the corner; both; with a shadow.
-            (Some((100, 50, 400, 300)), (10, 10, 20, 20)),
-            (Some((50, 25, 200, 150)), (20, 20, 40, 40)),
-            (Some((0, 0, 400, 300)), (110, 60, 20, 20)),
-            (Some((0, 0, 200, 150)), (120, 70, 40, 40)),
-            (Some((0, 0, 380, 280)), (120, 70, 20, 20)),
-            // A dialog that says something else.
-            (Some((7, 7, 20, 1_000)), (10, 10, 20, 20)),
-            (None, (10, 10, 20, 20)),
-        ] {
-            let placing = Placing::of(said.map(bounds), window);
-            let placed = placing.on_screen(bounds((10, 10, 20, 20)));
-            assert_eq!(placed, bounds(expected), "{said:?}");
-        }
-    }
 }

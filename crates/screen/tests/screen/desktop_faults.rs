@@ -170,7 +170,11 @@ async fn a_program_that_hangs_is_named_and_others_go_on() {
         "{}",
         typed.text
     );
-    assert!(typed.text.contains("the first 0 arrived"), "{}", typed.text);
+    assert!(
+        typed.text.contains("the first 0 are known to have arrived"),
+        "{}",
+        typed.text
+    );
     // It is read again once it goes on.
     signal("mousepad", Signal::CONT);
     let unread = desk.look().await.unread;
@@ -206,6 +210,31 @@ async fn a_program_without_accessibility_is_used_by_its_pixels() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the shell did not do it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_goes_away_with_the_desktop_is_told() {
+    if is_missing() || !has(&["xterm"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.desktop
+        .start(&["xterm".to_owned(), "-e".to_owned(), "sh".to_owned()])
+        .await
+        .unwrap();
+    let line = json!({"text": "echo words > ~/letter.txt", "submit": true});
+    let mut told = desk.done("type_text", line).await.text;
+    // The shell may need longer than the screen.
+    for _ in 0..100 {
+        if told.contains("home/letter.txt now, which goes away with this desktop") {
+            let again = desk.done("press_key", json!({"key": "a"})).await.text;
+            assert!(!again.contains("letter.txt now"), "{again}");
+            desk.leave().await;
+            return;
+        }
+        told = desk.done("press_key", json!({"key": "a"})).await.text;
+    }
+    panic!("{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

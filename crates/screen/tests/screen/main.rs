@@ -26,4 +26,6 @@ mod desktop_stand_ins;
 #[cfg(feature = "desktop")]
 mod desktop_faults;
 #[cfg(feature = "desktop")]
+mod desktop_qt;
+#[cfg(feature = "desktop")]
 mod desktop_tools;

@@ -7,10 +7,11 @@ use gyrus_contract::{
     ScrollDirection, Starts, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, elsewhere, told, unknown};
+use super::{DesktopAction, Doing, elsewhere, told, unconfirmed, unknown};
 use crate::{
     desktop::{
         effects::Standing,
+        keyboard::Arrival,
         measure::DesktopSpot,
         pointer::{Button, Point},
         session::Session,
@@ -112,8 +113,11 @@ impl DesktopAction for PressKeyCall {
         let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
         let display = &doing.session.display;
         let struck = display.strike(&chord, spot.window.id).await;
-        struck.map_err(unknown)?.map_err(elsewhere)?;
-        let effects = doing.session.effects(&standing).await?;
+        let arrival = struck.map_err(unknown)?.map_err(elsewhere)?;
+        let mut effects = doing.session.effects(&standing).await?;
+        if arrival == Arrival::Unknown {
+            unconfirmed(&mut effects);
+        }
         let done = format!("Pressed {} on {} {}", chord.name(), spot.id(), spot.words());
         Ok(told(&done, &effects))
     }

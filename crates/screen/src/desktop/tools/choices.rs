@@ -14,7 +14,7 @@ use crate::{
         pointer::{Button, Point},
         session::Session,
     },
-    input::Target,
+    input::{Chord, Target},
     tools::{action::Failure, fields::cut},
 };
 
@@ -68,7 +68,8 @@ impl DesktopAction for SelectOptionCall {
         }
         let option = meant(&options, &self.option)
             .map_err(|why| Failure::Refused(format!("refused: {what} {why}")))?;
-        if !accessible.choose(name, path, option.index).await {
+        let is_chosen = accessible.choose(name, path, option.index).await;
+        if !is_chosen && !doing.choose_by_mouse(&spot, &option.name).await? {
             return Err(is_none());
         }
         let mut effects = doing.session.effects(&standing).await?;
@@ -141,6 +142,44 @@ impl DesktopAction for ScrollToCall {
 }
 
 impl Doing<'_> {
+    /// Opens a list and clicks the option of this name; whether there was exactly one to click.
+    /// Else the list is closed again.
+    async fn choose_by_mouse(&mut self, spot: &DesktopSpot, name: &str) -> Result<bool, Failure> {
+        let opens = spot.element.role == "combobox";
+        if opens {
+            self.click(spot).await?;
+        }
+        let reading = look::read(self.session).await?;
+        let is_meant = |one: &&Element| {
+            let is_option = ["listitem", "menuitem", "cell", "treeitem"].contains(&&*one.role);
+            is_option && one.id.document == spot.id().document && one.name == name.trim()
+        };
+        let mut meant = reading.elements.iter().filter(is_meant);
+        let option = match (meant.next(), meant.next()) {
+            (Some(one), None) => self.session.find(&reading, Target::Element(one.id)).ok(),
+            _ => None,
+        };
+        let Some(option) = option.filter(|option| option.reached().is_ok()) else {
+            if opens {
+                let escape = Chord::parse("Escape").expect("it is a key");
+                let display = &self.session.display;
+                let struck = display.strike(&escape, spot.window.id).await;
+                struck.map_err(unknown)?.map_err(elsewhere)?;
+            }
+            return Ok(false);
+        };
+        self.click(&option).await?;
+        Ok(true)
+    }
+
+    async fn click(&mut self, spot: &DesktopSpot) -> Result<(), Failure> {
+        let point = spot.reached()?;
+        self.session.display.point_at(point).map_err(unknown)?;
+        self.press(spot, (Button::Left, 1), 0).await?;
+        self.session.display.settle().await.map_err(unknown)?;
+        Ok(())
+    }
+
     /// Scrolls until an element is in view: by the program itself if it can, else by the wheel.
     /// Whether it is.
     async fn bring_into_view(&mut self, spot: &DesktopSpot) -> Result<bool, Failure> {

@@ -4,15 +4,24 @@ use gyrus_contract::{
     ActionVerdict, Aim, ElementState, SelectTextCall, Starts, ToolOutput, TypeTextCall,
 };
 
-use super::{DesktopAction, Doing, elsewhere, told, unknown};
+use super::{DesktopAction, Doing, elsewhere, told, unconfirmed, unknown};
 use crate::{
-    desktop::{effects::Standing, keyboard, look, measure::DesktopSpot, session::Session},
+    desktop::{
+        effects::Standing,
+        keyboard::{self, Arrival},
+        look,
+        measure::DesktopSpot,
+        session::Session,
+    },
     input::{Chord, Target},
     tools::{action::Failure, fields::cut},
 };
 
 /// Maximum number of characters of a text that is read to compare or to select in.
 const MAX_TEXT: i32 = 1_000_000;
+
+/// The beginning of the reason why typing stopped at a program that reads nothing.
+const HANGS: &str = "the program does not read its events";
 
 /// Returns the effects of typing into an element.
 fn type_starts(submits: bool) -> impl Fn(&DesktopSpot) -> Vec<Starts> {
@@ -39,7 +48,8 @@ impl DesktopAction for TypeTextCall {
         if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
             return refuse("takes no input now");
         }
-        if !spot.takes_text() && !spot.is_window() && target != Target::Keyboard {
+        let is_cell = spot.element.role == "cell";
+        if !spot.takes_text() && !is_cell && !spot.is_window() && target != Target::Keyboard {
             return refuse("takes no text");
         }
         if let Some(letter) = keyboard::untypable(&text) {
@@ -61,6 +71,9 @@ impl DesktopAction for TypeTextCall {
         let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
         let typed = doing.enter(self, &spot, &text).await?;
         let mut effects = doing.session.effects(&standing).await?;
+        if typed.arrival == Arrival::Unknown {
+            unconfirmed(&mut effects);
+        }
         let shown = if is_secret {
             "the secret".to_owned()
         } else {
@@ -171,16 +184,23 @@ impl Doing<'_> {
             let chord = Chord::parse(key).expect("it is a key");
             display.strike(&chord, window).await.map_err(unknown)
         };
-        let is_terminal = spot.element.role == "terminal" || !spot.takes_text();
-        if call.replace && !is_terminal {
-            strike("Control+a").await?.map_err(elsewhere)?;
-            if text.is_empty() {
-                strike("Delete").await?.map_err(elsewhere)?;
-            }
-        } else if Target::of(call.on, call.at) != Target::Keyboard && !is_terminal {
-            strike("Control+End").await?.map_err(elsewhere)?;
-        }
         let mut typed = Typed::default();
+        let is_terminal = spot.element.role == "terminal" || !spot.takes_text();
+        let first: &[&str] = if call.replace && !is_terminal {
+            let deletes = text.is_empty().then_some("Delete");
+            &["Control+a"].into_iter().chain(deletes).collect::<Vec<_>>()
+        } else if Target::of(call.on, call.at) != Target::Keyboard && !is_terminal {
+            &["Control+End"]
+        } else {
+            &[]
+        };
+        for key in first {
+            typed.arrival = strike(key).await?.map_err(elsewhere)?;
+            if typed.arrival == Arrival::Unknown && !text.is_empty() {
+                typed.stopped = Some(format!("{HANGS}, so nothing but {key} was sent"));
+                return Ok(typed);
+            }
+        }
         let had_keyboard = self.has_keyboard(spot).await;
         let mut typing = display.typing(text, window).map_err(unknown)?;
         while !typing.is_done() {
@@ -190,7 +210,17 @@ impl Doing<'_> {
                 return Ok(typed);
             }
             match typing.next_part().await {
-                Ok(Ok(characters)) => typed.characters += characters,
+                Ok(Ok((characters, Arrival::Read))) => typed.characters += characters,
+                Ok(Ok((characters, Arrival::Unknown))) => {
+                    typed.arrival = Arrival::Unknown;
+                    if typing.is_done() {
+                        break;
+                    }
+                    typed.stopped = Some(format!(
+                        "{HANGS}: {characters} characters were sent to it that it may read yet"
+                    ));
+                    return Ok(typed);
+                }
                 Ok(Err(why)) => {
                     typed.stopped = Some(why);
                     return Ok(typed);
@@ -203,7 +233,11 @@ impl Doing<'_> {
         }
         drop(typing);
         if call.submit {
-            typed.stopped = strike("Enter").await?.err();
+            match strike("Enter").await? {
+                Ok(Arrival::Read) => {}
+                Ok(Arrival::Unknown) => typed.arrival = Arrival::Unknown,
+                Err(why) => typed.stopped = Some(why),
+            }
         }
         Ok(typed)
     }
@@ -217,18 +251,30 @@ impl Doing<'_> {
 }
 
 /// The part of a text that was typed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Typed {
+    /// The number of characters that the program has read.
     characters: usize,
+    arrival: Arrival,
     /// The reason why the rest was not.
     stopped: Option<String>,
+}
+
+impl Default for Typed {
+    fn default() -> Self {
+        Self {
+            characters: 0,
+            arrival: Arrival::Read,
+            stopped: None,
+        }
+    }
 }
 
 impl Typed {
     /// Says how much of a text was typed, and why not all of it.
     fn stopped_at(&self, why: &str, spot: &DesktopSpot, text: &str) -> String {
         format!(
-            "Stopped: {why}. Of the {} characters the first {} arrived in {} {}",
+            "Stopped: {why}. Of the {} characters the first {} are known to have arrived in {} {}",
             text.chars().count(),
             self.characters,
             spot.id(),

@@ -8,7 +8,12 @@ use x11rb::protocol::xproto::Window;
 use super::{DesktopAction, Doing, elsewhere, told, unknown};
 use crate::{
     desktop::{
-        keyboard, look, measure::DesktopSpot, pointer::Button, reading::Reading, session::Session,
+        keyboard::{self, Arrival},
+        look,
+        measure::DesktopSpot,
+        pointer::Button,
+        reading::Reading,
+        session::Session,
         windows::DesktopWindow,
     },
     input::{Chord, Target},
@@ -137,7 +142,7 @@ impl Doing<'_> {
         let strike = async |key: &str| {
             let chord = Chord::parse(key).expect("it is a key");
             let struck = display.strike(&chord, chooser).await;
-            struck.map_err(unknown)?.map_err(elsewhere)
+            has_arrived(struck.map_err(unknown)?.map_err(elsewhere)?)
         };
         // Shows the field for a path and gives it the keyboard.
         strike("Control+l").await?;
@@ -146,11 +151,24 @@ impl Doing<'_> {
         let mut typing = display.typing(text, chooser).map_err(unknown)?;
         while !typing.is_done() {
             let part = typing.next_part().await.map_err(unknown)?;
-            part.map_err(elsewhere)?;
+            let (_, arrival) = part.map_err(elsewhere)?;
+            has_arrived(arrival)?;
         }
         drop(typing);
         // The field looks the path up before it takes it.
         display.settle().await.map_err(unknown)?;
         strike("Enter").await
+    }
+}
+
+/// Returns the failure for keys that a window for choosing a file has not read.
+fn has_arrived(arrival: Arrival) -> Result<(), Failure> {
+    match arrival {
+        Arrival::Read => Ok(()),
+        Arrival::Unknown => Err(Failure::Broke(
+            "the window for choosing a file has not said that it read the keys that were sent; look \
+             before you repeat it"
+                .to_owned(),
+        )),
     }
 }

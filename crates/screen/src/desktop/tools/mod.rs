@@ -13,11 +13,11 @@ mod windows;
 use std::{marker::PhantomData, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Arguments, BuiltIn, ClickCall, CloseTabCall, DesktopClipboardCall, DragCall, ExtractCall,
-    FindCall, HoverCall, OpenApplicationCall, PressKeyCall, Repeat, ResolvedCall, ScrollCall,
-    ScrollToCall, SelectOptionCall, SelectTextCall, Site, Starts, SwitchTabCall,
-    TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch, TypeTextCall, TypedTool, Unresolvable,
-    UploadFileCall, WaitCall,
+    ActionVerdict, Aim, Arguments, BuiltIn, ClickCall, CloseTabCall, DesktopClipboardCall,
+    DragCall, ExtractCall, FindCall, HoverCall, OpenApplicationCall, PressKeyCall, Repeat,
+    ResolvedCall, ScrollCall, ScrollToCall, SelectOptionCall, SelectTextCall, Site, Starts,
+    SwitchTabCall, TakeScreenshotCall, Tool, ToolCall, ToolOutput, Touch, TypeTextCall, TypedTool,
+    Unresolvable, UploadFileCall, WaitCall,
 };
 
 use super::{
@@ -202,6 +202,17 @@ fn told(done: &str, effects: &Effects) -> ToolOutput {
     ToolOutput {
         verdict: effects.verdict,
         ..ToolOutput::read(format!("{done}. {}", effects.say()))
+    }
+}
+
+/// Notes that keys were sent which the program has not said that it read: whatever changed, they may
+/// have an effect yet.
+fn unconfirmed(effects: &mut Effects) {
+    if effects.verdict != ActionVerdict::Changed {
+        effects.verdict = ActionVerdict::CannotTell;
+        effects
+            .words
+            .push("the program has not said that it read the keys that were sent".to_owned());
     }
 }
 

@@ -1,0 +1,71 @@
+//! Connections of the programs of a nested desktop that leave its sandbox: who decides about them,
+//! and which were refused.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{Boxed, ConnectionPolicy, Destination};
+
+/// Maximum number of refused destinations that are remembered.
+const MAX_REFUSED: usize = 100;
+
+/// Maximum number of refused destinations that are told at a time.
+const MAX_TOLD: usize = 3;
+
+/// Connections of the programs of a desktop. Nobody lets any through before a run does.
+#[derive(Default)]
+pub struct DesktopConnections {
+    policy: Mutex<Option<Arc<dyn ConnectionPolicy>>>,
+    /// Refused destinations with the reason; empty once it was told.
+    refused: Mutex<BTreeMap<String, String>>,
+}
+
+impl DesktopConnections {
+    /// Has this policy decide from now on.
+    pub(super) fn decide_by(&self, policy: Arc<dyn ConnectionPolicy>) {
+        let mut current = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(policy);
+    }
+
+    fn policy(&self) -> Option<Arc<dyn ConnectionPolicy>> {
+        let current = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// Returns what was refused since this was last called, in words.
+    pub(super) fn newly_refused(&self) -> Option<String> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = refused.iter_mut().filter(|(_, why)| !why.is_empty());
+        let new: Vec<_> = new
+            .map(|(to, why)| format!("{to} ({})", std::mem::take(why)))
+            .collect();
+        let more = match new.len().saturating_sub(MAX_TOLD) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let told = new.iter().take(MAX_TOLD).map(String::as_str);
+        let told = told.collect::<Vec<_>>().join(", ");
+        (!new.is_empty()).then(|| format!("the sandbox refused connections to {told}{more}"))
+    }
+}
+
+impl ConnectionPolicy for DesktopConnections {
+    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async move {
+            let policy = self.policy();
+            let decided = match policy {
+                Some(policy) => policy.decide(to).await,
+                None => Err("no run uses this desktop yet".to_owned()),
+            };
+            if let Err(why) = &decided {
+                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                if refused.len() < MAX_REFUSED {
+                    refused.entry(to.to_string()).or_insert_with(|| why.clone());
+                }
+            }
+            decided
+        })
+    }
+}
