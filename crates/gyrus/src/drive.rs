@@ -421,7 +421,7 @@ pub(crate) fn ended(
 fn stands_above(strength: Strength, finished: &Finished) -> bool {
     strength == Strength::Answered
         && finished.for_terminal.is_none()
-        && std::io::stdout().is_terminal()
+        && output::standard().is_terminal()
         && std::io::stderr().is_terminal()
 }
 

@@ -12,6 +12,7 @@
 mod names;
 mod one_object;
 mod read;
+mod style;
 mod write;
 
 use std::{sync::Arc, time::Duration};
@@ -21,24 +22,10 @@ use gyrus_contract::{
     StopReason, Text, ToolCall, ToolSpec,
 };
 
-use serde::{Deserialize, Serialize};
-
 use crate::reading::unique_id;
 use names::offered;
 use read::Piece;
-
-/// The form in which a model is offered tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallStyle {
-    /// Tools go over the wire.
-    #[default]
-    Native,
-    /// Tools are described in the prompt, and calls are read from text.
-    Prompted,
-    /// As `Prompted`, with every reply bound to one call, or to the answer, by a JSON schema.
-    Bound,
-}
+pub use style::CallStyle;
 
 /// The repair of a call that a model wrote as text, though it was offered tools on the wire.
 pub(crate) const READ_FROM_TEXT: &str = "it was read from the text of the reply";

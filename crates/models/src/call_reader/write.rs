@@ -7,7 +7,7 @@ use gyrus_contract::{
 };
 use serde_json::json;
 
-use super::{CallStyle, one_object};
+use super::{one_object, style::CallStyle};
 
 /// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
