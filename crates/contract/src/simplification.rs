@@ -10,6 +10,9 @@ pub enum Simplification {
     /// The few tools that most work needs, and instructions that each reply is one call: for models with
     /// a small window. No server asks for it.
     FewTools,
+    /// Each reply is one JSON object, a call or the answer: for small models that write their calls as
+    /// text. No server asks for it.
+    OneObject,
     /// Pictures are half as wide and high.
     SmallerPictures,
     /// No pictures.
@@ -42,6 +45,7 @@ impl Simplification {
     pub fn words(self) -> &'static str {
         match self {
             Self::FewTools => "few tools",
+            Self::OneObject => "replies of one object each",
             Self::SmallerPictures => "smaller pictures",
             Self::NoPictures => "no pictures",
             Self::NoThinking => "no earlier thinking",

@@ -105,7 +105,7 @@ pub(super) fn remedy(
         }
         let named = names(step, &words);
         match step {
-            Simplification::FewTools => false,
+            Simplification::FewTools | Simplification::OneObject => false,
             Simplification::SmallerPictures => {
                 named && !sent.has_screen && !new_pictures.is_empty()
             }
@@ -216,7 +216,7 @@ fn names(step: Simplification, words: &str) -> bool {
     let any = |said: &[&str]| said.iter().any(|said| words.contains(said));
     let pictures = ["image", "picture", "vision", "multimodal", "mmproj"];
     match step {
-        Simplification::FewTools => false,
+        Simplification::FewTools | Simplification::OneObject => false,
         Simplification::SmallerPictures => {
             any(&pictures)
                 && any(&[

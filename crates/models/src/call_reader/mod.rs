@@ -52,8 +52,14 @@ impl CallReader {
         Self::new(model, CallStyle::Prompted)
     }
 
-    fn is_prompted_for(&self, prompt: &Prompt) -> bool {
-        self.style != CallStyle::Native || prompt.plainer.contains(&Simplification::CallsInText)
+    /// Returns the form in which a prompt offers its tools.
+    fn style_for(&self, prompt: &Prompt) -> CallStyle {
+        let has = |step| prompt.plainer.contains(&step);
+        match self.style {
+            _ if has(Simplification::OneObject) => CallStyle::Bound,
+            CallStyle::Native if has(Simplification::CallsInText) => CallStyle::Prompted,
+            style => style,
+        }
     }
 
     async fn ask(
@@ -61,9 +67,10 @@ impl CallReader {
         prompt: &Prompt,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let is_prompted = self.is_prompted_for(prompt);
+        let style = self.style_for(prompt);
+        let is_prompted = style != CallStyle::Native;
         let may_bind = !prompt.plainer.contains(&Simplification::UnboundReply);
-        let written = is_prompted.then(|| write::as_text(prompt, self.style, may_bind));
+        let written = is_prompted.then(|| write::as_text(prompt, style, may_bind));
         let mut shown = Shown {
             only_at_first: !is_prompted,
             ..Shown::default()
@@ -71,7 +78,7 @@ impl CallReader {
         let mut show = |delta| shown.hear(delta, deltas);
         let sent = written.as_ref().unwrap_or(prompt);
         let reply = self.model.reply(sent, &mut show).await?;
-        if self.style == CallStyle::Bound
+        if style == CallStyle::Bound
             && let Some(words) = one_object::answer(&reply.text())
         {
             deltas(Delta::Text(words.clone()));
@@ -125,7 +132,7 @@ impl Model for CallReader {
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         // A reply that must fit a schema has no calls.
         let has_calls = !prompt.tools.is_empty() && prompt.output_schema.is_none();
-        let is_plain = if self.is_prompted_for(prompt) {
+        let is_plain = if self.style_for(prompt) != CallStyle::Native {
             write::is_plain(prompt)
         } else {
             !has_calls

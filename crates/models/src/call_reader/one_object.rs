@@ -14,9 +14,9 @@ use crate::arguments;
 
 const INSTRUCTIONS: &str = include_str!("one_object.md");
 
-/// Examples of work with the tools that they name.
+/// Examples of work with one tool.
 const EXAMPLES: &str = include_str!("examples.md");
-const EXAMPLE_TOOLS: [&str; 3] = ["shell", "read", "edit"];
+const EXAMPLE_TOOL: &str = "shell";
 
 /// Key of the answer.
 const ANSWER: &str = "answer";
@@ -27,8 +27,7 @@ pub(super) fn instructions(tools: &[Arc<ToolSpec>]) -> String {
     let told = INSTRUCTIONS
         .trim_end()
         .replacen("{tools}", &lines.join("\n"), 1);
-    let has = |name: &&str| tools.iter().any(|tool| tool.name == **name);
-    if EXAMPLE_TOOLS.iter().all(has) {
+    if tools.iter().any(|tool| tool.name == EXAMPLE_TOOL) {
         format!("{told}\n\n{}", EXAMPLES.trim_end())
     } else {
         told

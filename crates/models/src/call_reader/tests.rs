@@ -510,7 +510,7 @@ async fn a_bound_reply_is_a_call_or_the_answer() {
         "{\"tool\": \"read\", \"arguments\": {\"path\":\"a\"}}"
     );
     insta::assert_snapshot!(asked.system[1].text, @r#"
-    Each reply is one JSON object and nothing else: a call of a tool, whose result comes in the next message, or the answer, with which the work ends.
+    Each reply is one JSON object and nothing else: a call of a tool, whose result comes in the next message, or the answer, with which the work ends. A backslash in it is written `\\`, and a line feed `\n`.
 
     {"tool": "read", "arguments": {}}: Does read. Also takes: path.
     {"tool": "write", "arguments": {}}: Does write. Also takes: path.

@@ -164,7 +164,8 @@ impl Router for ModelRouter {
         healths[index].chosen(now);
         let candidate = &self.candidates[index];
         let mut refuses = self.learned()[index].clone();
-        if candidate.facts.is_small() {
+        let is_bound = refuses.contains(&Simplification::OneObject);
+        if candidate.facts.is_small() || is_bound && candidate.facts.few_tools.is_none() {
             refuses.insert(Simplification::FewTools);
         }
         if candidate.facts.images == Some(false) {
@@ -175,6 +176,7 @@ impl Router for ModelRouter {
                 model: candidate.model.clone(),
                 index,
                 effort: candidate.efforts.get(&wanted.purpose).copied(),
+                may_be_bound: candidate.is_local && !is_bound,
                 takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
                 kept_in: self.kept_in.clone(),

@@ -9,11 +9,11 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, ThinkingEffort,
+    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Simplification, ThinkingEffort,
 };
 
 use super::{Clock, health::Health};
-use crate::learned::LearnedModels;
+use crate::{call_reader::READ_FROM_TEXT, learned::LearnedModels};
 
 /// The chosen model. Only whole replies are timed.
 pub(super) struct Timed {
@@ -23,6 +23,8 @@ pub(super) struct Timed {
     /// Whether its replies can be bound to a schema. Other models are asked without one: every
     /// prompt with a schema also describes the form in words.
     pub(super) takes_schemas: bool,
+    /// Whether it is bound from now on if it writes a call as text: a small one often writes none.
+    pub(super) may_be_bound: bool,
     /// The effort of its thinking for this question.
     pub(super) effort: Option<ThinkingEffort>,
     pub(super) health: Arc<Mutex<Vec<Health>>>,
@@ -75,6 +77,13 @@ impl Model for Timed {
                     .get_mut(self.index)
                     .and_then(|health| health.took(time))
             };
+            if let Some(folder) = self.kept_in.as_ref().filter(|_| self.may_be_bound)
+                && is_written_as_text(&reply)
+            {
+                // Runs that begin later find it; this one goes on as it began.
+                let name = self.model.name();
+                let _ = LearnedModels::add_refusal(folder, name, Simplification::OneObject);
+            }
             if let Some((median, folder)) = changed.zip(self.kept_in.as_ref()) {
                 // Without it, a later run learns it again.
                 let _ = LearnedModels::add_latency(folder, self.model.name(), median);
@@ -82,4 +91,10 @@ impl Model for Timed {
             Ok(reply)
         })
     }
+}
+
+/// Whether the reply has a call that was read from its text.
+fn is_written_as_text(reply: &Reply) -> bool {
+    let mut repairs = reply.tool_calls().flat_map(|call| &call.repairs);
+    repairs.any(|repair| repair == READ_FROM_TEXT)
 }
