@@ -17,6 +17,7 @@ use crate::{
     compaction::{self, Aim},
     config::DEFAULT_OUTPUT_TOKENS,
     engineer::Judge,
+    evidence::Failures,
     goal,
     kept_work::{KeptWork, Summary},
     kind::MOST_STEPS,
@@ -82,6 +83,9 @@ pub struct ReactState {
     /// The call that failed last, if no other was executed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_last: Option<String>,
+    /// What failed, for claims that name it.
+    #[serde(default, skip_serializing_if = "Failures::is_empty")]
+    pub failures: Failures,
     /// Number of times that words after a failed call were asked about.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked_after_failure: u32,
@@ -439,6 +443,9 @@ impl React {
                 _ if let Some(denied) = is_denied(index) => {
                     Observation::refused(EffectId::cycle(run.cycle()), call, &denied.why)
                 }
+                _ if let Some(why) = self.state.failures.refusal(call) => {
+                    Observation::refused(EffectId::cycle(run.cycle()), call, why)
+                }
                 _ if self.profile.withholds(run, call) => {
                     let words = format!("`{}` cannot be used in this phase", call.tool);
                     Observation::refused(EffectId::cycle(run.cycle()), call, words)
@@ -586,6 +593,9 @@ impl CognitiveLoop for React {
         let observations = self.call(run, plan).await?;
         self.memory.add_results(&observations);
         self.remember_whether_it_acted(&observations);
+        for (call, seen) in plan.tool_calls().zip(&observations) {
+            self.state.failures.hear(call, seen);
+        }
         let claim = observations.iter().find_map(|seen| seen.claim.clone());
         let actions: Vec<_> = plan
             .tool_calls()

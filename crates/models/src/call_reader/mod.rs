@@ -9,6 +9,7 @@
 //! Not here: whether a call may be made. Like every call it is checked and judged where tools are
 //! called.
 
+mod commands;
 mod names;
 mod one_object;
 mod read;
@@ -19,8 +20,9 @@ use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, Simplification,
-    StopReason, Text, ToolCall, ToolSpec,
+    StopReason, Text, ToolCall, ToolSpec, Touch,
 };
+use serde_json::Value;
 
 use crate::reading::unique_id;
 use names::offered;
@@ -197,6 +199,15 @@ fn as_offered(mut call: ToolCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
     }
     if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
         (call.arguments, call.repairs) = tool.repair(call.arguments);
+        for touch in &tool.touches {
+            if let Touch::Starts(argument) = touch
+                && let Some(Value::String(command)) = call.arguments.get_mut(argument)
+                && let Some((meant, repair)) = commands::mended(command)
+            {
+                *command = meant;
+                call.repairs.push(repair.to_owned());
+            }
+        }
     }
     call
 }

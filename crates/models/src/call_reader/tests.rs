@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use gyrus_contract::{
     BlobId, Message, Purpose, Repeat, Role, SystemPart, ToolResult, ToolSpec, Usage,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 

@@ -1,0 +1,108 @@
+//! Evidence of a claim that names what failed.
+//!
+//! A model that says that a goal is reached may name as its evidence a command that failed, a file that
+//! could not be read or a page that could not be opened. Such a claim is refused with the failure, as
+//! long as the same was not done successfully since.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{FINISH, Observation, ToolCall};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Arguments that say what a call is about.
+const SUBJECTS: [&str; 4] = ["command", "url", "path", "program"];
+
+/// Most failures that are kept.
+const MOST_KEPT: usize = 30;
+
+/// Shortest subject that is looked for in evidence: a shorter one may stand there by chance.
+const SHORTEST: usize = 4;
+
+/// Characters of a failure as a refusal tells it.
+const WHY_CHARACTERS: usize = 200;
+
+/// What failed and did not succeed since, with the words of the failure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Failures(BTreeMap<String, String>);
+
+impl Failures {
+    /// Whether nothing failed that did not succeed since.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Hears the result of a call.
+    pub(crate) fn hear(&mut self, call: &ToolCall, seen: &Observation) {
+        let Some(subject) = subject(call) else {
+            return;
+        };
+        if seen.is_error && self.0.len() < MOST_KEPT {
+            let why = gyrus_text::shorten(seen.text.text.trim(), WHY_CHARACTERS);
+            self.0.insert(subject.to_owned(), why.to_string());
+        } else if !seen.is_error {
+            self.0.remove(subject);
+        }
+    }
+
+    /// Returns the reason why a claim is refused, if its evidence names something that failed.
+    pub(crate) fn refusal(&self, call: &ToolCall) -> Option<String> {
+        if call.tool != FINISH || call.arguments["reached"] != Value::Bool(true) {
+            return None;
+        }
+        let evidence = call.arguments["evidence"].as_array()?;
+        let places = evidence.iter().filter_map(|it| it["at"].as_str());
+        let named = |(subject, _): &(&String, &String)| {
+            places.clone().any(|place| place.contains(subject.as_str()))
+        };
+        let (subject, why) = self.0.iter().find(named)?;
+        Some(format!(
+            "the evidence names `{subject}`, which failed: {why}\nNothing was recorded. Do it again if \
+             it can succeed now, or finish with what is true"
+        ))
+    }
+}
+
+/// Returns what a call is about: its command, address or path.
+fn subject(call: &ToolCall) -> Option<&str> {
+    let mut subjects = SUBJECTS
+        .iter()
+        .filter_map(|name| call.arguments[*name].as_str());
+    subjects.find(|subject| subject.len() >= SHORTEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::{EffectId, ToolCall};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn seen(call: &ToolCall, is_error: bool) -> Observation {
+        let seen = Observation::refused(EffectId::cycle(1), call, "exit code 1");
+        Observation { is_error, ..seen }
+    }
+
+    fn claim(reached: bool, at: &str) -> ToolCall {
+        let evidence = json!([{"what": "all tests pass", "at": at}]);
+        let arguments = json!({"reached": reached, "answer": "done", "evidence": evidence});
+        ToolCall::new(FINISH, arguments)
+    }
+
+    #[test]
+    fn evidence_that_failed_is_refused_until_it_succeeds() {
+        let mut failures = Failures::default();
+        let call = |arguments: Value| ToolCall::new("shell", arguments);
+        let test = call(json!({"command": "cargo test"}));
+        failures.hear(&test, &seen(&test, true));
+        failures.hear(&call(json!({"path": "a"})), &seen(&test, true));
+        assert_eq!(failures.0.len(), 1, "`a` stands everywhere");
+        let why = failures.refusal(&claim(true, "output of `cargo test`"));
+        assert!(why.unwrap().contains("exit code 1"));
+        assert_eq!(failures.refusal(&claim(false, "cargo test")), None);
+        assert_eq!(failures.refusal(&claim(true, "notes.txt")), None);
+        failures.hear(&test, &seen(&test, false));
+        assert_eq!(failures.refusal(&claim(true, "cargo test")), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Commands as they are meant, where a model could not write them in JSON.
+//!
+//! JSON has no `\;`, and its `\b` is a backspace. A model that writes a command inside a text of JSON
+//! uses them all the same: held to a schema it ends `-exec` with a lone backslash, a dash or a quote.
+
+use std::borrow::Cow;
+
+/// Returns the command as it is meant, with the repair in words, or `None` if nothing is to be mended.
+pub(super) fn mended(command: &str) -> Option<(String, &'static str)> {
+    let unescaped = with_escapes(command);
+    match closed(&unescaped) {
+        Some(closed) => Some((closed, "`-exec` was ended by `\\;`")),
+        None => match unescaped {
+            Cow::Owned(text) => Some((text, "`\\b` and `\\f` were read as they were written")),
+            Cow::Borrowed(_) => None,
+        },
+    }
+}
+
+/// Backspaces and form feeds, which no command has, are `\b` and `\f` of a regular expression.
+fn with_escapes(command: &str) -> Cow<'_, str> {
+    if command.contains(['\u{8}', '\u{c}']) {
+        let text = command.replace('\u{8}', "\\b").replace('\u{c}', "\\f");
+        Cow::Owned(text)
+    } else {
+        Cow::Borrowed(command)
+    }
+}
+
+/// Returns the command with an end of its last `-exec`, if that has none.
+fn closed(command: &str) -> Option<String> {
+    let (_, after) = command.rsplit_once("-exec")?;
+    let ends = ["\\;", "';'", "\";\"", " +"];
+    if ends.iter().any(|end| after.contains(end)) {
+        return None;
+    }
+    let kept = command.trim_end_matches([' ', '\\', '–', '—', '"', ';']);
+    let cut = &command[kept.len()..];
+    let is_tried = cut.contains(['\\', '–', '—', ';']);
+    (is_tried && kept.contains("{}")).then(|| format!("{kept} \\;"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mended;
+
+    #[test]
+    fn commands_are_read_as_they_are_meant() {
+        let check = |command: &str, expected: Option<&str>| {
+            let mended = mended(command).map(|(command, _)| command);
+            assert_eq!(mended.as_deref(), expected, "{command}");
+        };
+        let find = "find . -name '*.tmp' -exec rm {}";
+        for end in [" \\", " –", " \";", " ;"] {
+            let meant = format!("{find} \\;");
+            check(&format!("{find}{end}"), Some(&meant));
+        }
+        for end in [" \\;", " +", " ';'", ""] {
+            check(&format!("{find}{end}"), None);
+        }
+        check("grep -E '\u{8}a\u{8}' x", Some("grep -E '\\ba\\b' x"));
+        check("cargo test \\", None);
+        check("echo -exec ;", None);
+    }
+}
