@@ -5,7 +5,9 @@ use std::{io::IsTerminal, process};
 use gyrus::runtime::{Home, RunScreen, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Controls, Ending, Finished, Ready, RunStarted, approvals, family, log_name};
+use gyrus_kernel::{
+    Controls, Ending, Entry, Finished, Ready, RunStarted, approvals, family, log_name,
+};
 use gyrus_telemetry::LiveExport;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
@@ -129,8 +131,8 @@ impl Drive<'_> {
         let done = done?;
         let (export, added) = beside.end(&done).await;
         let written = answer_file.map(|file| answer_file::write(&file, &done));
-        let spoke_here = (reader.last("thought")?).is_some_and(|entry| entry.seq >= first_here);
-        let code = ended(&store, done, json, ephemeral, (&painter, spoke_here))?;
+        let words = last_words(&reader, first_here)?;
+        let code = ended(&store, done, json, ephemeral, (&painter, words.as_deref()))?;
         written.transpose()?;
         if let Some(added) = added {
             tell_of(gyrus, &store, &added, json);
@@ -362,14 +364,25 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
     ))
 }
 
-/// Says how the run ended: the answer to standard output, the rest to standard error. `spoke_here`
-/// says that the model's words were shown on the way.
+/// Returns the last words of the model from this entry on, which a person was shown as they came.
+pub(crate) fn last_words(reader: &Reader, from: u64) -> Result<Option<String>, Failure> {
+    let last = reader.last("thought")?.filter(|entry| entry.seq >= from);
+    Ok(
+        match last.and_then(|entry| gyrus_kernel::parse(&entry).ok()) {
+            Some(Entry::Noted { fact, .. }) => fact.fact["text"].as_str().map(str::to_owned),
+            _ => None,
+        },
+    )
+}
+
+/// Says how the run ended: the answer to standard output, the rest to standard error. `words` are the
+/// last ones of the model that were shown on the way.
 pub(crate) fn ended(
     store: &Store,
     finished: Finished,
     json: bool,
     ephemeral: bool,
-    (painter, spoke_here): (&Painter, bool),
+    (painter, words): (&Painter, Option<&str>),
 ) -> Result<Code, Failure> {
     if let Some(why) = &finished.unsealed {
         let _ = put(&format!(
@@ -392,7 +405,7 @@ pub(crate) fn ended(
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
-            if !(spoke_here && stands_above(*strength, &finished)) {
+            if !stands_above(&finished, words) {
                 answer(&claim.answer, finished.for_terminal.as_deref())?;
             }
         }
@@ -416,10 +429,12 @@ pub(crate) fn ended(
     Ok(code)
 }
 
-/// Whether the answer stands above already, if the model spoke while this terminal was shown the run:
-/// its words are the model's last ones.
-fn stands_above(strength: Strength, finished: &Finished) -> bool {
-    strength == Strength::Answered
+/// Whether the answer stands above already, at the same terminal: it is the model's last words, which
+/// were shown there.
+fn stands_above(finished: &Finished, words: Option<&str>) -> bool {
+    let (answer, words) = (finished.answer().map(str::trim), words.map(str::trim));
+    answer.is_some()
+        && answer == words
         && finished.for_terminal.is_none()
         && output::standard().is_terminal()
         && std::io::stderr().is_terminal()

@@ -76,8 +76,11 @@ pub(crate) fn follow(
             return Ok(Code::Interrupted);
         };
         watching.finish(Until::Entry(last)).await?;
+        let words = drive::last_words(&store.reader(&log_name(run))?, 1)?;
         match finished {
-            Some(finished) => drive::ended(store, finished, json, false, (&painter, true)),
+            Some(finished) => {
+                drive::ended(store, finished, json, false, (&painter, words.as_deref()))
+            }
             None => {
                 let name = run.short();
                 put(&format!(

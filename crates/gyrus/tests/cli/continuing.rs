@@ -150,7 +150,12 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     assert_eq!(world.file("out.txt"), "hello\n");
     let second = world.gyrus(&["record", "last"]).exits(0);
     assert_eq!(first.out, second.out);
-    insta::assert_snapshot!(first.out.lines().take(16).collect::<Vec<_>>().join("\n"), @r#"
+    // The tokens depend on the name of the folder.
+    let lines = first.out.lines().take(16).map(|line| match line {
+        _ if line.starts_with("input = ") => "input = 1400",
+        line => line,
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
     [[reply]]
     purpose = "agent"
     text = "First a file."
@@ -165,7 +170,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 1448
+    input = 1400
     output = 14
     "#);
 }

@@ -123,13 +123,13 @@ fn a_person_at_a_terminal_is_asked_once() {
     };
     terminal.shows("Shall runs follow it, as it is now?");
     terminal.types("y\n");
-    terminal.shows("It is done.\r\n");
+    terminal.shows("• It is done.");
     assert_eq!(terminal.exit_code(), Some(0));
     assert!(!is_exposed(&world));
     let Some(mut terminal) = Terminal::start(&world, &["run", "go"], "") else {
         return;
     };
-    let shown = terminal.shows("It is done.\r\n");
+    let shown = terminal.shows("• It is done.");
     assert!(!shown.contains("Shall runs"), "{shown}");
     assert_eq!(terminal.exit_code(), Some(0));
 }

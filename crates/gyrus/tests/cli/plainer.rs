@@ -164,7 +164,7 @@ fn goes_on_without(refused: &[Refused]) {
     for &(status, said, is_in) in refused {
         let world = World::new(THREE_STEPS);
         fs::write(world.path("work/a.png"), PIXEL).unwrap();
-        let provider = Provider::start(|_, body| -> Says {
+        let provider = Provider::start(move |_, body| -> Says {
             if is_in(body) {
                 return refusal(status, "invalid_request_error", said);
             }

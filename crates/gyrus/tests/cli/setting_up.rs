@@ -109,8 +109,10 @@ fn a_model_that_calls_only_when_bound_is_bound() {
         let schema = body["response_format"].to_string();
         if schema.contains("put_into_basket") {
             words(CALL)
-        } else if schema.contains("finish") {
-            words(r#"{"tool": "finish", "arguments": {"reached": true, "answer": "hi"}}"#)
+        } else if body.to_string().contains("Result of read") {
+            words(r#"{"answer": "hi"}"#)
+        } else if schema.contains("shell") {
+            words(r#"{"tool": "read", "arguments": {"path": "."}}"#)
         } else {
             words("Let us talk.")
         }

@@ -18,6 +18,7 @@ pub(crate) struct Features {
     has_screen: bool,
     has_thinking: bool,
     tools: BTreeSet<String>,
+    has_calls: bool,
     has_plain_schemas: bool,
     is_bound: bool,
     bytes: usize,
@@ -46,11 +47,12 @@ impl Features {
                     self.pictures.insert(image.blob);
                 }
                 Part::ToolResult(result) => {
+                    self.has_calls = true;
                     self.bytes += result.text.text.len();
                     self.pictures.extend(result.images.iter().map(|it| it.blob));
                 }
                 Part::Thinking(_) => self.has_thinking = true,
-                Part::ToolCall(_) => {}
+                Part::ToolCall(_) => self.has_calls = true,
             }
         }
     }
@@ -60,6 +62,7 @@ impl Features {
         self.pictures.extend(other.pictures);
         self.has_thinking |= other.has_thinking;
         self.tools.extend(other.tools);
+        self.has_calls |= other.has_calls;
         self.is_bound |= other.is_bound;
         self.bytes = self.bytes.max(other.bytes);
     }
@@ -116,7 +119,10 @@ pub(super) fn remedy(
             }
             Simplification::UnboundReply => sent.is_bound && (named || !before.is_bound),
             Simplification::FewParameters => named || accepted.is_none(),
-            Simplification::CallsInText => !sent.tools.is_empty() && before.tools.is_empty(),
+            Simplification::CallsInText => {
+                let has_new_tools = !sent.tools.is_empty() && before.tools.is_empty();
+                has_new_tools || sent.has_calls && !before.has_calls
+            }
         }
     };
     let is_longer = sent.bytes > before.bytes.max(WORTH_A_SUMMARY);

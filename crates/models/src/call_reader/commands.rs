@@ -35,9 +35,9 @@ fn closed(command: &str) -> Option<String> {
         return None;
     }
     let kept = command.trim_end_matches([' ', '\\', '–', '—', '"', ';']);
-    let cut = &command[kept.len()..];
-    let is_tried = cut.contains(['\\', '–', '—', ';']);
-    (is_tried && kept.contains("{}")).then(|| format!("{kept} \\;"))
+    let is_tried = command[kept.len()..].contains(['\\', '–', '—', ';']);
+    let is_all = kept.ends_with("{}");
+    (is_all || is_tried && kept.contains("{}")).then(|| format!("{kept} \\;"))
 }
 
 #[cfg(test)]
@@ -51,11 +51,11 @@ mod tests {
             assert_eq!(mended.as_deref(), expected, "{command}");
         };
         let find = "find . -name '*.tmp' -exec rm {}";
-        for end in [" \\", " –", " \";", " ;"] {
+        for end in ["", " \\", " –", " \";", " ;"] {
             let meant = format!("{find} \\;");
             check(&format!("{find}{end}"), Some(&meant));
         }
-        for end in [" \\;", " +", " ';'", ""] {
+        for end in [" \\;", " +", " ';'", " | sort"] {
             check(&format!("{find}{end}"), None);
         }
         check("grep -E '\u{8}a\u{8}' x", Some("grep -E '\\ba\\b' x"));
