@@ -22,7 +22,7 @@ const SHORTEST: usize = 4;
 /// Characters of a failure as a refusal tells it.
 const WHY_CHARACTERS: usize = 200;
 
-/// What failed and did not succeed since, with the words of the failure.
+/// Subjects of calls that failed and did not succeed since, with the words of the failure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Failures(BTreeMap<String, String>);

@@ -83,7 +83,7 @@ pub struct ReactState {
     /// The call that failed last, if no other was executed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_last: Option<String>,
-    /// What failed, for claims that name it.
+    /// Subjects of calls that failed, for claims that name them.
     #[serde(default, skip_serializing_if = "Failures::is_empty")]
     pub failures: Failures,
     /// Number of times that words after a failed call were asked about.
