@@ -42,6 +42,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     findings.extend(names::check(&sources));
     findings.extend(circles::check(&sources));
     findings.extend(sizes::check(&sources, &read(&root, sizes::EXCEPTIONS)?));
+    let lines = sizes::program(&sources, &scripts(&root)?);
+    println!("{lines} lines beside tests");
+    findings.extend(sizes::check_program(lines));
     for path in documents(&root)? {
         findings.extend(docs::check_document(&root, &path, &read(&root, &path)?));
     }
@@ -78,6 +81,20 @@ fn read_sources(root: &Path) -> anyhow::Result<Vec<Source>> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     source::mark_test_modules(&mut sources);
     Ok(sources)
+}
+
+/// Returns the scripts and styles of the program with their lines.
+fn scripts(root: &Path) -> anyhow::Result<Vec<(String, usize)>> {
+    let mut paths = Vec::new();
+    for extension in ["js", "css"] {
+        find(&root.join("crates"), extension, &mut paths)?;
+    }
+    let lines = |path: &PathBuf| {
+        let path = relative(root, path)?;
+        let lines = read(root, &path)?.lines().count();
+        Ok((path, lines))
+    };
+    paths.iter().map(lines).collect()
 }
 
 /// The documents whose links and paths are checked.
