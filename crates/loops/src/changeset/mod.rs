@@ -17,7 +17,7 @@ mod proposal;
 use gyrus_contract::{
     Action, ApplyChangesetCall, Arguments as _, ExecutionResult, FINISH, MemoryBuffer, Message,
     Origin, Part, Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall,
-    Role, Text, TypedCall as _,
+    Role, Strength, Text, TypedCall as _,
 };
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
@@ -304,7 +304,11 @@ impl Changeset {
                     let why = format!("the model proposes nothing: {}", claim.answer);
                     self.step(run, Event::Abort, &why, None)?;
                 }
-                Ok(result)
+                // Where nothing is proposed nothing was reached.
+                Ok(ExecutionResult {
+                    strength: Strength::Answered,
+                    ..result
+                })
             }
         }
     }
