@@ -136,6 +136,43 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     cut
 }
 
+/// Cuts the middle out of results that take more than half of the intended size each, the newest ones
+/// too: a single result can be larger than a small model's window. `None` if there are none.
+pub(crate) fn cut_large_results(memory: &MemoryBuffer, aim: Aim) -> Option<Vec<Arc<Message>>> {
+    let most = usize::try_from(aim.0 / 2).unwrap_or(usize::MAX);
+    let most = most.max(2 * SHORT_RESULT);
+    let mut is_cut = false;
+    let mut cut = |part: &Part| match part {
+        Part::ToolResult(result) if result.text.text.len() > most => {
+            is_cut = true;
+            let mut shorter = result.clone();
+            shorter.text.text = without_middle(&result.text.text, most);
+            Part::ToolResult(shorter)
+        }
+        other => other.clone(),
+    };
+    let messages: Vec<_> = (memory.recent(usize::MAX))
+        .map(|message| {
+            let parts = message.parts.iter().map(&mut cut).collect();
+            let role = message.role;
+            Arc::new(Message { role, parts })
+        })
+        .collect();
+    is_cut.then_some(messages)
+}
+
+/// Returns the beginning and the end of a text, `most` bytes together, and says what is missing.
+fn without_middle(text: &str, most: usize) -> String {
+    let head = gyrus_text::first_bytes(text, most / 2);
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most / 2));
+    let tail = &text[from..];
+    let missing = text.len().saturating_sub(head.len() + tail.len());
+    format!(
+        "{head}\n[{missing} bytes were left out here, since the result is too large to be read at once; \
+         ask for less, or search in it]\n{tail}"
+    )
+}
+
 fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>], kept: u64) -> bool {
     let weigh =
         |messages: &[Arc<Message>]| -> u64 { messages.iter().map(|message| weight(message)).sum() };
@@ -209,6 +246,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_result_that_is_larger_than_the_window_loses_its_middle() {
+        let mut memory = MemoryBuffer::new(usize::MAX);
+        let text = format!("first {}ä last", "é".repeat(20_000));
+        for message in step(1, &text).into_iter().chain(step(2, "short")) {
+            memory.add(message);
+        }
+        let aim = Aim::half(&memory);
+        let cut = cut_large_results(&memory, aim).unwrap();
+        let words = cut[1].text();
+        assert!(words.starts_with("first é") && words.ends_with("éä last"));
+        assert!(words.contains("bytes were left out here"));
+        assert!(words.len() < 12_000, "{}", words.len());
+        assert_eq!(cut[3].text(), "short");
+        let mut shorter = MemoryBuffer::new(usize::MAX);
+        cut.iter()
+            .for_each(|message| shorter.add((**message).clone()));
+        assert!(fits(&shorter, aim));
+        assert!(cut_large_results(&shorter, aim).is_none() || size(&shorter) < size(&memory));
+    }
 
     fn step(number: usize, result: &str) -> [Message; 2] {
         let id = format!("c{number}");

@@ -263,6 +263,12 @@ impl React {
             self.memory.rewrite(messages);
             how = "cut";
         }
+        if !compaction::fits(&self.memory, aim)
+            && let Some(messages) = compaction::cut_large_results(&self.memory, aim)
+        {
+            self.memory.rewrite(messages);
+            how = "cut";
+        }
         if !compaction::fits(&self.memory, aim) && self.summarise(run, perception, aim).await? {
             how = "summarised";
         }
