@@ -107,12 +107,6 @@ impl PolicyGate {
         Self { programs, ..self }
     }
 
-    /// With programs found by these, which else are those of this process.
-    #[must_use]
-    pub fn finding_with(self, finder: Arc<Programs>) -> Self {
-        Self { finder, ..self }
-    }
-
     /// With commands confined as `contain` says.
     #[must_use]
     pub fn confining(self, contain: Arc<Contain>) -> Self {

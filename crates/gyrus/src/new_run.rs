@@ -141,6 +141,10 @@ impl RunOptions<'_> {
                 (chosen, on_screen)
             }
         };
+        if self.flags.compact && self.continues.is_none() {
+            return Err(Failure::usage("--compact needs a session to summarise")
+                .hint("go on with the last one: gyrus run -c --compact"));
+        }
         let config = if self.flags.compact {
             config.with_summary_first()
         } else {

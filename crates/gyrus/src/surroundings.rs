@@ -4,6 +4,7 @@ use std::{env::consts, fs, path::Path};
 
 use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Attachment;
+use gyrus_process::read_regular_text;
 use gyrus_text::visible;
 use jiff::Zoned;
 
@@ -29,7 +30,9 @@ fn branch(workspace: &Path) -> Option<String> {
     let git = (workspace.ancestors())
         .map(|folder| folder.join(".git"))
         .find(|git| git.exists())?;
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = git.join("HEAD");
+    let is_short = fs::metadata(&head).ok()?.len() < 1_000;
+    let head = is_short.then(|| read_regular_text(&head).ok()).flatten()?;
     let name = head.trim().strip_prefix("ref: refs/heads/")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     (name.len() <= LONGEST_BRANCH && name.chars().all(is_plain)).then(|| name.to_owned())

@@ -136,14 +136,15 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     cut
 }
 
-/// Cuts the middle out of results that take more than half of the intended size each, the newest ones
-/// too: a single result can be larger than a small model's window. `None` if there are none.
+/// Cuts the middle out of results that are larger than the intended size, each to half of it, the
+/// newest ones too: a single result can be larger than a small model's window. `None` if there are
+/// none, or if a summary alone is to be left: it is written from all of them.
 pub(crate) fn cut_large_results(memory: &MemoryBuffer, aim: Aim) -> Option<Vec<Arc<Message>>> {
-    let most = usize::try_from(aim.0 / 2).unwrap_or(usize::MAX);
-    let most = most.max(2 * SHORT_RESULT);
+    let size = usize::try_from(aim.0).unwrap_or(usize::MAX);
+    let most = (size / 2).max(2 * SHORT_RESULT);
     let mut is_cut = false;
     let mut cut = |part: &Part| match part {
-        Part::ToolResult(result) if result.text.text.len() > most => {
+        Part::ToolResult(result) if size > 0 && result.text.text.len() > size.max(most) => {
             is_cut = true;
             let mut shorter = result.clone();
             shorter.text.text = without_middle(&result.text.text, most);
@@ -265,7 +266,8 @@ mod tests {
         cut.iter()
             .for_each(|message| shorter.add((**message).clone()));
         assert!(fits(&shorter, aim));
-        assert!(cut_large_results(&shorter, aim).is_none() || size(&shorter) < size(&memory));
+        assert!(cut_large_results(&shorter, aim).is_none());
+        assert!(cut_large_results(&memory, Aim::summary()).is_none());
     }
 
     fn step(number: usize, result: &str) -> [Message; 2] {

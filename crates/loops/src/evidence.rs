@@ -46,22 +46,31 @@ impl Failures {
         }
     }
 
-    /// Returns the reason why a claim is refused, if its evidence names something that failed.
-    pub(crate) fn refusal(&self, call: &ToolCall) -> Option<String> {
+    /// Returns what a claim names as its evidence although it failed, in a sentence.
+    pub(crate) fn named_by(&self, call: &ToolCall) -> Option<String> {
         if call.tool != FINISH || call.arguments["reached"] != Value::Bool(true) {
             return None;
         }
         let evidence = call.arguments["evidence"].as_array()?;
         let places = evidence.iter().filter_map(|it| it["at"].as_str());
         let named = |(subject, _): &(&String, &String)| {
-            places.clone().any(|place| place.contains(subject.as_str()))
+            places.clone().any(|place| has_whole(place, subject))
         };
         let (subject, why) = self.0.iter().find(named)?;
         Some(format!(
-            "the evidence names `{subject}`, which failed: {why}\nNothing was recorded. Do it again if \
-             it can succeed now, or finish with what is true"
+            "the evidence names `{subject}`, which failed: {why}"
         ))
     }
+}
+
+/// Whether a text has this part, and no longer word or path in its place.
+fn has_whole(text: &str, part: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
+    text.match_indices(part).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + part.len()..].chars().next();
+        !before.is_some_and(goes_on) && !after.is_some_and(goes_on)
+    })
 }
 
 /// Returns what a call is about: its command, address or path.
@@ -98,11 +107,13 @@ mod tests {
         failures.hear(&test, &seen(&test, true));
         failures.hear(&call(json!({"path": "a"})), &seen(&test, true));
         assert_eq!(failures.0.len(), 1, "`a` stands everywhere");
-        let why = failures.refusal(&claim(true, "output of `cargo test`"));
+        let why = failures.named_by(&claim(true, "output of `cargo test`"));
         assert!(why.unwrap().contains("exit code 1"));
-        assert_eq!(failures.refusal(&claim(false, "cargo test")), None);
-        assert_eq!(failures.refusal(&claim(true, "notes.txt")), None);
+        assert_eq!(failures.named_by(&claim(false, "cargo test")), None);
+        for elsewhere in ["notes.txt", "cargo tests", "my-cargo test"] {
+            assert_eq!(failures.named_by(&claim(true, elsewhere)), None);
+        }
         failures.hear(&test, &seen(&test, false));
-        assert_eq!(failures.refusal(&claim(true, "cargo test")), None);
+        assert_eq!(failures.named_by(&claim(true, "cargo test")), None);
     }
 }

@@ -86,6 +86,9 @@ pub struct ReactState {
     /// Subjects of calls that failed, for claims that name them.
     #[serde(default, skip_serializing_if = "Failures::is_empty")]
     pub failures: Failures,
+    /// Whether a claim was refused for them: the next one is taken, with the failure beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused_evidence: bool,
     /// Number of times that words after a failed call were asked about.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked_after_failure: u32,
@@ -449,7 +452,10 @@ impl React {
                 _ if let Some(denied) = is_denied(index) => {
                     Observation::refused(EffectId::cycle(run.cycle()), call, &denied.why)
                 }
-                _ if let Some(why) = self.state.failures.refusal(call) => {
+                _ if !self.state.refused_evidence
+                    && let Some(why) = self.state.failures.named_by(call) =>
+                {
+                    let why = format!("{why}\n{}", words::AFTER_FAILED_EVIDENCE);
                     Observation::refused(EffectId::cycle(run.cycle()), call, why)
                 }
                 _ if self.profile.withholds(run, call) => {
@@ -602,7 +608,10 @@ impl CognitiveLoop for React {
         for (call, seen) in plan.tool_calls().zip(&observations) {
             self.state.failures.hear(call, seen);
         }
-        let claim = observations.iter().find_map(|seen| seen.claim.clone());
+        let mut claim = observations.iter().find_map(|seen| seen.claim.clone());
+        let mut calls = plan.tool_calls();
+        let shortfall = calls.find_map(|call| self.state.failures.named_by(call));
+        self.state.refused_evidence |= shortfall.is_some();
         let actions: Vec<_> = plan
             .tool_calls()
             .cloned()
@@ -612,8 +621,12 @@ impl CognitiveLoop for React {
         if claim.is_none() {
             self.watch_for_repetition(run, &actions)?;
         }
-        // Nothing is reached by a word.
-        let strength = if self.state.has_acted {
+        // Nothing is reached by a word, nor by what failed.
+        let is_reached = self.state.has_acted && shortfall.is_none();
+        if let Some(claim) = &mut claim {
+            claim.shortfalls.extend(shortfall);
+        }
+        let strength = if is_reached {
             Strength::Claimed
         } else {
             Strength::Answered

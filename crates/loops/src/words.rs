@@ -31,6 +31,10 @@ pub(crate) const AFTER_SILENCE: &str =
 pub(crate) const AFTER_FAILURE: &str =
     "[the last call failed and nothing was done since; one call is expected now]";
 
+/// The advice after a claim whose evidence failed.
+pub(crate) const AFTER_FAILED_EVIDENCE: &str =
+    "Nothing was recorded. Do it again if it can succeed now, or finish with what is true";
+
 /// The message after a reply that reached its length limit.
 pub(crate) const AFTER_CUT_OFF: &str = "[the reply was cut off at its length limit before a call was \
                                         complete, so nothing happened; smaller parts fit]";

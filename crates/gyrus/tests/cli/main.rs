@@ -80,6 +80,7 @@ mod plan_repairs;
 mod plan_review;
 mod embedding;
 mod engineering;
+mod context;
 mod continuing;
 mod models;
 mod setting_up;

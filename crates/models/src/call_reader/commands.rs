@@ -27,14 +27,22 @@ fn with_escapes(command: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the command with an end of its last `-exec`, if that has none.
+/// Returns the command with an end of its last `-exec`, if that has none. It must be an argument of
+/// `find`, outside of quotation marks.
 fn closed(command: &str) -> Option<String> {
-    let (_, after) = command.rsplit_once("-exec")?;
-    let ends = ["\\;", "';'", "\";\"", " +"];
-    if ends.iter().any(|end| after.contains(end)) {
+    let (before, after) = command.rsplit_once(" -exec")?;
+    let ends = ["\\;", "';'", "\";\"", "+"];
+    let is_quoted = |text: &str, mark: char| text.matches(mark).count() % 2 == 1;
+    let first = before.rsplit(['|', '&', ';', '\n']).next()?;
+    if !first.trim_start().starts_with("find ")
+        || ['"', '\''].iter().any(|mark| is_quoted(before, *mark))
+        || ends.iter().any(|end| after.contains(end))
+    {
         return None;
     }
-    let kept = command.trim_end_matches([' ', '\\', '–', '—', '"', ';']);
+    let is_end =
+        |c: char| matches!(c, ' ' | '\\' | '–' | '—' | ';') || c == '"' && is_quoted(command, '"');
+    let kept = command.trim_end_matches(is_end);
     let is_tried = command[kept.len()..].contains(['\\', '–', '—', ';']);
     let is_all = kept.ends_with("{}");
     (is_all || is_tried && kept.contains("{}")).then(|| format!("{kept} \\;"))
@@ -60,6 +68,15 @@ mod tests {
         }
         check("grep -E '\u{8}a\u{8}' x", Some("grep -E '\\ba\\b' x"));
         check("cargo test \\", None);
-        check("echo -exec ;", None);
+        for command in [
+            "echo -exec ;",
+            "echo \"find . -exec {}\"",
+            "bash -c \"find . -exec rm {}\"",
+            "git rebase --exec \"make {}\"",
+            "echo 'find . -exec rm {} \\",
+            "ls | xargs -I{} echo -exec {}",
+        ] {
+            check(command, None);
+        }
     }
 }

@@ -176,7 +176,7 @@ impl Router for ModelRouter {
                 model: candidate.model.clone(),
                 index,
                 effort: candidate.efforts.get(&wanted.purpose).copied(),
-                may_be_bound: candidate.is_local && !is_bound,
+                may_be_bound: candidate.is_local && candidate.facts.is_small() && !is_bound,
                 takes_schemas: candidate.facts.schema != Some(false),
                 health: self.health.clone(),
                 kept_in: self.kept_in.clone(),
