@@ -91,14 +91,9 @@ impl Following<'_> {
             if store.exists(&name) {
                 return Ok(true);
             }
-            let appeared = async {
-                match runs {
-                    Ok(mut runs) => runs.changed().await,
-                    Err(_) => tokio::time::sleep(LOOK_EVERY).await,
-                }
-            };
+            let mut runs = runs.map_err(|error| error.to_string())?;
             tokio::select! {
-                () = appeared => {}
+                () = runs.changed() => {}
                 ended = self.host.settled(self.run) => {
                     if !store.exists(&name) {
                         let run = self.run.short();

@@ -6,6 +6,7 @@ use clap::Args;
 use gyrus::runtime::sandbox;
 use gyrus_contract::Limits;
 use gyrus_gate::{namespaces, sandbox::Wall};
+use gyrus_journal::os::watch;
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
@@ -38,6 +39,7 @@ impl Doctor {
             ("browser", browses(gyrus)),
         ];
         findings.extend(plugins(gyrus).map(|finding| ("plugins", finding)));
+        findings.extend(watches().map(|finding| ("watches", finding)));
         show(gyrus, findings)
     }
 }
@@ -116,6 +118,16 @@ fn plugins(gyrus: &Gyrus) -> Option<Finding> {
         Ok((_, notes)) => Some(Finding::Gap(notes.join("\n"))),
         Err(failure) => Some(Finding::Bad(failure)),
     }
+}
+
+/// Whether answers, steering and new runs are seen at once; `None` if they are.
+fn watches() -> Option<Finding> {
+    let error = watch::is_available().err()?;
+    Some(Finding::Gap(format!(
+        "folders cannot be watched ({error}), so answers, steering and new runs are seen up to a \
+         second late; other programs use up what one user may watch: `sysctl -w \
+         fs.inotify.max_user_instances=1024` gives more"
+    )))
 }
 
 fn model(gyrus: &Gyrus) -> Finding {

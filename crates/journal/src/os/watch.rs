@@ -2,7 +2,8 @@
 //! runs are parked in it.
 //!
 //! A watch tells that something may have changed, never what: its user has to look. So lost or
-//! merged events do no harm as long as one of them arrives.
+//! merged events do no harm as long as one of them arrives. Where the system has no instance or no
+//! watch left, a tick a second tells the same: later, but truly.
 
 use std::{
     collections::HashMap,
@@ -12,13 +13,29 @@ use std::{
     path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     thread,
+    time::Duration,
 };
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::{
+    fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
+    io::Errno,
+};
 use tokio::sync::watch;
 
 /// Size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 16 << 10;
+
+/// Interval at which a folder that cannot be watched is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Errors of a system that has no more instances or watches, or none at all.
+const USED_UP: [Errno; 5] = [
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOSPC,
+    Errno::NOMEM,
+    Errno::NOSYS,
+];
 
 /// Tells when something may have changed in a folder.
 pub struct Watch {
@@ -81,8 +98,56 @@ impl Drop for Feed {
     }
 }
 
-/// Watches a folder for changes to its names and to the contents of its files.
+/// Watches a folder for changes to its names and to the contents of its files. Where the system has
+/// no watch left, changes may be told a second late.
+///
+/// # Errors
+/// Returns an error if the folder does not exist or may not be read.
 pub fn watch(folder: &Path) -> io::Result<Watch> {
+    match notified(folder) {
+        Err(error) if USED_UP.iter().any(|errno| is_errno(&error, *errno)) => {
+            // What a watch would have refused.
+            std::fs::read_dir(folder)?;
+            every_second()
+        }
+        watched => watched,
+    }
+}
+
+/// Whether folders can be watched; otherwise they are looked at every second.
+///
+/// # Errors
+/// Returns the reason that the system gives.
+pub fn is_available() -> io::Result<()> {
+    let inotify = inotify::init(CreateFlags::CLOEXEC)?;
+    inotify::add_watch(&inotify, "/", WatchFlags::DELETE_SELF)?;
+    Ok(())
+}
+
+fn is_errno(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+/// Returns a watch that tells of a possible change every second.
+fn every_second() -> io::Result<Watch> {
+    static TICKS: OnceLock<watch::Sender<u64>> = OnceLock::new();
+    static TICKING: Mutex<bool> = Mutex::new(false);
+    let ticks = TICKS.get_or_init(|| watch::Sender::new(0));
+    let mut ticking = TICKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*ticking {
+        let thread = thread::Builder::new().name("gyrus-watch-ticks".to_owned());
+        thread.spawn(|| {
+            loop {
+                thread::sleep(LOOK_EVERY);
+                ticks.send_modify(|count| *count += 1);
+            }
+        })?;
+        *ticking = true;
+    }
+    Ok(Watch::new(ticks.subscribe(), ()))
+}
+
+fn notified(folder: &Path) -> io::Result<Watch> {
     static WATCHER: OnceLock<Arc<Watcher>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let watcher = {
@@ -147,7 +212,7 @@ impl Watcher {
         loop {
             match events.next() {
                 Ok(event) => self.dispatch(event.wd(), event.events()),
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 // Nothing is known any more, so every watch must check.
                 Err(_) => return self.dispatch(-1, ReadFlags::QUEUE_OVERFLOW),
             }
