@@ -122,12 +122,14 @@ fn plugins(gyrus: &Gyrus) -> Option<Finding> {
 
 /// Whether answers, steering and new runs are seen at once; `None` if they are.
 fn watches() -> Option<Finding> {
-    let error = watch::is_available().err()?;
-    Some(Finding::Gap(format!(
-        "folders cannot be watched ({error}), so answers, steering and new runs are seen up to a \
-         second late; other programs use up what one user may watch: `sysctl -w \
-         fs.inotify.max_user_instances=1024` gives more"
-    )))
+    watch::probe().err()?;
+    // The system's own words name the wrong cause: open files, or room on the disk.
+    Some(Finding::Gap(
+        "folders cannot be watched, so answers, steering and new runs are seen up to a second \
+         late; other programs use up what one user may watch (inotify): `sysctl -w \
+         fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288` gives more"
+            .to_owned(),
+    ))
 }
 
 fn model(gyrus: &Gyrus) -> Finding {

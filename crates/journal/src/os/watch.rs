@@ -104,8 +104,10 @@ impl Drop for Feed {
 /// # Errors
 /// Returns an error if the folder does not exist or may not be read.
 pub fn watch(folder: &Path) -> io::Result<Watch> {
-    match notified(folder) {
-        Err(error) if USED_UP.iter().any(|errno| is_errno(&error, *errno)) => {
+    match watch_by_inotify(folder) {
+        Err(error)
+            if Errno::from_io_error(&error).is_some_and(|errno| USED_UP.contains(&errno)) =>
+        {
             // What a watch would have refused.
             std::fs::read_dir(folder)?;
             every_second()
@@ -114,18 +116,14 @@ pub fn watch(folder: &Path) -> io::Result<Watch> {
     }
 }
 
-/// Whether folders can be watched; otherwise they are looked at every second.
+/// Tries whether folders can be watched; otherwise they are looked at every second.
 ///
 /// # Errors
 /// Returns the reason that the system gives.
-pub fn is_available() -> io::Result<()> {
+pub fn probe() -> io::Result<()> {
     let inotify = inotify::init(CreateFlags::CLOEXEC)?;
     inotify::add_watch(&inotify, "/", WatchFlags::DELETE_SELF)?;
     Ok(())
-}
-
-fn is_errno(error: &io::Error, errno: Errno) -> bool {
-    error.raw_os_error() == Some(errno.raw_os_error())
 }
 
 /// Returns a watch that tells of a possible change every second.
@@ -147,7 +145,7 @@ fn every_second() -> io::Result<Watch> {
     Ok(Watch::new(ticks.subscribe(), ()))
 }
 
-fn notified(folder: &Path) -> io::Result<Watch> {
+fn watch_by_inotify(folder: &Path) -> io::Result<Watch> {
     static WATCHER: OnceLock<Arc<Watcher>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let watcher = {
