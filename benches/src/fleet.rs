@@ -429,12 +429,14 @@ impl Workers for Counted {
         let _ = self.0.send(command.id.clone());
         Ok(Box::pin(std::future::ready(WorkerEnd {
             // There is no run: the command ends with this.
-            code: Some(1),
+            code: Some(2),
             said: String::new(),
         })))
     }
 
     fn kill(&self, _: &QueueCommand) {}
+
+    fn cannot_begin(&self, _: &str) {}
 
     fn ended(&self, _: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::pending())

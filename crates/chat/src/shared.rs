@@ -13,7 +13,7 @@ use gyrus_kernel::{
     latch::Latch,
 };
 use gyrus_runtime::{
-    ledger::{Ledger, LedgerError},
+    ledger::{Ledger, LedgerError, TRY_AGAIN},
     queue::{Gateway, OptionValue, RunRequest},
 };
 use tokio::sync::{
@@ -90,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) is_stopping: AtomicBool,
     begun: UnboundedSender<Begun>,
     ledger: Mutex<Ledger<ChatRecord>>,
+    /// Held by whoever decides and writes.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Work that changes begin.
@@ -123,6 +125,7 @@ impl Shared {
             is_stopping: AtomicBool::new(false),
             begun,
             ledger: Mutex::new(ledger),
+            turn: tokio::sync::Mutex::default(),
         };
         Ok((Arc::new(shared), beginning))
     }
@@ -133,23 +136,36 @@ impl Shared {
     }
 
     /// Decides about changes by the state, and makes them together. They are on disk when this
-    /// returns, and what follows from them is begun.
+    /// returns, however long the disk refuses them, and what follows from them is begun.
     pub(crate) async fn commit<T>(
         &self,
         decide: impl FnOnce(&ChatRecord, &mut Numbers) -> (Vec<ChatChange>, T),
     ) -> Result<T, LedgerError> {
-        let (decided, begun, writer) = {
+        // Nobody decides by a state of which it is open whether it is on disk.
+        let _turn = self.turn.lock().await;
+        let (changes, decided, begun) = {
             let mut ledger = lock(&self.ledger);
+            // A disk that still refuses says so below.
+            let _ = ledger.go_on();
             let mut numbers = ledger.state().numbers();
             let (changes, decided) = decide(ledger.state(), &mut numbers);
             if changes.is_empty() {
                 return Ok(decided);
             }
             let begun = begun(ledger.state(), &changes);
-            ledger.append(vec![ChatFact::Changed(changes)])?;
-            (decided, begun, ledger.writer())
+            (changes, decided, begun)
         };
-        writer.barrier().await?;
+        let mut is_told = false;
+        while let Err(error) = self.write(changes.clone()).await {
+            if !error.is_of_disk() {
+                return Err(error);
+            }
+            if !is_told {
+                self.failed(&error);
+                is_told = true;
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
         for one in begun {
             // Nobody takes it up once the server ends; the next one does.
             let _ = self.begun.send(one);
@@ -158,8 +174,20 @@ impl Shared {
         Ok(decided)
     }
 
-    /// Tells the person at the console that the ledger failed: what was accepted is taken up at the
-    /// next start.
+    /// Puts changes on disk. Twice is as good as once: everything in a change has a name.
+    async fn write(&self, changes: Vec<ChatChange>) -> Result<(), LedgerError> {
+        let writer = {
+            let mut ledger = lock(&self.ledger);
+            ledger.go_on()?;
+            ledger.append(vec![ChatFact::Changed(changes)])?;
+            ledger.writer()
+        };
+        writer.barrier().await?;
+        Ok(())
+    }
+
+    /// Tells the person at the console that the ledger failed. What was accepted goes on once the
+    /// disk takes it, or at the next start.
     pub(crate) fn failed(&self, error: &LedgerError) {
         let surface = self.messenger.surface();
         let why = gyrus_net::causes(error);

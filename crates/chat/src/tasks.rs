@@ -240,6 +240,9 @@ async fn submit(
         match submitted.await {
             Ok(_) => return Ok(()),
             Err(QueueError::Full) => tokio::time::sleep(QUEUE_AGAIN).await,
+            Err(QueueError::Ledger(error)) if error.is_of_disk() => {
+                tokio::time::sleep(QUEUE_AGAIN).await;
+            }
             Err(error) => return Err(gyrus_net::causes(&error)),
         }
     }

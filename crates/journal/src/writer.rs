@@ -147,6 +147,14 @@ impl Writer {
             .map_err(Error::io("seal", &self.shared.files.folder))?
     }
 
+    /// Checks that entries are still taken.
+    ///
+    /// # Errors
+    /// The disk refused something. The log has to be taken again.
+    pub fn check(&self) -> Result<(), Error> {
+        self.shared.accepting().map(drop)
+    }
+
     /// Returns the number that the next entry gets.
     pub fn next_seq(&self) -> u64 {
         self.shared.state().seq + 1

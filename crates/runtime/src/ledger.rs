@@ -4,6 +4,8 @@
 //! generations, each a log of its own that begins with the state as the one before left it. A
 //! generation counts once that beginning is complete; before, the one before it counts.
 
+use std::time::Duration;
+
 use gyrus_journal::{Error as JournalError, LogName, NewEntry, Payload, Store, Take, Writer};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -67,6 +69,19 @@ pub enum LedgerError {
     /// A fact cannot be written as JSON.
     #[error("a fact is not JSON")]
     Unwritable(#[source] serde_json::Error),
+}
+
+/// Interval at which a disk is tried that refused something. No event tells of room.
+pub const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+impl LedgerError {
+    /// Whether this process's own disk refused something, which may be over later.
+    pub fn is_of_disk(&self) -> bool {
+        matches!(
+            self,
+            Self::Journal(JournalError::Io { .. } | JournalError::Failed { .. })
+        )
+    }
 }
 
 /// A place in a ledger: everything up to an entry of a generation.
@@ -203,6 +218,23 @@ impl<S: Fold> Ledger<S> {
         self.writer.clone()
     }
 
+    /// Goes on after the disk refused something: with the state that is on disk, in a new generation.
+    /// Does nothing while everything was written. Until it is called nothing is appended, so that
+    /// nobody writes what was decided by a state that is not on disk.
+    ///
+    /// # Errors
+    /// The disk still refuses. Then the next call tries again.
+    pub fn go_on(&mut self) -> Result<(), LedgerError> {
+        if self.writer.check().is_ok() {
+            return Ok(());
+        }
+        let state = fold::<S>(&self.store, &log::<S>(&self.id, self.generation))?;
+        self.state = state.unwrap_or_default();
+        // An attempt before this one may have left its beginning.
+        let _ = self.store.remove(&log::<S>(&self.id, self.generation + 1));
+        self.begin_next()
+    }
+
     /// Appends facts and applies them. They are on disk after [`Writer::barrier`]; nothing may be
     /// shown or done for their sake before.
     ///
@@ -220,9 +252,13 @@ impl<S: Fold> Ledger<S> {
     }
 
     fn next_generation(&mut self) -> Result<(), LedgerError> {
-        let next = self.generation + 1;
         // Whoever waits for the writer that goes has what it waits for.
         self.writer.barrier_blocking()?;
+        self.begin_next()
+    }
+
+    fn begin_next(&mut self) -> Result<(), LedgerError> {
+        let next = self.generation + 1;
         self.writer = begin(&self.store, &self.id, next, &self.state)?;
         self.generation = next;
         let needed = self.writer.next_seq();

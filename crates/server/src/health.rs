@@ -32,6 +32,8 @@ pub(crate) struct Status {
     pub(crate) browsers: usize,
     /// The queue of commands.
     pub(crate) queue: QueueFigures,
+    /// The want for which accepted work cannot begin or end, if there is one. It is tried again.
+    pub(crate) want: Option<String>,
     /// The last commands that failed, newest first.
     pub(crate) failures: Vec<FailedCommand>,
 }
@@ -98,6 +100,7 @@ impl Status {
             processes: processes(app),
             browsers: browsers(),
             queue,
+            want: app.gateway.want(),
             failures,
         })
     }

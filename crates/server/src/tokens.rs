@@ -379,7 +379,10 @@ impl AccessTokens {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger<TokenList>> {
         // A panic elsewhere leaves the ledger whole.
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        // A disk that still refuses says so to whoever writes.
+        let _ = ledger.go_on();
+        ledger
     }
 }
 

@@ -58,13 +58,17 @@ impl Workers for Recorder {
             at_work.lock().unwrap().remove(&agent);
             WorkerEnd {
                 // There is no run: the command ends with this.
-                code: Some(1),
+                code: Some(2),
                 said: String::new(),
             }
         }))
     }
 
     fn kill(&self, _: &Command) {}
+
+    fn cannot_begin(&self, why: &str) {
+        panic!("{why}");
+    }
 
     fn ended(
         &self,

@@ -71,7 +71,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
         in_all: settings.at_once.get(),
         per_agent: settings.per_agent.map_or(usize::MAX, NonZeroUsize::get),
     };
-    let processes = Arc::new(Processes::new(&home.state, Some(order), Vec::new())?);
+    let processes = Arc::new(Processes::new(Some(order), Vec::new()));
     let dispatcher = Dispatcher::new(gateway.clone(), processes, at_once, home.latch());
     let (stop, stopping) = watch::channel(false);
     let mut signals = Signals::new()?;

@@ -66,7 +66,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     home.create_state()?;
     let (store, identify) = (home.store()?, identify(gyrus)?);
-    let processes = Processes::new(&home.state, None, Vec::new())?;
+    let processes = Processes::new(None, Vec::new());
     let runtime = drive::runtime()?;
     let done = runtime.block_on(async {
         let host = Arc::new(OfProcess {

@@ -142,7 +142,7 @@ impl Serve {
         let found = FoundRuns::look(&store)?;
         let taken_up = self.take_up(&place, &found).await?;
         let (stop, stopping) = watch::channel(false);
-        let processes = Arc::new(Processes::new(&home.state, None, place.words.clone())?);
+        let processes = Arc::new(Processes::new(None, place.words.clone()));
         let at_once = self.at_once();
         let dispatcher = place.dispatcher(processes.clone(), at_once);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;

@@ -3,18 +3,21 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::Pin,
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use gyrus_journal::Holder;
 use gyrus_runtime::queue::{Command, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers};
 use gyrus_surfaces::console::put;
+use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
 use crate::{
@@ -29,35 +32,25 @@ const SAID: u64 = 4 << 10;
 pub(crate) struct Processes {
     /// The program, as it was when the server started.
     program: PathBuf,
-    /// The folder for what the processes say. It is a folder of files, because a process that
-    /// outlives its server could not say anything into a pipe.
-    said: PathBuf,
     /// The fleet for which the commands are carried out.
     fleet: Option<FleetOrder>,
     /// Words that stand before those of a command that is carried out.
     before: Vec<String>,
     /// The commands whose processes are alive, with what kills each.
     alive: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
+    /// Whether whoever runs this was told why commands cannot begin, and none has begun since.
+    is_want_told: Arc<AtomicBool>,
 }
 
 impl Processes {
-    pub(crate) fn new(
-        state: &Path,
-        fleet: Option<FleetOrder>,
-        before: Vec<String>,
-    ) -> io::Result<Self> {
-        let said = state.join("serve");
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&said)?;
-        Ok(Self {
+    pub(crate) fn new(fleet: Option<FleetOrder>, before: Vec<String>) -> Self {
+        Self {
             program: PathBuf::from("/proc/self/exe"),
-            said,
             fleet,
             before,
             alive: Arc::default(),
-        })
+            is_want_told: Arc::default(),
+        }
     }
 
     /// Returns a command of this program as a person would type it here, with these words.
@@ -86,21 +79,18 @@ impl Workers for Processes {
             fleet: self.fleet.clone(),
         };
         let order = serde_json::to_vec(&order).map_err(io::Error::other)?;
-        let path = self.said.join(format!("{}.txt", command.id));
-        let said = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&path)?;
+        // Memory, because a disk may be what is full, and a process that outlives its server could not
+        // say anything into a pipe.
+        let mut said = File::from(memfd_create("said", MemfdFlags::CLOEXEC)?);
         let mut child = self
             .command(&["work".to_owned()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(said)
+            .stderr(said.try_clone()?)
             .spawn()?;
         let kill = Arc::new(Notify::new());
         let (alive, id) = (Arc::clone(&self.alive), command.id.clone());
+        let is_want_told = Arc::clone(&self.is_want_told);
         let mut locked = alive.lock().unwrap_or_else(PoisonError::into_inner);
         locked.insert(id.clone(), Arc::clone(&kill));
         drop(locked);
@@ -121,12 +111,14 @@ impl Workers for Processes {
             let mut alive = alive.lock().unwrap_or_else(PoisonError::into_inner);
             alive.remove(&id);
             drop(alive);
-            let said = end_of(&path).unwrap_or_default();
+            if code == Some(0) {
+                is_want_told.store(false, Ordering::Relaxed);
+            }
+            let said = end_of(&mut said).unwrap_or_default();
             if code == Some(RUN_IS_ELSEWHERE) {
                 // Whoever runs this worker is told why it has the run no more.
                 let _ = put(said.trim_start());
             }
-            let _ = fs::remove_file(&path);
             WorkerEnd { code, said }
         }))
     }
@@ -135,6 +127,15 @@ impl Workers for Processes {
         let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kill) = alive.get(&command.id) {
             kill.notify_one();
+        }
+    }
+
+    fn cannot_begin(&self, why: &str) {
+        if !self.is_want_told.swap(true, Ordering::Relaxed) {
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            let _ = put(&format!(
+                "nothing more begins, and it is tried again until it does: {why}\n"
+            ));
         }
     }
 
@@ -147,8 +148,7 @@ impl Workers for Processes {
     }
 }
 
-fn end_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+fn end_of(file: &mut File) -> io::Result<String> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(SAID)))?;
     let mut bytes = Vec::new();

@@ -1,8 +1,14 @@
 //! Disks that are full, read-only or far away.
 
-use std::{fs, process::Command};
+use std::{fs, io, process::Command};
 
-use crate::support::{THREE_STEPS, World, said, works};
+use serde_json::json;
+
+use crate::{
+    fleet::eventually,
+    server::{Server, TOKEN},
+    support::{THREE_STEPS, UNTIL_GO, World, said, works},
+};
 
 /// Runs a shell line in a mount namespace of its own; `None` where that is not allowed.
 pub(crate) fn with_mounts(world: &World, line: &str) -> Option<crate::support::Said> {
@@ -12,6 +18,11 @@ pub(crate) fn with_mounts(world: &World, line: &str) -> Option<crate::support::S
 /// Runs a shell line in namespaces of its own, as `unshare` names them; `None` where that is not
 /// allowed.
 fn with_own(world: &World, namespaces: &str, line: &str) -> Option<crate::support::Said> {
+    Some(said(own(world, namespaces, line)?.output().unwrap()))
+}
+
+/// Returns the command that runs a shell line in namespaces of its own.
+pub(crate) fn own(world: &World, namespaces: &str, line: &str) -> Option<Command> {
     if !works("unshare", &[namespaces, "true"]) {
         eprintln!("skipped: `unshare {namespaces}` is not allowed here");
         return None;
@@ -27,7 +38,7 @@ fn with_own(world: &World, namespaces: &str, line: &str) -> Option<crate::suppor
             command.env(name, value);
         }
     }
-    Some(said(command.output().unwrap()))
+    Some(command)
 }
 
 #[test]
@@ -53,6 +64,50 @@ fn a_full_disk_stops_the_run_with_a_true_word_and_loses_nothing() {
     assert!(said.err.contains("make room on the disk"), "{said:?}");
     assert!(said.out.contains("the chain holds"), "{said:?}");
     assert_eq!(world.file("ledger.txt"), "hello\n");
+}
+
+#[test]
+fn what_could_not_begin_on_a_full_disk_runs_once_there_is_room() {
+    let world = World::new(UNTIL_GO);
+    fs::create_dir(world.path("home")).unwrap();
+    let line = format!(
+        r#"
+        mount -t tmpfs -o size=6m tmpfs "$GYRUS_HOME"
+        exec "$GYRUS" serve --port 0 --at-once 2 --token {TOKEN}
+    "#
+    );
+    let Some(command) = own(&world, "-m", &line) else {
+        return;
+    };
+    let server = Server::of(&world, command);
+    let options = json!({"approve": "auto"});
+    let first = server.run("go on", &options);
+    server.wait(&first, |_| world.path("work/ledger.txt").exists());
+    let home = format!(
+        "/proc/{}/root{}",
+        server.process(),
+        world.path("home").display()
+    );
+    let filler = format!("{home}/filler");
+    let mut all = vec![first];
+    all.extend((0..5).map(|_| server.run("go on", &options)));
+    // Whatever is written now fails, and the file has what room there was.
+    let full = fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
+    assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    fs::write(world.path("work/go"), "").unwrap();
+    eventually("the server is in want", || {
+        server.get("/healthz").status == 503
+    });
+    let status = server.get("/api/status").is(200).json();
+    let want = status["want"].as_str().unwrap();
+    assert!(want.contains("the disk"), "{want}");
+    fs::remove_file(&filler).unwrap();
+    for command in &all {
+        let ended = server.wait_for_end(command);
+        assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    }
+    server.get("/healthz").is(200);
+    assert_eq!(world.file("ledger.txt").matches("done").count(), all.len());
 }
 
 #[test]

@@ -57,6 +57,11 @@ impl Agent {
         look(self.ledger().state())
     }
 
+    /// Takes the log again if the disk refused something.
+    pub(super) fn go_on(&self) -> Result<(), AgentError> {
+        Ok(self.ledger().go_on()?)
+    }
+
     /// Appends facts, and waits until they are on disk.
     pub(super) async fn record(&self, facts: Vec<AgentFact>) -> Result<(), AgentError> {
         let writer = {
@@ -72,6 +77,8 @@ impl Agent {
     /// [`Agent::record`], or after [`Agent::settle`].
     pub(super) fn receive(&self, position: EventPosition, event: &Event) -> Result<(), AgentError> {
         let mut ledger = self.ledger();
+        // What is not on disk was not received.
+        ledger.go_on()?;
         let record = ledger.state();
         if record.received >= position.0 {
             return Ok(());
@@ -111,6 +118,7 @@ impl Agent {
     pub(super) async fn work(&self, bus: &EventBus) -> Result<(), AgentError> {
         // Only one at a time works for an agent.
         let mut behavior = self.behavior.lock().await;
+        self.go_on()?;
         loop {
             let next = self.with(|record| {
                 let (position, event) = record.mailbox.front()?;

@@ -45,3 +45,14 @@ pub enum AgentError {
         name: String,
     },
 }
+
+impl AgentError {
+    /// Whether this process's own disk refused something, which may be over later.
+    pub(super) fn is_of_disk(&self) -> bool {
+        match self {
+            Self::Ledger(error) => error.is_of_disk(),
+            Self::Bus(error) => matches!(error, BusError::Journal(_)),
+            _ => false,
+        }
+    }
+}

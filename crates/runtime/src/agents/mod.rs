@@ -32,7 +32,10 @@ pub use self::{
     record::{AgentConfig, AgentFact, AgentFigures, AgentRecord, AgentStage, MailboxOverflow},
     runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork, NOTHING_TO_DO},
 };
-use crate::{DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern, ledger::Ledger};
+use crate::{
+    DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern,
+    ledger::{Ledger, TRY_AGAIN},
+};
 
 /// The name under which agents subscribe to the bus, all together.
 const SUBSCRIBER: &str = "agents";
@@ -177,8 +180,11 @@ impl Agents {
                 let Some(shared) = Weak::upgrade(&shared) else {
                     return;
                 };
-                if shared.deliver(batch).await.is_err() {
-                    return;
+                while let Err(error) = shared.deliver(&batch).await {
+                    if !error.is_of_disk() {
+                        return;
+                    }
+                    tokio::time::sleep(TRY_AGAIN).await;
                 }
             }
         });
@@ -255,9 +261,9 @@ impl Agents {
     }
 
     async fn stage(&self, name: &str, stage: AgentStage) -> Result<(), AgentError> {
-        self.agent(name)?
-            .record(vec![AgentFact::Stage(stage)])
-            .await
+        let agent = self.agent(name)?;
+        agent.go_on()?;
+        agent.record(vec![AgentFact::Stage(stage)]).await
     }
 
     fn agent(&self, name: &str) -> Result<Arc<Agent>, AgentError> {
@@ -275,22 +281,22 @@ impl Shared {
 
     /// Puts events into the mailboxes of those who subscribed, and acknowledges them once they are
     /// on disk there.
-    async fn deliver(self: &Arc<Self>, batch: Vec<DurableItem>) -> Result<(), AgentError> {
+    async fn deliver(self: &Arc<Self>, batch: &[DurableItem]) -> Result<(), AgentError> {
         let agents: Vec<Arc<Agent>> = self.agents().values().cloned().collect();
         let mut last = EventPosition(0);
         let mut receivers: BTreeMap<String, Arc<Agent>> = BTreeMap::new();
         for item in batch {
             let (position, event) = match item {
-                DurableItem::Event(position, event) => (position, event),
+                DurableItem::Event(position, event) => (*position, event),
                 // Nobody was there for so long that the history went on without.
                 DurableItem::Lost { to, .. } => {
-                    last = to;
+                    last = *to;
                     continue;
                 }
             };
             last = position;
-            for agent in agents.iter().filter(|agent| is_for(agent, &event)) {
-                agent.receive(position, &event)?;
+            for agent in agents.iter().filter(|agent| is_for(agent, event)) {
+                agent.receive(position, event)?;
                 receivers.insert(agent.name.clone(), Arc::clone(agent));
             }
         }
@@ -310,8 +316,12 @@ impl Shared {
         let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         while working.try_join_next().is_some() {}
         working.spawn(async move {
-            // A log that cannot be written stops the agent; whoever looks at it sees that.
-            let _ = agent.work(&bus).await;
+            // A damaged log stops the agent; whoever looks at it sees that.
+            while let Err(error) = agent.work(&bus).await
+                && error.is_of_disk()
+            {
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
         });
     }
 }

@@ -15,6 +15,7 @@ use tokio::{sync::watch, task::JoinSet};
 use super::{
     AtOnce, Gateway, QueueError,
     command::{Command, Stage},
+    resting::want_of_room,
 };
 
 /// Number of times that a run's process is started anew after it died, while the run makes no
@@ -27,6 +28,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A wait without an end of its own.
 const LONG: Duration = Duration::from_secs(3_600);
+
+/// The kind of the entry with which a run is taken up again.
+const RESUMED: &str = "run.resumed";
+
+/// Exit code of a process whose command line or configuration is wrong.
+const WRONG_COMMAND: i32 = 2;
 
 /// Exit code of a process that did not get its run, or lost it to another worker that shares the
 /// queue. The command waits for its turn again then.
@@ -55,6 +62,9 @@ pub trait Workers: Send + Sync + 'static {
     /// Kills the process of a command, with all that it started. What has ended is left alone.
     fn kill(&self, command: &Command);
 
+    /// Tells whoever runs this why a command could not begin. It is tried again.
+    fn cannot_begin(&self, why: &str);
+
     /// Returns a future that ends when a process, which another one started, has ended.
     fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
@@ -66,6 +76,8 @@ pub struct Dispatcher {
     at_once: AtOnce,
     latch: Latch,
     tasks: JoinSet<Result<(), QueueError>>,
+    /// The want for which nothing begins, if there is one.
+    want: Option<String>,
 }
 
 impl Dispatcher {
@@ -77,6 +89,7 @@ impl Dispatcher {
             at_once,
             latch,
             tasks: JoinSet::new(),
+            want: None,
         }
     }
 
@@ -95,7 +108,7 @@ impl Dispatcher {
             }
             let due = self.gateway.with(|queue| queue.next_due(now_ms()));
             let until = due.map_or(LONG, until);
-            let until = if self.latch.check().is_err() {
+            let until = if self.latch.check().is_err() || self.want.is_some() {
                 LOOK_AGAIN
             } else {
                 until
@@ -150,22 +163,35 @@ impl Dispatcher {
         if self.latch.check().is_err() {
             return Ok(false);
         }
-        let Some(command) = self.gateway.begin_next(self.at_once).await? else {
+        // Nothing begins while this process's own disk is full or refuses: others may have room.
+        self.want = want_of_room(self.gateway.store());
+        let mut command = None;
+        if self.want.is_none() {
+            command = match self.gateway.begin_next(self.at_once).await {
+                Err(QueueError::Ledger(error)) if error.is_of_disk() => {
+                    self.want = Some(error.to_string());
+                    None
+                }
+                begun => begun?,
+            };
+        }
+        if let Some(want) = &self.want {
+            self.workers.cannot_begin(want);
+        }
+        let Some(command) = command else {
             return Ok(false);
         };
         match self.workers.start(&command) {
             Ok(worker) => {
-                let watching = Watching {
-                    gateway: self.gateway.clone(),
-                    workers: Arc::clone(&self.workers),
-                    latch: self.latch.clone(),
-                };
+                let watching = self.watching();
                 self.tasks
                     .spawn(watching.follow_to_the_end(command, worker));
             }
             Err(error) => {
-                let summary = format!("its process cannot be started: {error}");
-                self.gateway.end(&command.id, None, summary).await?;
+                let why = format!("its process cannot be started: {error}");
+                let watching = self.watching();
+                self.tasks
+                    .spawn(async move { watching.rest(command, &why).await });
             }
         }
         Ok(true)
@@ -178,13 +204,17 @@ impl Dispatcher {
             ended.await;
             WorkerEnd::default()
         });
-        let watching = Watching {
+        let watching = self.watching();
+        self.tasks
+            .spawn(watching.follow_to_the_end(command, worker));
+    }
+
+    fn watching(&self) -> Watching {
+        Watching {
             gateway: self.gateway.clone(),
             workers: Arc::clone(&self.workers),
             latch: self.latch.clone(),
-        };
-        self.tasks
-            .spawn(watching.follow_to_the_end(command, worker));
+        }
     }
 
     fn wake_later(&mut self, command: Arc<Command>, until_ms: Option<i64>) {
@@ -238,8 +268,13 @@ impl Watching {
                     return self.gateway.end(&command.id, end.code, failure(&end)).await;
                 }
                 Ok(RunState::CutOff | RunState::Running(_)) => {}
-                Ok(RunState::NeverBegan) | Err(_) if end.code.is_some_and(|code| code != 0) => {
+                // The command is wrong, and stays so.
+                Ok(RunState::NeverBegan) | Err(_) if end.code == Some(WRONG_COMMAND) => {
                     return self.gateway.end(&command.id, end.code, failure(&end)).await;
+                }
+                // It lacked something (room, processes, a server): what could not begin has not run.
+                Ok(RunState::NeverBegan) | Err(_) if end.code.is_some_and(|code| code != 0) => {
+                    return self.rest(command, &failure(&end)).await;
                 }
                 Ok(RunState::NeverBegan) | Err(_) => {}
             }
@@ -252,13 +287,13 @@ impl Watching {
             reached = now;
             if deaths > DEATHS {
                 let why = format!("its process died {deaths} times: {}", failure(&end));
-                return self.rest(command, now, &why).await;
+                return self.rest(command, &why).await;
             }
             worker = match self.workers.start(&command) {
                 Ok(worker) => worker,
                 Err(error) => {
-                    let summary = format!("its process cannot be started: {error}");
-                    return self.gateway.end(&command.id, None, summary).await;
+                    let why = format!("its process cannot be started: {error}");
+                    return self.rest(command, &why).await;
                 }
             };
         }
@@ -288,8 +323,11 @@ impl Watching {
     }
 
     /// Lets a command rest, and returns once it goes on.
-    async fn rest(&self, command: Arc<Command>, entries: u64, why: &str) -> Result<(), QueueError> {
-        let gateway = &self.gateway;
+    async fn rest(&self, command: Arc<Command>, why: &str) -> Result<(), QueueError> {
+        let (gateway, entries) = (&self.gateway, self.progress(command.run));
+        if entries == 0 {
+            self.workers.cannot_begin(why);
+        }
         let until_ms = gateway.rest(&command.id, gateway.name(), entries, why);
         match until_ms.await? {
             Some(until_ms) => resting(gateway.clone(), command, until_ms).await,
@@ -308,10 +346,13 @@ impl Watching {
         }
     }
 
-    /// Returns the number of entries of a run.
+    /// Returns the number of the last entry of a run that is work: being taken up is none.
     fn progress(&self, run: RunId) -> u64 {
         let reader = self.gateway.store().reader(&log_name(run));
-        reader.and_then(|reader| reader.end()).unwrap_or(0)
+        let entries = reader.and_then(|reader| reader.entries_back());
+        let work = entries.into_iter().flatten().map_while(Result::ok);
+        let mut work = work.skip_while(|entry| entry.kind == RESUMED);
+        work.next().map_or(0, |entry| entry.seq)
     }
 
     async fn parked(
@@ -355,22 +396,31 @@ fn failure(end: &WorkerEnd) -> String {
 /// Waits until a command has rested, or a person stops its run.
 async fn resting(gateway: Gateway, command: Arc<Command>, until_ms: i64) -> Result<(), QueueError> {
     let store = gateway.store().clone();
-    let mut inbox = store.inbox(&log_name(command.run))?.watch()?;
+    // A run that never began has none, and where there is no room, none can be made.
+    let mut inbox = store
+        .inbox(&log_name(command.run))
+        .and_then(|inbox| inbox.watch());
     let mut changes = gateway.changes();
     loop {
         changes.borrow_and_update();
         if !gateway.with(|queue| super::is_parked(queue, &command.id)) {
             return Ok(());
         }
-        if let Some(by) = stopped_by(&store, command.run)? {
+        if let Some(by) = stopped_by(&store, command.run).unwrap_or_default() {
             let summary = summary(&Ending::Stopped { by, reason: None });
             return gateway.end(&command.id, None, summary).await;
         }
         if until_ms <= now_ms() {
             return gateway.reach(&command.id, Stage::Queued).await;
         }
+        let told = async {
+            match &mut inbox {
+                Ok(inbox) => inbox.changed().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = inbox.changed() => {}
+            () = told => {}
             _ = changes.changed() => {}
             () = tokio::time::sleep(until(until_ms)) => {}
         }

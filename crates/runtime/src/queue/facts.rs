@@ -8,13 +8,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     error::QueueError,
     state::{Queue, QueueFact},
 };
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{Ledger, LedgerError, TRY_AGAIN};
 
 /// Returns the facts that follow from a state, if any.
 pub type Decide<'a> = dyn FnMut(&Queue) -> Vec<QueueFact> + Send + 'a;
@@ -64,6 +64,7 @@ impl Facts {
                 let (result, writer) = {
                     // A panic elsewhere leaves the ledger whole.
                     let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                    ledger.go_on()?;
                     let (facts, result) = decide(ledger.state())?;
                     if !facts.is_empty() {
                         ledger.append(facts)?;
@@ -92,6 +93,20 @@ impl Facts {
         }
     }
 
+    /// Appends like [`Facts::change`], and waits as long as this process's own disk refuses. For what
+    /// became of a command, which nobody else would write.
+    pub(super) async fn change_at_last<T: Send>(
+        &self,
+        mut decide: impl FnMut(&Queue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
+    ) -> Result<T, QueueError> {
+        loop {
+            match self.change(&mut decide).await {
+                Err(QueueError::Ledger(error)) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                changed => return changed,
+            }
+        }
+    }
+
     pub(super) fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         match self {
             Self::Own { ledger, .. } => look(
@@ -105,6 +120,17 @@ impl Facts {
                 shared.look(&mut |queue| seen = look.take().map(|look| look(queue)));
                 seen.expect("whoever shares a queue lets it be looked at once")
             }
+        }
+    }
+
+    /// Checks that the disk of a queue that is this process's own took what was written last.
+    pub(super) fn check_disk(&self) -> Result<(), LedgerError> {
+        match self {
+            Self::Own { ledger, .. } => {
+                let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(ledger.writer().check()?)
+            }
+            Self::Shared(_) => Ok(()),
         }
     }
 

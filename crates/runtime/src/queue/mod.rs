@@ -238,6 +238,26 @@ impl Gateway {
         AgentUse::of(self.store(), &runs)
     }
 
+    /// Returns what is in the way of accepted work, if something is: the disk of the queue, or a want
+    /// for which a command could not begin.
+    pub fn want(&self) -> Option<String> {
+        let disk = self.shared.facts.check_disk().err();
+        let disk = disk.map(|error| error.to_string());
+        let disk = disk.or_else(|| resting::want_of_room(self.store()));
+        disk.or_else(|| {
+            self.with(|queue| {
+                queue.all().into_iter().find_map(|one| match &one.stage {
+                    Stage::Parked {
+                        why,
+                        deaths: Some(Deaths { entries: 0, .. }),
+                        ..
+                    } => Some(why.clone()),
+                    _ => None,
+                })
+            })
+        })
+    }
+
     /// Returns a receiver that is told of every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.facts.changes()
@@ -284,7 +304,7 @@ impl Gateway {
     async fn reach(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
         let facts = &self.shared.facts;
         facts
-            .change(|queue| {
+            .change_at_last(|queue| {
                 let may = has(queue, id, self.name()) || is_parked(queue, id);
                 let reached = may.then(|| state::stage(id, stage.clone()));
                 Ok((reached.into_iter().collect(), ()))
@@ -408,7 +428,12 @@ impl Gateway {
     }
 
     async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
-        self.announce_end(id, code, &summary).await?;
+        while let Err(error) = self.announce_end(id, code, &summary).await {
+            if !matches!(error, QueueError::Bus(crate::BusError::Journal(_))) {
+                return Err(error);
+            }
+            tokio::time::sleep(crate::ledger::TRY_AGAIN).await;
+        }
         let ended = Stage::Ended {
             at_ms: now_ms(),
             code,

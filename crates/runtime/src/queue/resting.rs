@@ -1,24 +1,38 @@
-//! Letting a command rest whose process died again and again while its run got no further. Whatever
-//! kills it (too little memory, a disk that is full, servers that are away) may be over later.
+//! Letting a command rest whose process cannot begin, or died again and again while its run got no
+//! further. Whatever stands in its way (too little memory, a disk that is full, servers that are away)
+//! may be over later, so what was accepted is never given up: a person takes it back or stops it.
 
 use std::time::Duration;
 
+use gyrus_journal::Store;
 use gyrus_kernel::now_ms;
+use rustix::fs::statvfs;
 
 use super::{Deaths, Gateway, QueueError, Stage, state};
 
 /// Time for which a command rests the first time; each further time twice as long.
-const FIRST_REST: Duration = Duration::from_secs(30);
+const FIRST_REST: Duration = Duration::from_secs(5);
 
 /// Longest rest.
-const LONGEST_REST: Duration = Duration::from_secs(3_600);
+const LONGEST_REST: Duration = Duration::from_secs(600);
 
-/// Number of rests without progress after which the command is given up: about five hours.
-const MAX_RESTS: u32 = 12;
+/// Room on the disk of the journals without which nothing is begun, in bytes.
+const ROOM: u64 = 256 << 10;
+
+/// Returns the want of a disk on which nothing can be begun.
+pub(super) fn want_of_room(store: &Store) -> Option<String> {
+    let disk = statvfs(store.root()).ok()?;
+    let has_files = disk.f_files == 0 || disk.f_favail > 0;
+    let has_room = disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM && has_files;
+    (!has_room).then(|| {
+        let root = store.root().display();
+        format!("the disk of {root} is full; make room on it")
+    })
+}
 
 impl Gateway {
-    /// Lets a command rest that a worker has, or gives it up if it rested too often while its run had
-    /// this number of entries. `worker` is `None` in a queue that is not shared. Returns the time at
+    /// Lets a command rest that a worker has, longer each time that its run had this number of
+    /// entries. `worker` is `None` in a queue that is not shared. Returns the time at
     /// which it goes on, in UTC milliseconds, if it rests.
     ///
     /// # Errors
@@ -33,30 +47,18 @@ impl Gateway {
         let now = now_ms();
         let before = self.with(|queue| queue.get(id).and_then(|standing| standing.deaths));
         let deaths = next(before, entries);
-        let (stage, until_ms) = if deaths.rests > MAX_RESTS {
-            let summary = format!("{why}; it was tried {MAX_RESTS} times later, in vain");
-            self.announce_end(id, None, &summary).await?;
-            let over = Stage::Ended {
-                at_ms: now,
-                code: None,
-                summary,
-            };
-            (over, None)
-        } else {
-            let until_ms = Some(now.saturating_add(rest_ms(deaths.rests)));
-            let rest = Stage::Parked {
-                why: why.to_owned(),
-                for_person: false,
-                until_ms,
-                deaths: Some(deaths),
-            };
-            (rest, until_ms)
+        let until_ms = now.saturating_add(rest_ms(deaths.rests));
+        let stage = Stage::Parked {
+            why: why.to_owned(),
+            for_person: false,
+            until_ms: Some(until_ms),
+            deaths: Some(deaths),
         };
         let facts = &self.shared.facts;
         facts
-            .change(|queue| {
+            .change_at_last(|queue| {
                 let rests = super::has(queue, id, worker).then(|| state::stage(id, stage.clone()));
-                let until_ms = rests.as_ref().and(until_ms);
+                let until_ms = rests.as_ref().map(|_| until_ms);
                 Ok((rests.into_iter().collect(), until_ms))
             })
             .await

@@ -91,7 +91,10 @@ impl LiveTrigger {
 
 impl Shared {
     pub(super) fn book(&self) -> MutexGuard<'_, Ledger<TriggerBook>> {
-        lock(&self.book)
+        let mut book = lock(&self.book);
+        // A disk that still refuses says so to whoever writes.
+        let _ = book.go_on();
+        book
     }
 
     pub(super) fn live(&self) -> MutexGuard<'_, BTreeMap<TriggerName, Arc<LiveTrigger>>> {

@@ -2,12 +2,14 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use gyrus_contract::{Origin, Principal, Text};
 use gyrus_journal::{
     Store,
     sim::{Fault, SimDisk},
 };
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
+    queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work},
 };
 
 use super::{numbered, patterns};
@@ -213,4 +215,54 @@ async fn many_publishers_get_over_one_failure() {
         // Each has a position of its own, and none is left out.
         assert_eq!(positions, (1..=PUBLISHERS.unsigned_abs()).collect());
     }
+}
+
+#[tokio::test]
+async fn a_queue_goes_on_after_a_failure_of_the_disk() {
+    let person = Principal {
+        surface: "test".to_owned(),
+        id: "ada".to_owned(),
+    };
+    let command = |number: u32| NewCommand {
+        work: Work::Start(Box::new(RunRequest::new(
+            Text::new("go", Origin::Person),
+            "/work".into(),
+        ))),
+        run: None,
+        from: person.clone(),
+        agent: "default".to_owned(),
+        priority: 0,
+        not_before_ms: None,
+        key: Some(number.to_string()),
+        correlation: None,
+    };
+    let mut recovered = 0;
+    for (fault, call) in [Fault::Io, Fault::NoSpace]
+        .into_iter()
+        .flat_map(|fault| (1..40).map(move |call| (fault, call)))
+    {
+        let disk = SimDisk::new();
+        let store = store(&disk).unwrap();
+        let gateway = Gateway::open(&store).unwrap();
+        disk.fail_at(disk.calls() + call, fault);
+        for number in 0..4 {
+            let submitted = loop {
+                if let Ok(submitted) = gateway.submit(command(number)).await {
+                    break submitted;
+                }
+            };
+            while let Err(error) = gateway.cancel(&submitted.command.id, person.clone()).await {
+                assert!(matches!(error, QueueError::Ledger(_)), "{error}");
+            }
+        }
+        recovered += disk.fired();
+        drop((gateway, store));
+        let queue = Gateway::read(&self::store(&disk.kill()).unwrap()).unwrap();
+        let all = queue.all();
+        assert_eq!(all.len(), 4, "{fault:?} {call}");
+        for one in all {
+            assert!(matches!(one.stage, Stage::Cancelled { .. }), "{one:?}");
+        }
+    }
+    assert!(recovered > 20, "{recovered}");
 }

@@ -44,6 +44,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         reads("/healthz", get(health))
             .named("health", "Return whether the server works")
             .json::<Health>(200, "It works.")
+            .json::<Health>(
+                503,
+                "Something is in the way of accepted work; `/api/status` says what.",
+            )
             .for_everybody(),
         reads("/metrics", get(metrics))
             .named("metrics", "Return figures for Prometheus")
@@ -102,11 +106,16 @@ pub(crate) struct Health {
     stopped: bool,
 }
 
-pub(crate) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
-    Json(Health {
+pub(crate) async fn health(State(app): State<Arc<App>>) -> (StatusCode, Json<Health>) {
+    let status = match app.gateway.want() {
+        None => StatusCode::OK,
+        Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let health = Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         stopped: app.options.latch.check().is_err(),
-    })
+    };
+    (status, Json(health))
 }
 
 async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, ApiError> {

@@ -61,7 +61,15 @@ async fn page(
         };
         let main = html! {
             div.heading { h1 { "Health" } p.aside { "gyrus " (status.version) } }
-            section #figures data-live { (figures(&status)) }
+            section #figures data-live {
+                (figures(&status))
+                @if let Some(want) = &status.want {
+                    div.problem role="group" aria-label="Accepted work waits" {
+                        p { b { "Accepted work waits, and is tried again until it can go on." } }
+                        p { (gyrus_text::clip(want, 300)) }
+                    }
+                }
+            }
             (checks(told.as_ref()))
             @if !damaged.is_empty() {
                 div.problem role="group" aria-label="Damaged journals" {

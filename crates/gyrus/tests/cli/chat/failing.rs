@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs, io,
     time::{Duration, Instant},
 };
 
@@ -9,10 +10,14 @@ use serde_json::json;
 
 use super::{
     OWNER,
-    bot_api::{BotApi, Fault},
-    paired, start,
+    bot_api::{BotApi, Fault, TOKEN},
+    configure, paired, start,
 };
-use crate::support::World;
+use crate::{
+    disks::own,
+    server::{self, Server},
+    support::{UNTIL_GO, World},
+};
 
 const AUTO: &str = "options = { approve = \"auto\", loop = \"react\" }";
 
@@ -95,6 +100,47 @@ fn unknown(bot: &BotApi) -> usize {
     shown
         .filter(|shown| shown.text.contains("Nobody knows"))
         .count()
+}
+
+#[test]
+fn goals_on_a_full_disk_are_reached_once_there_is_room() {
+    let (world, bot) = (World::new(UNTIL_GO), BotApi::start());
+    configure(&world, &bot, AUTO);
+    let line = format!(
+        r#"
+        cp "$GYRUS_HOME/config.toml" "$GYRUS_HOME.toml"
+        mount -t tmpfs -o size=6m tmpfs "$GYRUS_HOME"
+        cp "$GYRUS_HOME.toml" "$GYRUS_HOME/config.toml"
+        exec "$GYRUS" serve --port 0 --token {}
+    "#,
+        server::TOKEN
+    );
+    let Some(mut command) = own(&world, "-m", &line) else {
+        return;
+    };
+    command.env("TELEGRAM_TOKEN", TOKEN);
+    let server = Server::of(&world, command);
+    let code = server.post("/api/chats/telegram/codes", &json!({})).json();
+    bot.says(OWNER, &format!("/pair {}", code["code"].as_str().unwrap()));
+    bot.waits_for("You are paired");
+    bot.says(OWNER, "goal 1");
+    let begun = |path| bot.waits("it begins", |_| world.path(path).exists().then_some(()));
+    begun("work/ledger.txt");
+    let home = world.path("home");
+    let filler = format!("/proc/{}/root{}/filler", server.process(), home.display());
+    let full = fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
+    assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    for number in 2..=4 {
+        bot.says(OWNER, &format!("goal {number}"));
+    }
+    fs::write(world.path("work/go"), "").unwrap();
+    bot.waits("the server is in want", |_| {
+        (server.get("/healthz").status == 503).then_some(())
+    });
+    fs::remove_file(&filler).unwrap();
+    bot.waits("all results", |bot| (results(bot) >= 4).then_some(()));
+    assert_eq!(results(&bot), 4);
+    assert_eq!(world.file("ledger.txt").matches("done").count(), 4);
 }
 
 /// A longer one: `GYRUS_TEST_COMMANDS=1000` takes a quarter of an hour, with 50 kills.

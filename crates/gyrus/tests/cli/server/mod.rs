@@ -20,7 +20,7 @@ mod triggers;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -77,8 +77,13 @@ impl<'w> Server<'w> {
     pub(crate) fn start_in(world: &'w World, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let arguments = [&["serve", "--port", "0", "--token", TOKEN], more].concat();
         let mut command = world.command(&arguments);
+        command.envs(variables.iter().copied());
+        Self::of(world, command)
+    }
+
+    /// Starts the server that this command is.
+    pub(crate) fn of(world: &'w World, mut command: Command) -> Self {
         let mut child = command
-            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::OwnedMutexGuard;
 
-use super::logs::{KIND, LogSpan, is_sound, read_payload};
+use super::logs::{KIND, LogSpan, read_payload};
 use crate::bus::error::BusError;
 
 /// Number of records after which the control log is replaced.
@@ -201,7 +201,7 @@ impl ControlLog {
     /// disk yet.
     pub(in crate::bus) async fn write(&self, record: Record) -> Result<(), BusError> {
         let mut writing = Arc::clone(&self.writing).lock_owned().await;
-        if writing.records >= CONTROL_RECORDS || !is_sound(&writing.writer) {
+        if writing.records >= CONTROL_RECORDS || writing.writer.check().is_err() {
             let state = Arc::clone(&self.state);
             let replace = move || {
                 writing.replace(&state)?;
@@ -219,7 +219,7 @@ impl ControlLog {
     /// Puts a record on disk and applies it, on a thread that may block.
     pub(super) fn write_blocking(&self, record: Record) -> Result<(), BusError> {
         let mut writing = self.writing.blocking_lock();
-        if !is_sound(&writing.writer) {
+        if writing.writer.check().is_err() {
             writing.replace(&self.state)?;
         }
         let writer = writing.append(record, &self.state)?;

@@ -1,6 +1,6 @@
 //! The logs that a history consists of.
 
-use gyrus_journal::{Entry, LogName, Payload, Store, Writer};
+use gyrus_journal::{Entry, LogName, Payload, Store};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::bus::error::BusError;
@@ -97,9 +97,4 @@ pub(super) fn read_payload<T: DeserializeOwned>(
             }),
         Payload::Erased(_) => Ok(None),
     }
-}
-
-/// Whether a writer takes entries: one that failed refuses even none.
-pub(super) fn is_sound(writer: &Writer) -> bool {
-    writer.append(&[]).is_ok()
 }

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, watch};
 
 use self::{
     control::{ControlLog, Record},
-    logs::{LogSpan, is_sound, log_name, read_payload},
+    logs::{LogSpan, log_name, read_payload},
     recent::RecentIds,
     tail::Tail,
 };
@@ -71,6 +71,7 @@ struct Writing {
 impl Writing {
     /// Returns the writer, unless it failed.
     fn sound(&self) -> Option<Writer> {
+        let is_sound = |writer: &Writer| writer.check().is_ok();
         self.writer.clone().filter(is_sound)
     }
 }
