@@ -15,7 +15,7 @@ use tokio::{sync::watch, task::JoinSet};
 use super::{
     AtOnce, Gateway, QueueError,
     command::{Command, Stage},
-    resting::want_of_room,
+    facts::want_of_room,
 };
 
 /// Number of times that a run's process is started anew after it died, while the run makes no

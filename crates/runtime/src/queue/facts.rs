@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use gyrus_journal::Store;
+use rustix::fs::statvfs;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -15,6 +17,20 @@ use super::{
     state::{Queue, QueueFact},
 };
 use crate::ledger::{Ledger, LedgerError, TRY_AGAIN};
+
+/// Room on the disk of the journals without which nothing is begun, in bytes.
+const ROOM: u64 = 256 << 10;
+
+/// Returns the want of a disk on which nothing can be begun.
+pub(super) fn want_of_room(store: &Store) -> Option<String> {
+    let disk = statvfs(store.root()).ok()?;
+    let has_files = disk.f_files == 0 || disk.f_favail > 0;
+    let has_room = disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM && has_files;
+    (!has_room).then(|| {
+        let root = store.root().display();
+        format!("the disk of {root} is full; make room on it")
+    })
+}
 
 /// Returns the facts that follow from a state, if any.
 pub type Decide<'a> = dyn FnMut(&Queue) -> Vec<QueueFact> + Send + 'a;

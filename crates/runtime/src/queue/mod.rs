@@ -243,7 +243,7 @@ impl Gateway {
     pub fn want(&self) -> Option<String> {
         let disk = self.shared.facts.check_disk().err();
         let disk = disk.map(|error| error.to_string());
-        let disk = disk.or_else(|| resting::want_of_room(self.store()));
+        let disk = disk.or_else(|| facts::want_of_room(self.store()));
         disk.or_else(|| {
             self.with(|queue| {
                 queue.all().into_iter().find_map(|one| match &one.stage {

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use gyrus_journal::Store;
 use gyrus_kernel::now_ms;
-use rustix::fs::statvfs;
 
 use super::{Deaths, Gateway, QueueError, Stage, state};
 
@@ -15,20 +13,6 @@ const FIRST_REST: Duration = Duration::from_secs(5);
 
 /// Longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(600);
-
-/// Room on the disk of the journals without which nothing is begun, in bytes.
-const ROOM: u64 = 256 << 10;
-
-/// Returns the want of a disk on which nothing can be begun.
-pub(super) fn want_of_room(store: &Store) -> Option<String> {
-    let disk = statvfs(store.root()).ok()?;
-    let has_files = disk.f_files == 0 || disk.f_favail > 0;
-    let has_room = disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM && has_files;
-    (!has_room).then(|| {
-        let root = store.root().display();
-        format!("the disk of {root} is full; make room on it")
-    })
-}
 
 impl Gateway {
     /// Lets a command rest that a worker has, longer each time that its run had this number of
