@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use gyrus_contract::{MemoryBuffer, Message, Origin, Perception, Purpose, SystemPart, Text};
-use gyrus_kernel::{Ask, Run, Stop, Tools};
-use serde_json::Value;
+use gyrus_contract::{MemoryBuffer, Perception, Purpose, SystemPart};
+use gyrus_kernel::{Ask, Run, Tools};
 
 use crate::{CognitiveConfig, goal};
 
@@ -58,41 +57,4 @@ pub(crate) fn not_given_before<'a>(
     let mut perception = perception.clone();
     perception.context.retain(|part| !known.contains(&part));
     Cow::Owned(perception)
-}
-
-/// The question that a loop asks when its work is over.
-pub(crate) struct LastWords<'a> {
-    /// The instructions.
-    pub(crate) words: &'a str,
-    /// The text that asks for the answer.
-    pub(crate) now: &'a str,
-    /// The schema that the answer must match.
-    pub(crate) schema: Option<Value>,
-}
-
-impl LastWords<'_> {
-    /// Asks and returns the answer; empty when the prompt is too long for every model, because the
-    /// result of the work must not be lost for it.
-    pub(crate) async fn ask(
-        self,
-        run: &mut Run,
-        config: &CognitiveConfig,
-        memory: &MemoryBuffer,
-    ) -> Result<String, Stop> {
-        let perception = run.perception();
-        let question = Ask {
-            tail: vec![Message::user(Text::new(self.now, Origin::Kernel))],
-            output_schema: self.schema,
-            ..question(
-                run,
-                config,
-                self.words,
-                Purpose::Reflect,
-                &perception,
-                memory,
-            )
-        };
-        let reply = run.ask_if_it_fits(question).await?;
-        Ok(reply.map(|reply| reply.text()).unwrap_or_default())
-    }
 }

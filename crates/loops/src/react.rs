@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gyrus_contract::{
     Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall,
     MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
-    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
+    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools, amendment_message};
 use serde::{Deserialize, Serialize};
@@ -109,10 +109,13 @@ pub(crate) struct TurnProfile {
     pub(crate) words: String,
     /// The purpose of the questions.
     pub(crate) purpose: Purpose,
-    /// The tools that may be called; `None` means all that are offered to a loop that does not see
-    /// the screen.
+    /// The tools that are offered; `None` means all that are offered to a loop that does not see the
+    /// screen.
     pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,
-    /// The model's plan, which is part of every question beside the goal.
+    /// Those of them that may be called; `None` means all. Phases of one run offer the same tools, so
+    /// that each request begins with the one before.
+    pub(crate) callable: Option<Vec<Arc<ToolSpec>>>,
+    /// The model's plan, which stands beside the goal once memory has lost it.
     pub(crate) plan: Option<String>,
     /// The judge that decides in place of the model whether the goal is reached.
     pub(crate) judge: Option<Judge>,
@@ -124,6 +127,7 @@ impl Default for TurnProfile {
             words: PROMPT.to_owned(),
             purpose: Purpose::Agent,
             tools: None,
+            callable: None,
             plan: None,
             judge: None,
         }
@@ -147,7 +151,8 @@ impl TurnProfile {
             specs.iter().any(searches) && tools.any(|spec| is(spec) && spec.is_served())
         };
         let offers = |specs: &Vec<Arc<ToolSpec>>| specs.iter().any(is) || findable(specs);
-        let offered = self.tools.as_ref().is_none_or(offers);
+        let callable = self.callable.as_ref().or(self.tools.as_ref());
+        let offered = callable.is_none_or(offers);
         !offered && run.tools().iter().any(is)
     }
 }
@@ -184,7 +189,23 @@ impl React {
         }
     }
 
-    /// Asks `words` without tools, for reasoning only.
+    /// Returns a question beside the work. All but its words was sent with the step before it, so that
+    /// no provider reads it anew; calls in the reply are not executed.
+    pub(crate) fn aside<'a>(
+        &'a self,
+        run: &Run,
+        perception: &Perception,
+        purpose: Purpose,
+        words: &str,
+    ) -> Ask<'a> {
+        Ask {
+            purpose,
+            tail: vec![Message::user(Text::new(words.trim_end(), Origin::Kernel))],
+            ..self.next_step(run, perception)
+        }
+    }
+
+    /// Asks beside the work, for reasoning only.
     pub(crate) async fn reason(
         &self,
         run: &mut Run,
@@ -192,25 +213,17 @@ impl React {
         purpose: Purpose,
         words: &str,
     ) -> Result<String, Stop> {
-        let question = self.question(run, perception, purpose, words);
+        let question = self.aside(run, perception, purpose, words);
         let reply = run.ask(question).await?;
         Ok(reply.text())
     }
 
-    /// Returns a question without tools. What was added to the goal stands in memory, where it
-    /// arrived.
-    fn question<'a>(
-        &'a self,
-        run: &Run,
-        perception: &Perception,
-        purpose: Purpose,
-        words: &str,
-    ) -> Ask<'a> {
-        let given = prompt::not_given_before(run, perception, &self.memory);
-        Ask {
-            lead: goal::as_given(&given),
-            ..prompt::question(run, &self.config, words, purpose, perception, &self.memory)
-        }
+    /// Asks for the last words about work that is over; empty when the prompt is too long for every
+    /// model, because the result of the work must not be lost for it.
+    pub(crate) async fn last_words(&self, run: &mut Run, words: &str) -> Result<String, Stop> {
+        let question = self.aside(run, &run.perception(), Purpose::Reflect, words);
+        let reply = run.ask_if_it_fits(question).await?;
+        Ok(reply.map(|reply| reply.text()).unwrap_or_default())
     }
 
     /// Remembers what was added to the goal since the last time.
@@ -222,10 +235,24 @@ impl React {
         self.state.heard = goal.len();
     }
 
+    /// Returns the question for the next step. What was added to the goal stands in memory, where it
+    /// arrived, and so does the plan until memory is made shorter.
     fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
-        let TurnProfile { words, tools, .. } = &self.profile;
-        let mut question = self.question(run, perception, self.profile.purpose, words);
-        if let (Some(plan), Some(goal)) = (&self.profile.plan, question.lead.last_mut()) {
+        let TurnProfile {
+            words,
+            tools,
+            purpose,
+            ..
+        } = &self.profile;
+        let given = prompt::not_given_before(run, perception, &self.memory);
+        let mut question = Ask {
+            lead: goal::as_given(&given),
+            ..prompt::question(run, &self.config, words, *purpose, perception, &self.memory)
+        };
+        let is_shorter = self.memory.first_number() > run.memory_start();
+        if let (Some(plan), Some(goal)) = (&self.profile.plan, question.lead.last_mut())
+            && is_shorter
+        {
             let what = Text::new("Your plan:", Origin::Kernel);
             let plan = Text::new(plan.as_str(), Origin::Model);
             goal.parts.extend([what, plan].map(Part::Text));
@@ -242,6 +269,12 @@ impl React {
             None => browse::tools(run),
             Some(specs) => Tools::Those(specs.clone()),
         };
+        question
+    }
+
+    /// Returns the question for the next step, bound to a call after a reply that was no answer.
+    fn step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
+        let mut question = self.next_step(run, perception);
         if self.state.idle_replies > 0
             && !self.state.was_silent
             && let Tools::Those(specs) = question.tools
@@ -296,15 +329,7 @@ impl React {
         perception: &Perception,
         aim: Aim,
     ) -> Result<bool, Stop> {
-        let now = "Write the summary now. It is all that you will remember.";
-        let mut question = Ask {
-            tail: vec![Message::user(Text::new(now, Origin::Kernel))],
-            output_schema: Some(schema_of::<Summary>()),
-            ..self.question(run, perception, Purpose::Summarise, SUMMARISE_PROMPT)
-        };
-        if let Some(goal) = question.lead.last_mut() {
-            goal.parts.extend(self.state.kept.parts());
-        }
+        let question = self.aside(run, perception, Purpose::Summarise, SUMMARISE_PROMPT);
         let Some(reply) = run.ask_if_it_fits(question).await? else {
             return Ok(false);
         };
@@ -550,14 +575,14 @@ impl CognitiveLoop for React {
             self.compact(run, perception, Aim::summary()).await?;
         }
         self.hear(run);
-        let question = self.next_step(run, perception);
+        let question = self.step(run, perception);
         let reply = match run.ask_if_it_fits(question).await? {
             Some(reply) => reply,
             None => {
                 let aim = Aim::half(&self.memory);
                 self.hear(run);
                 self.compact(run, perception, aim).await?;
-                let question = self.next_step(run, perception);
+                let question = self.step(run, perception);
                 run.ask(question).await?
             }
         };

@@ -198,6 +198,7 @@ fn the_journal_of_a_small_piece_of_work() {
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · engineer · script/scripted · [folder]/work
     · phase: planning
+    · First the plan, in words. No folder with documents was named.
     • 1. do it 2. submit it
     • the plan: 1. do it 2. submit it
     · phase: executing

@@ -76,3 +76,65 @@ fn a_session_only_grows() {
         "guidelines come once"
     );
 }
+
+/// Returns the share of the requests that was the beginning of an earlier request, in bytes: what a
+/// provider that keeps beginnings reads for little.
+fn shared(asked: &[Value]) -> f64 {
+    // Tools stand before messages in what a model reads.
+    let text = |request: &Value| {
+        let messages = request["messages"].as_array().unwrap();
+        let messages: String = messages.iter().map(Value::to_string).collect();
+        format!("{}{messages}", request["tools"])
+    };
+    let texts: Vec<String> = asked.iter().map(text).collect();
+    let common = |one: &str, other: &str| {
+        let bytes = one.bytes().zip(other.bytes());
+        bytes.take_while(|(one, other)| one == other).count()
+    };
+    let again: usize = (1..texts.len())
+        .map(|at| {
+            let before = texts[..at].iter();
+            before.map(|one| common(one, &texts[at])).max().unwrap_or(0)
+        })
+        .sum();
+    again as f64 / texts[1..].iter().map(String::len).sum::<usize>() as f64
+}
+
+#[test]
+fn phases_and_a_judge_share_what_was_sent() {
+    let world = World::new(THREE_STEPS);
+    std::fs::write(world.path("work/notes.md"), "Some note.\n".repeat(30)).unwrap();
+    let read = || call("read", &json!({"path": "notes.md"}));
+    let provider = Provider::start(move |number, _| match number {
+        0 | 1 => read(),
+        2 => words("1. look 2. submit"),
+        // What was told later is rejected first.
+        12 | 22 => call("submit", &json!({"summary": "It holds."})),
+        23 => words("Reading found it."),
+        _ => call(
+            "shell",
+            &json!({"command": format!("seq {number} {}; touch done", number + 200)}),
+        ),
+    });
+    let arguments = [
+        "run",
+        "--model",
+        &provider.model(),
+        "--workdir",
+        ".",
+        "--approve",
+        "auto",
+        "--loop",
+        "engineer",
+        "--judge",
+        "test -e twice || { touch twice; false; }",
+        "make it hold",
+    ];
+    world.gyrus(&arguments).exits(0);
+    let asked = provider.asked.lock().unwrap();
+    assert_eq!(asked.len(), 24);
+    let shared = shared(&asked);
+    eprintln!("{shared:.3} of what a judged run sent was the beginning of an earlier request");
+    assert!(shared > 0.9, "{shared}");
+    grow_only(&asked);
+}

@@ -22,7 +22,7 @@ use gyrus_contract::{
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::{
     context::{Found, counted, is_files, measured, read_all},
@@ -32,7 +32,6 @@ use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
     goal,
-    prompt::LastWords,
     react::TurnProfile,
     review::{Reviewed, review},
     verification::lesson,
@@ -314,15 +313,6 @@ impl Changeset {
     }
 }
 
-fn reflection_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {"worked": {"type": "string"}, "did_not": {"type": "string"}},
-        "required": ["worked", "did_not"],
-        "additionalProperties": false,
-    })
-}
-
 impl CognitiveLoop for Changeset {
     type State = ChangesetState;
 
@@ -392,14 +382,8 @@ impl CognitiveLoop for Changeset {
             (None, Outcome::Applied) => "It was applied.".to_owned(),
             (None, Outcome::Failed | Outcome::Rejected) => "It was given up.".to_owned(),
         };
-        let words = LastWords {
-            words: REFLECTION_PROMPT,
-            now: &format!("{ended} Write down what worked and what did not."),
-            schema: Some(reflection_schema()),
-        };
-        let said = words
-            .ask(run, &self.config, self.acting.memory_buffer())
-            .await?;
+        let words = format!("{REFLECTION_PROMPT}\n{ended}");
+        let said = self.acting.last_words(run, &words).await?;
         let [worked, did_not] = lesson::read(&said, outcome == Outcome::Applied);
         if worked.is_empty() && did_not.is_empty() {
             return Ok(());

@@ -24,17 +24,16 @@ use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, browse, config::DEFAULT_OUTPUT_TOKENS, goal,
-    prompt::LastWords, react::TurnProfile,
+    react::TurnProfile,
 };
 
-const PLAN_PROMPT: &str = include_str!("plan.md");
 const PROMPT: &str = include_str!("engineer.md");
 const WENT_RIGHT_PROMPT: &str = include_str!("went_right.md");
 
 /// The loop, as `--loop engineer` names it.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "engineer",
-    prompts: &[PLAN_PROMPT, PROMPT, WENT_RIGHT_PROMPT],
+    prompts: &[PROMPT, WENT_RIGHT_PROMPT],
     max_iterations: Some(100),
     max_output_tokens: DEFAULT_OUTPUT_TOKENS,
     build: |config| Ok(Box::new(Engineer::new(config)?)),
@@ -132,32 +131,38 @@ impl Engineer {
 
     /// Returns the acting part's profile in this turn, which state and configuration determine.
     fn profile(&self, run: &Run) -> TurnProfile {
+        let reads = browse::only_reads(run, &[]);
+        let mut tools = browse::specs(run);
+        let missing = reads.iter().filter(|read| !tools.contains(read)).cloned();
+        tools.extend(missing.collect::<Vec<_>>());
+        tools.extend(self.judge.spec().map(Arc::new));
+        let profile = TurnProfile {
+            words: format!("{PROMPT}\n{}", self.judge.in_words()),
+            tools: Some(tools),
+            ..TurnProfile::default()
+        };
         match self.state.phase {
-            Phase::Planning => {
-                let docs = match self.config.docs() {
-                    Some(folder) => format!("The documents are in the folder `{folder}`."),
-                    None => "No folder with documents was named.".to_owned(),
-                };
-                let judge = self.judge.in_words();
-                TurnProfile {
-                    words: format!("{PLAN_PROMPT}\n{docs} {judge}"),
-                    purpose: Purpose::Plan,
-                    tools: Some(browse::only_reads(run, &[])),
-                    ..TurnProfile::default()
-                }
-            }
-            Phase::Executing | Phase::Validating => {
-                let mut tools = browse::specs(run);
-                tools.extend(self.judge.spec().map(Arc::new));
-                TurnProfile {
-                    words: format!("{PROMPT}\n{}", self.judge.in_words()),
-                    purpose: Purpose::Agent,
-                    tools: Some(tools),
-                    plan: Some(self.state.plan.clone()),
-                    judge: Some(self.judge.clone()),
-                }
-            }
+            Phase::Planning => TurnProfile {
+                purpose: Purpose::Plan,
+                callable: Some(reads),
+                ..profile
+            },
+            Phase::Executing | Phase::Validating => TurnProfile {
+                purpose: Purpose::Agent,
+                plan: Some(self.state.plan.clone()),
+                judge: Some(self.judge.clone()),
+                ..profile
+            },
         }
+    }
+
+    /// Tells the model to plan, as the last words so far: what was sent before stays as it is.
+    fn ask_for_plan(&mut self) {
+        let docs = match self.config.docs() {
+            Some(folder) => format!("The documents are in the folder `{folder}`."),
+            None => "No folder with documents was named.".to_owned(),
+        };
+        self.acting.tell(format!("First the plan, in words. {docs}"));
     }
 
     fn enter(&mut self, run: &mut Run, phase: Phase) -> Result<(), Stop> {
@@ -343,6 +348,7 @@ impl CognitiveLoop for Engineer {
         self.state.steps += 1;
         if self.state.steps == 1 {
             self.enter(run, Phase::Planning)?;
+            self.ask_for_plan();
         }
         self.acting.profile = self.profile(run);
         self.acting.perceive(run).await
@@ -381,13 +387,7 @@ impl CognitiveLoop for Engineer {
         if !reached || result.error.is_some() {
             return Ok(());
         }
-        let memory = self.acting.memory_buffer();
-        let words = LastWords {
-            words: WENT_RIGHT_PROMPT,
-            now: "The judge accepted the work. Write down what went right.",
-            schema: None,
-        };
-        let words = words.ask(run, &self.config, memory).await?;
+        let words = self.acting.last_words(run, WENT_RIGHT_PROMPT).await?;
         match words.trim() {
             "" => Ok(()),
             words => run.note(WENT_RIGHT, 1, &json!({ "text": words })),

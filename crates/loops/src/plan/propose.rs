@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
+use gyrus_contract::{
+    Message, Origin, Perception, Purpose, Role, StopReason, SystemPart, Text, ToolSpec,
+};
 use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
 use serde_json::json;
 
@@ -50,6 +52,16 @@ impl Subject for Shown<'_> {
 }
 
 impl Planner {
+    /// Returns a question with what the questions for a plan and for a summary share.
+    pub(super) fn question(&self, run: &Run, purpose: Purpose, perception: &Perception) -> Ask<'_> {
+        let words = super::PROMPT;
+        let mut question =
+            prompt::question(run, &self.config, words, purpose, perception, &self.memory);
+        let surroundings = words::surroundings(run.mode_at_start(), &super::tools(run));
+        question.system.push(SystemPart::cacheable(surroundings));
+        question
+    }
+
     /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
     /// reason why there is neither.
     pub(super) async fn propose(&mut self, run: &mut Run) -> Result<Turn, Stop> {
@@ -58,27 +70,13 @@ impl Planner {
         let mut wrong = Vec::new();
         let mut spoke = false;
         for attempt in 1..=1 + MAX_REPAIRS {
-            let mut question = prompt::question(
-                run,
-                &self.config,
-                super::PROMPT,
-                Purpose::Plan,
-                &run.perception(),
-                &self.memory,
-            );
-            question
-                .system
-                .push(SystemPart::cacheable(words::surroundings(
-                    run.mode_at_start(),
-                    &super::tools(run),
-                )));
-            let reply = run
-                .ask(Ask {
-                    tail: talk.clone(),
-                    output_schema: Some(draft::schema()),
-                    ..question
-                })
-                .await?;
+            let perception = run.perception();
+            let question = Ask {
+                tail: talk.clone(),
+                output_schema: Some(draft::schema()),
+                ..self.question(run, Purpose::Plan, &perception)
+            };
+            let reply = run.ask(question).await?;
             self.state.heard = run.goal().len();
             let said = reply.text();
             let speaks = reply.stop == StopReason::EndOfTurn

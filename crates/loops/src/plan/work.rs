@@ -8,7 +8,7 @@ use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
 
 use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
-use crate::{browse, json::the_object, prompt};
+use crate::{browse, json::the_object};
 
 /// Maximum number of new plans because a step failed.
 const MAX_REPLANS: u32 = 3;
@@ -172,16 +172,9 @@ impl Planner {
             "Sum up now, as one JSON object with `reached` (true or false) and `summary`.",
         ] {
             let question = Ask {
-                tail: vec![kernel_says(now)],
+                tail: vec![kernel_says(&format!("{}\n{now}", super::SUMMARY_PROMPT))],
                 output_schema: Some(summary_schema()),
-                ..prompt::question(
-                    run,
-                    &self.config,
-                    super::SUMMARY_PROMPT,
-                    Purpose::Summarise,
-                    perception,
-                    &self.memory,
-                )
+                ..self.question(run, Purpose::Summarise, perception)
             };
             said = run.ask(question).await?.text();
             if run.goal().len() != self.state.heard {
