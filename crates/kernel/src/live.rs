@@ -32,7 +32,7 @@ pub struct LiveEvent<'a> {
 pub enum LivePiece {
     /// The question was sent; nothing has been received yet.
     Asked,
-    /// Text: whole lines, or sentences of a long one.
+    /// Text: whole lines, sentences of a long one, or words of prose.
     Text(String),
     /// Thinking, in the same units.
     Thinking(String),
@@ -286,8 +286,19 @@ mod tests {
     }
 
     #[test]
+    fn prose_is_shown_by_words() {
+        let shown = said(&["The answer is", " four, as", " `a b` says."]);
+        let words = ["The answer", " is four,", " as `a b`", " says."].map(text);
+        let all = [vec![LivePiece::Asked], words.into(), vec![LivePiece::Ended]].concat();
+        assert_eq!(shown, all);
+        // What an ordinary word gives a meaning to is not shown before it is whole.
+        let shown = said(&["Log in with login bob ", "password x1y2z3w4 ", "now\n"]);
+        assert_eq!(shown.len(), 3, "{shown:?}");
+    }
+
+    #[test]
     fn a_long_line_is_shown_by_sentences() {
-        let sentence = "word ".repeat(60);
+        let sentence = "word: ".repeat(60);
         let shown = said(&[&sentence, "end. next"]);
         assert_eq!(shown[1], text(&format!("{sentence}end. ")));
         assert_eq!(shown[2], text("next"));

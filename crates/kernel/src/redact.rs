@@ -60,6 +60,12 @@ const MAX_ROUNDS: usize = 8;
 /// Maximum number of passwords typed by models that one process looks for; the oldest are
 /// forgotten.
 const MAX_TYPED: usize = 100;
+/// Characters by which a line is more than prose: settings, tags, lists of values.
+const SYNTAX: [char; 14] = [
+    ':', '=', '<', '>', '{', '}', '[', ']', '|', '\\', '\t', '\r', '⟦', '：',
+];
+/// Quotation marks within which a value may have spaces.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
 /// The prefix of the names of such passwords.
 const TYPED: &str = "typed";
 /// Replaces secrets by markers, and markers by secrets.
@@ -158,18 +164,35 @@ impl Redactor {
     }
 
     /// Returns the length in bytes of the part of a text that can be redacted by itself, whatever
-    /// follows it: whole lines, without one whose secret is on the next. The rest of a long line
-    /// can be split at sentences if it names nothing.
+    /// follows it: whole lines, without one whose secret is on the next, and words of an
+    /// unfinished line of prose. The rest of a long line can be split at sentences if it names nothing.
     pub(crate) fn separable(&self, text: &str, long_line: usize) -> usize {
         let held = held::from(text, &self.pairs);
         let text = &text[..held.unwrap_or(text.len())];
         let lines = text.rfind('\n').map_or(0, |at| at + 1);
         let line = &text[lines..];
         let is_plain = !(self.context.names_one(line) || self.commands.names_one(line));
-        if held.is_some() || line.len() < long_line || !is_plain {
+        if held.is_some() || !is_plain {
             return lines;
         }
-        lines + line.rfind(". ").map_or(0, |at| at + 2)
+        let sentences = line.rfind(". ").filter(|_| line.len() >= long_line);
+        lines + sentences.map_or(0, |at| at + 2).max(self.words(line))
+    }
+
+    /// Returns the length of the words at the beginning of an unfinished line that can be redacted by
+    /// themselves: those of prose, in which no name and no syntax gives a meaning to what follows. The
+    /// white space behind them stays with the rest, which begins a word then.
+    fn words(&self, line: &str) -> usize {
+        let has_syntax = line.contains(SYNTAX) || line.contains("login");
+        let spans = |known: &Known| known.spans_words;
+        let is_known = spans(&self.known) || self.typed().is_some_and(|typed| spans(&typed));
+        let words = line[..line.rfind(' ').unwrap_or(0)].trim_end_matches(' ');
+        let is_open = |quote: char| words.matches(quote).count() % 2 == 1;
+        let is_quoted = QUOTES.into_iter().any(is_open);
+        if has_syntax || is_known || is_quoted || value::introduces_setting(words) {
+            return 0;
+        }
+        words.len()
     }
 
     /// Returns the text with markers for secrets; borrowed if there were none. Existing markers are

@@ -15,7 +15,7 @@ const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
 pub struct Spoken {
     /// The kind of text.
     pub kind: SpokenKind,
-    /// The text: whole lines, or sentences of a long one.
+    /// The text, in pieces that end anywhere.
     pub text: String,
     /// Whether it is the first of its kind in its reply.
     pub begins: bool,
@@ -52,6 +52,7 @@ struct Saying {
     said_as: Option<Subject>,
     /// Whether the rest of the reply is an object.
     is_object: bool,
+    is_thinking: bool,
     thinking_lines: usize,
 }
 
@@ -111,6 +112,7 @@ impl Saying {
                 self.mixed = self.open > 1;
                 self.said_as = None;
                 self.is_object = false;
+                self.is_thinking = false;
                 self.thinking_lines = 0;
                 None
             }
@@ -121,13 +123,14 @@ impl Saying {
             LivePiece::Text(_) | LivePiece::Thinking(_) if self.mixed => None,
             LivePiece::Text(text) => self.text(text, note),
             LivePiece::Thinking(text) => {
-                let before = self.thinking_lines;
-                self.thinking_lines += text.lines().count();
-                (!text.trim().is_empty()).then(|| Spoken {
+                let begins = !std::mem::replace(&mut self.is_thinking, true);
+                let lines_before = self.thinking_lines;
+                self.thinking_lines += text.matches('\n').count();
+                Some(Spoken {
                     kind: SpokenKind::Thinking,
                     text: text.clone(),
-                    begins: before == 0,
-                    lines_before: before,
+                    begins,
+                    lines_before,
                 })
             }
             // The call itself comes as an entry.
@@ -155,7 +158,7 @@ impl Saying {
         self.said_as = (object.is_none())
             .then_some(note)
             .filter(|_| !words.trim().is_empty() || self.said_as.is_some());
-        (!words.trim().is_empty()).then(|| Spoken {
+        (!words.is_empty() && (!begins || !words.trim().is_empty())).then(|| Spoken {
             kind: SpokenKind::Words,
             text: words.to_owned(),
             begins,

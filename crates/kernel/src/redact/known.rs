@@ -24,6 +24,8 @@ pub(super) struct Known {
     values: HashMap<String, String>,
     /// Whether a value extends beyond the end of a line or of a sentence.
     pub(super) spans_lines: bool,
+    /// Whether a value extends beyond the end of a word.
+    pub(super) spans_words: bool,
 }
 
 impl Known {
@@ -58,6 +60,7 @@ impl Known {
             automaton,
             names,
             spans_lines: values.values().any(spans),
+            spans_words: values.values().any(|value| value.contains(' ')),
             values,
         }
     }

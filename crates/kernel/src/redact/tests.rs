@@ -329,22 +329,37 @@ fn a_stream_is_redacted_as_its_text_is() {
         .map(|text| text.replace(['«', '»'], ""))
         .chain(corpus(include_str!("corpus/innocent.txt")))
         .collect();
+    let plain = [
+        "the", "and", "is", "login", "user", "it", "pass", "token", "export", "docker",
+    ];
+    let words = all.iter().flat_map(|text| text.split_ascii_whitespace());
+    let words: Vec<&str> = words.chain(plain.repeat(200)).collect();
     let redactor = Redactor::new(KEY, vec![]);
-    for round in 0..2_000 {
+    for round in 0..4_000 {
         let mut text = String::new();
-        for _ in 0..4 {
-            text.push_str(&all[random(all.len())]);
-            text.push_str(["\n", "\n\n", "\n  ", ""][random(4)]);
+        if round % 2 == 0 {
+            for _ in 0..4 {
+                text.push_str(&all[random(all.len())]);
+                text.push_str(["\n", "\n\n", "\n  ", ""][random(4)]);
+            }
+        } else {
+            // Prose in which anything may follow anything.
+            for _ in 0..random(40) {
+                text.push_str(words[random(words.len())]);
+                text.push_str([" ", "  ", ", "][random(3)]);
+            }
         }
         let mut arrived: Vec<&str> = Vec::new();
         let mut rest = &*text;
         while !rest.is_empty() {
-            let (piece, left) = rest.split_at(rest.ceil_char_boundary(1 + random(30)));
+            let most = [2, 8, 30][random(3)];
+            let (piece, left) = rest.split_at(rest.ceil_char_boundary(1 + random(most)));
             arrived.push(piece);
             rest = left;
         }
         let shown = crate::live::shown(&redactor, &arrived);
-        assert_eq!(shown, redactor.redact(&text), "round {round}: {text:?}");
+        let whole = redactor.redact(&text);
+        assert_eq!(shown, whole, "round {round}: {text:?}");
     }
 }
 

@@ -140,11 +140,7 @@ impl<'a> Place<'a> {
         if line < self.settled {
             return false;
         }
-        let words = text[line..self.name].trim_matches([' ', '\t', '-', '+', '"', '\'', '*']);
-        matches!(
-            words,
-            "" | "export" | "set" | "setx" | "ENV" | "ARG" | "let" | "const" | "var"
-        )
+        introduces_setting(&text[line..self.name])
     }
 
     /// Whether the line is one of several: part of a file, not a single command.
@@ -288,6 +284,14 @@ impl<'a> Place<'a> {
         let end = line[..end].trim_end_matches(['.', ':']).len();
         Some((self.at(0..end), shape))
     }
+}
+
+/// Whether the beginning of a line may stand before the name of a setting.
+pub(super) fn introduces_setting(words: &str) -> bool {
+    matches!(
+        words.trim_matches([' ', '\t', '-', '+', '"', '\'', '*']),
+        "" | "export" | "set" | "setx" | "ENV" | "ARG" | "let" | "const" | "var"
+    )
 }
 
 /// Whether a word is part of a command that follows variables: an option, a path, an assignment, a

@@ -162,7 +162,8 @@ impl Engineer {
             Some(folder) => format!("The documents are in the folder `{folder}`."),
             None => "No folder with documents was named.".to_owned(),
         };
-        self.acting.tell(format!("First the plan, in words. {docs}"));
+        self.acting
+            .tell(format!("First the plan, in words. {docs}"));
     }
 
     fn enter(&mut self, run: &mut Run, phase: Phase) -> Result<(), Stop> {

@@ -12,13 +12,13 @@ mod status;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io::{self, Write},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use gyrus_contract::{EffectId, OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
-    ApprovalCard, Entry,
+    ApprovalCard, Entry, LivePiece,
     approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
 };
 
@@ -37,6 +37,13 @@ use crate::{
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;
 
+/// A row at the bottom, whose words may go on.
+struct Row {
+    run: RunId,
+    tone: Tone,
+    text: String,
+}
+
 /// A run's console.
 pub struct Console {
     store: Store,
@@ -53,6 +60,8 @@ pub struct Console {
     status: Option<Status>,
     /// Text that its models are streaming.
     speech: Speech,
+    /// The row in which a model is speaking.
+    row: Option<Row>,
     projections: BTreeMap<RunId, Projection>,
     /// The run reads files for itself, and says in one line which.
     gathering: bool,
@@ -81,6 +90,7 @@ impl Console {
             asking: false,
             status: None,
             speech: Speech::default(),
+            row: None,
             projections: BTreeMap::new(),
             gathering: false,
             proposed: None,
@@ -264,32 +274,54 @@ impl Console {
         if let Some(status) = &mut self.status {
             status.reply_piece(&piece.said);
         }
-        match self.speech.take(piece) {
-            Some(spoken) => self.speaks(piece.run, &spoken),
-            None => Ok(()),
+        if let Some(spoken) = self.speech.take(piece) {
+            self.speaks(piece.run, &spoken)?;
         }
+        if piece.said == LivePiece::Ended {
+            self.end_line()?;
+        }
+        Ok(())
     }
 
-    /// Shows what a model says, in lines like those of the entries that follow.
+    /// Shows what a model says as it arrives, in lines like those of the entries that follow.
     fn speaks(&mut self, run: RunId, spoken: &Spoken) -> Result<(), SurfaceError> {
         let (tone, mark) = match spoken.kind {
             SpokenKind::Words => (Tone::Thought, '•'),
             SpokenKind::Thinking if spoken.lines_before >= THINKING_LINES => return Ok(()),
             SpokenKind::Thinking => (Tone::Aside, '~'),
         };
-        let line = Line {
-            tone,
-            mark: if spoken.begins { mark } else { ' ' },
-            text: spoken.text.trim_end().to_owned(),
-            patch: None,
-        };
-        self.show(run, &line)
+        let is_other = |row: &Row| (row.run, row.tone) != (run, tone);
+        if self.row.as_ref().is_some_and(is_other) {
+            self.end_line()?;
+        }
+        self.end_question()?;
+        let begun = self.row.take().map(|row| row.text).unwrap_or_default();
+        let mark = if spoken.begins { mark } else { ' ' };
+        let indent = self.indent(run);
+        let (shown, text) = self.painter.go_on(tone, indent, mark, &begun, &spoken.text);
+        put_more(&shown)?;
+        self.row = (!text.is_empty()).then_some(Row { run, tone, text });
+        self.show_status()
+    }
+
+    /// Ends a row whose words may go on.
+    fn end_line(&mut self) -> Result<(), SurfaceError> {
+        match self.row.take() {
+            Some(_) => put(""),
+            None => Ok(()),
+        }
+    }
+
+    fn indent(&self, run: RunId) -> &'static str {
+        if run == self.run { "" } else { "  ┆ " }
     }
 
     /// Paints the line at the bottom anew.
     pub fn show_status(&mut self) -> Result<(), SurfaceError> {
         match &self.status {
-            Some(status) if !self.asking => put_status(&status.line(&self.painter)),
+            Some(status) if !self.asking && self.row.is_none() => {
+                put_status(&status.line(&self.painter))
+            }
             _ => Ok(()),
         }
     }
@@ -350,7 +382,8 @@ impl Console {
 
     fn show(&mut self, run: RunId, line: &Line) -> Result<(), SurfaceError> {
         self.end_question()?;
-        let indent = if run == self.run { "" } else { "  ┆ " };
+        self.end_line()?;
+        let indent = self.indent(run);
         put(&line.rendered(indent, &self.painter))?;
         self.show_status()
     }
@@ -419,6 +452,13 @@ pub fn understand(typed: &str, card: &ApprovalCard) -> Option<ApprovalAnswer> {
 /// The status line stands on the screen, without an end: the next text takes its place.
 static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 
+/// Words that go on stand on the screen, without an end: other text begins below them. It is one of
+/// the following.
+static ROW: AtomicU8 = AtomicU8::new(NO_ROW);
+const NO_ROW: u8 = 0;
+const PLAIN_ROW: u8 = 1;
+const COLOURED_ROW: u8 = 2;
+
 /// To the start of the line, and everything on it gone.
 const CLEAR_LINE: &str = "\r\x1b[K";
 
@@ -428,8 +468,34 @@ pub fn put(text: &str) -> Result<(), SurfaceError> {
     if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
         stream.write_all(CLEAR_LINE.as_bytes())?;
     }
+    stream.write_all(match ROW.swap(NO_ROW, Ordering::Relaxed) {
+        NO_ROW => b"",
+        PLAIN_ROW => b"\n",
+        _ => b"\x1b[0m\n",
+    })?;
     let text = output::wrapped(text, output::columns_of(&stream));
     stream.write_all(output::fit(&text).as_bytes())?;
+    Ok(stream.flush()?)
+}
+
+/// Writes more of a row that goes on, or begins one.
+fn put_more(text: &str) -> Result<(), SurfaceError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let before = ROW.load(Ordering::Relaxed);
+    if before == NO_ROW {
+        put("")?;
+    }
+    let mut stream = io::stderr().lock();
+    stream.write_all(output::fit(text).as_bytes())?;
+    let row = match before {
+        _ if text.ends_with('\n') => NO_ROW,
+        NO_ROW if text.contains('\x1b') => COLOURED_ROW,
+        NO_ROW => PLAIN_ROW,
+        before => before,
+    };
+    ROW.store(row, Ordering::Relaxed);
     Ok(stream.flush()?)
 }
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style};
-use gyrus_text::readable;
+use gyrus_text::{readable, width, wrap};
 
 use crate::projection::Tone;
 
@@ -44,9 +44,10 @@ impl Painter {
         }
     }
 
-    /// Returns the text in its colour, with unseen characters made visible.
-    pub fn paint(&self, tone: Tone, text: &str) -> String {
+    /// Returns the beginning and the end of a text in a colour.
+    fn colour(&self, tone: Tone) -> (String, String) {
         let style = match tone {
+            _ if !self.colours => Style::new(),
             Tone::Thought => AnsiColor::Blue.on_default(),
             Tone::Call => AnsiColor::Green.on_default(),
             Tone::Observation => AnsiColor::Yellow.on_default(),
@@ -56,11 +57,59 @@ impl Painter {
             Tone::Aside => Style::new().dimmed(),
             Tone::Plain => Style::new(),
         };
-        let text = readable(text);
-        if self.colours && !text.is_empty() {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.into_owned()
+        (style.to_string(), format!("{style:#}"))
+    }
+
+    /// Returns what is to be written so that `more` stands behind `begun`, the words of the present row,
+    /// wrapped at words; and the words of the row that is the present one then, if it goes on. A row keeps
+    /// its colour until it ends.
+    pub(super) fn go_on(
+        &self,
+        tone: Tone,
+        indent: &str,
+        mark: char,
+        begun: &str,
+        more: &str,
+    ) -> (String, String) {
+        let columns = self.columns.saturating_sub(width(indent) + 2);
+        let (begin, end) = self.colour(tone);
+        let (mut shown, mut row, mut mark) = (String::new(), begun.to_owned(), mark);
+        for line in more.split_inclusive('\n') {
+            let words = line.trim_end_matches('\n');
+            let mut rows = wrap(&format!("{row}{words}"), columns);
+            if !rows.first().is_some_and(|first| first.starts_with(&row)) {
+                rows = wrap(words, columns);
+                rows.insert(0, row.clone());
+            }
+            for (number, text) in rows.iter().enumerate() {
+                if number > 0 {
+                    shown.push_str(&format!("{end}\n"));
+                }
+                match text.strip_prefix(&row) {
+                    Some(new) if number == 0 && !row.is_empty() => {
+                        shown.push_str(new);
+                    }
+                    _ if text.is_empty() => {}
+                    _ => {
+                        shown.push_str(&format!("{indent}{begin}{mark} {text}"));
+                        mark = ' ';
+                    }
+                }
+            }
+            row = rows.pop().unwrap_or_default();
+            if line.ends_with('\n') && !std::mem::take(&mut row).is_empty() {
+                shown.push_str(&format!("{end}\n"));
+            }
+        }
+        (shown, row)
+    }
+
+    /// Returns the text in its colour, with unseen characters made visible.
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        let (begin, end) = self.colour(tone);
+        match &*readable(text) {
+            "" => String::new(),
+            text => format!("{begin}{text}{end}"),
         }
     }
 }
@@ -80,6 +129,33 @@ impl Painter {
         Self {
             colours: true,
             columns: 80,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_go_on_in_their_row_and_wrap_as_if_they_had_come_at_once() {
+        let painter = Painter::plain(20);
+        let text = "The quick brown fox jumps over\n\n  the lazy dog, again and again\nend";
+        let whole = text.lines().filter(|line| !line.is_empty());
+        let whole = whole.flat_map(|line| wrap(line, 18)).enumerate();
+        let whole: Vec<String> = whole
+            .map(|(number, line)| format!("{} {line}", if number == 0 { '•' } else { ' ' }))
+            .collect();
+        let words: Vec<&str> = text.split_inclusive([' ', '\n']).collect();
+        for size in 1..words.len() {
+            let (mut all, mut row, mut mark) = (String::new(), String::new(), '•');
+            for piece in words.chunks(size) {
+                let (shown, next) = painter.go_on(Tone::Plain, "", mark, &row, &piece.concat());
+                all.push_str(&shown);
+                (row, mark) = (next, ' ');
+            }
+            let lines: Vec<&str> = all.lines().map(str::trim_end).collect();
+            assert_eq!(lines, whole, "{size}");
         }
     }
 }
