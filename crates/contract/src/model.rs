@@ -43,6 +43,11 @@ impl Purpose {
         Self::Sampling,
     ];
 
+    /// Whether words are wanted and no call, though tools may stand in the prompt as in those before it.
+    pub fn wants_words(self) -> bool {
+        matches!(self, Purpose::Reflect | Purpose::Summarise)
+    }
+
     /// Returns the word of the purpose, as in journals and scripts.
     pub fn word(self) -> &'static str {
         match self {

@@ -106,6 +106,8 @@ fn path(
             workspace.display()
         )));
     }
+    let meant = without_workspace(given, workspace);
+    let given = meant.as_deref().unwrap_or(given);
     let real = real_path(&workspace.join(given)).map_err(|e| wrong(e.to_string()))?;
     let (given, real) = match paths::alike(&real) {
         Some(name) => {
@@ -141,6 +143,18 @@ fn path(
         in_workspace,
         withheld: None,
     })
+}
+
+/// Returns a path that repeats the workspace's own, without its first slash, as what it means below the
+/// workspace: small models write `home/ada/work/a.txt`. Where there is such a folder, it is meant.
+fn without_workspace(given: &str, workspace: &Path) -> Option<String> {
+    let top = Path::new(given).components().next()?;
+    let below = Path::new(given)
+        .strip_prefix(workspace.strip_prefix("/").ok()?)
+        .ok()?;
+    let is_there = workspace.join(top).symlink_metadata().is_ok();
+    let below = Some(below).filter(|below| !below.as_os_str().is_empty());
+    (!is_there).then(|| below.unwrap_or(Path::new(".")).display().to_string())
 }
 
 /// Follows the links in the paths of a reading. What cannot be looked up is not understood.
@@ -263,5 +277,31 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Un
         }
         Some(Value::String(text)) => Ok(text),
         Some(_) => wrong("must be a text in quotes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_repeats_the_workspace_means_what_is_below_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().canonicalize().unwrap();
+        let without_slash = workspace.to_str().unwrap()[1..].to_owned();
+        let meant = |given: &str| without_workspace(given, &workspace);
+        assert_eq!(
+            meant(&format!("{without_slash}/a/b.txt")).as_deref(),
+            Some("a/b.txt")
+        );
+        assert_eq!(meant(&without_slash).as_deref(), Some("."));
+        assert_eq!(meant("a/b.txt"), None);
+        assert_eq!(meant(&format!("/{without_slash}/a")), None);
+        // It is there under just that name.
+        let top = Path::new(&without_slash).components().next().unwrap();
+        fs::create_dir(workspace.join(top)).unwrap();
+        assert_eq!(meant(&format!("{without_slash}/a")), None);
     }
 }

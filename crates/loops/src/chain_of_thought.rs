@@ -2,7 +2,7 @@
 //! as ReAct.
 
 use gyrus_contract::{ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
-use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -83,10 +83,11 @@ impl CognitiveLoop for ChainOfThought {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         if !self.state.reasoned {
-            let steps = self
-                .acting
-                .reason(run, perception, Purpose::Plan, PROMPT)
-                .await?;
+            let question = Ask {
+                tools: Tools::Withheld,
+                ..self.acting.aside(run, perception, Purpose::Plan, PROMPT)
+            };
+            let steps = run.ask(question).await?.text();
             run.note("thought", 1, &json!({ "text": steps }))?;
             if !steps.trim().is_empty() {
                 self.memory_buffer_mut().add_agent_response(steps);

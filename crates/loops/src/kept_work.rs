@@ -24,12 +24,15 @@ pub(crate) struct Summary {
     pub(crate) summary: String,
     /// The numbers of open steps that are done or no longer needed.
     #[serde(default)]
+    #[schemars(length(max = 16))]
     pub(crate) done: Vec<usize>,
     /// Steps that remain to be done and are not listed yet.
     #[serde(default)]
+    #[schemars(length(max = 8))]
     pub(crate) open_steps: Vec<String>,
     /// Limits and wishes that the work must respect and that are not listed yet.
     #[serde(default)]
+    #[schemars(length(max = 8))]
     pub(crate) constraints: Vec<String>,
 }
 

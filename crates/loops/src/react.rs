@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gyrus_contract::{
     Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall,
     MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
-    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec,
+    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools, amendment_message};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,9 @@ const MAX_REMINDERS: u32 = 2;
 
 /// Most tokens of a reply that is bound to a call.
 const BOUND_TOKENS: u64 = 2_048;
+
+/// Characters at the beginning of a summary that are compared with the words that asked for it.
+const RECITED_CHARACTERS: usize = 40;
 
 /// Most times that a run asks for a call where words follow one that failed.
 const MAX_AFTER_FAILURE: u32 = 2;
@@ -205,19 +208,6 @@ impl React {
         }
     }
 
-    /// Asks beside the work, for reasoning only.
-    pub(crate) async fn reason(
-        &self,
-        run: &mut Run,
-        perception: &Perception,
-        purpose: Purpose,
-        words: &str,
-    ) -> Result<String, Stop> {
-        let question = self.aside(run, perception, purpose, words);
-        let reply = run.ask(question).await?;
-        Ok(reply.text())
-    }
-
     /// Asks for the last words about work that is over; empty when the prompt is too long for every
     /// model, because the result of the work must not be lost for it.
     pub(crate) async fn last_words(&self, run: &mut Run, words: &str) -> Result<String, Stop> {
@@ -329,15 +319,26 @@ impl React {
         perception: &Perception,
         aim: Aim,
     ) -> Result<bool, Stop> {
-        let question = self.aside(run, perception, Purpose::Summarise, SUMMARISE_PROMPT);
+        let question = Ask {
+            output_schema: Some(schema_of::<Summary>()),
+            max_output_tokens: self.config.max_output_tokens().min(BOUND_TOKENS),
+            ..self.aside(run, perception, Purpose::Summarise, SUMMARISE_PROMPT)
+        };
         let Some(reply) = run.ask_if_it_fits(question).await? else {
             return Ok(false);
         };
-        let summary = Summary::read(&reply.text());
+        let mut summary = Summary::read(&reply.text());
+        // A small model may recite what it was told.
+        let recites = |text: &str| {
+            let begins = gyrus_text::first_chars(text.trim(), RECITED_CHARACTERS);
+            SUMMARISE_PROMPT.contains(begins)
+        };
+        summary.open_steps.retain(|step| !recites(step));
+        summary.constraints.retain(|one| !recites(one));
         let kept = self.state.kept.after(&summary);
         let more = kept.size().saturating_sub(self.state.kept.size());
         let shorter = compaction::summarised(&self.memory, &summary.summary, more, aim);
-        let Some(messages) = shorter.filter(|_| !summary.summary.trim().is_empty()) else {
+        let Some(messages) = shorter.filter(|_| !recites(&summary.summary)) else {
             return Ok(false);
         };
         self.memory.rewrite(messages);
@@ -678,9 +679,8 @@ impl CognitiveLoop for React {
         if !self.config.reflects() || !failed {
             return Ok(None);
         }
-        let words = self
-            .reason(run, perception, Purpose::Reflect, REFLECT_PROMPT)
-            .await?;
+        let question = self.aside(run, perception, Purpose::Reflect, REFLECT_PROMPT);
+        let words = run.ask(question).await?.text();
         Ok(Some(words).filter(|words| !words.trim().is_empty()))
     }
 }

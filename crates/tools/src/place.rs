@@ -100,7 +100,7 @@ impl<'a> Place<'a> {
     /// Returns a note about a file whose name only looks like the one in the call; empty otherwise.
     pub(crate) fn note(&self, call: &ResolvedCall) -> String {
         let wrote = call.arguments["path"].as_str().unwrap_or(self.given());
-        if wrote == self.given() {
+        if Path::new(wrote).file_name() == Path::new(self.given()).file_name() {
             return String::new();
         }
         let name = self.path.real.file_name().unwrap_or_default();

@@ -78,8 +78,18 @@ impl CallReader {
             ..Shown::default()
         };
         let mut show = |delta| shown.hear(delta, deltas);
-        let sent = written.as_ref().unwrap_or(prompt);
-        let reply = self.model.reply(sent, &mut show).await?;
+        let wants_words = prompt.purpose.wants_words();
+        // A provider that has both may read a schema before everything else, and then all of it anew.
+        let without_schema = (wants_words && !prompt.tools.is_empty()).then(|| Prompt {
+            output_schema: None,
+            ..prompt.clone()
+        });
+        let sent = written.as_ref().or(without_schema.as_ref());
+        let reply = self.model.reply(sent.unwrap_or(prompt), &mut show).await?;
+        if wants_words {
+            shown.release(deltas);
+            return Ok(reply);
+        }
         if style == CallStyle::Bound
             && let Some(words) = one_object::answer(&reply.text())
         {

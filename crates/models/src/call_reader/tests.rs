@@ -470,6 +470,25 @@ async fn a_reply_has_calls_and_shows_no_json() {
     );
 }
 
+#[test]
+fn words_are_not_bound_to_a_call_though_tools_stand_in_the_prompt() {
+    let schema = json!({"type": "object", "properties": {"summary": {"type": "string"}}});
+    let prompt = Prompt {
+        purpose: Purpose::Summarise,
+        output_schema: Some(schema.clone()),
+        ..prompt()
+    };
+    assert!(!prompt.tools.is_empty());
+    let written = write::as_text(&prompt, CallStyle::Bound, true);
+    assert_eq!(written.output_schema, Some(schema));
+    let step = Prompt {
+        purpose: Purpose::Agent,
+        ..prompt
+    };
+    let step = write::as_text(&step, CallStyle::Bound, true);
+    assert_eq!(written.system, step.system, "what was sent before stays");
+}
+
 #[tokio::test]
 async fn a_bound_reply_is_a_call_or_the_answer() {
     let bound = async |says: &'static str, prompt: &Prompt| {

@@ -21,7 +21,8 @@ pub(super) fn is_plain(prompt: &Prompt) -> bool {
 
 /// Returns the same prompt without tools, calls and results. A reply that must fit a schema could
 /// not contain calls: with tools the schema is dropped, and one of a call binds a reply that must be
-/// one, or all replies where the style says so. `may_bind` allows that.
+/// one, or all replies where the style says so. `may_bind` allows that. Where words are wanted, the
+/// prompt's own schema binds them.
 pub(super) fn as_text(prompt: &Prompt, style: CallStyle, may_bind: bool) -> Prompt {
     let is_bound = style == CallStyle::Bound;
     let has_tools = !prompt.tools.is_empty();
@@ -50,7 +51,7 @@ pub(super) fn as_text(prompt: &Prompt, style: CallStyle, may_bind: bool) -> Prom
         messages,
         tools: Vec::new(),
         must_call: false,
-        output_schema: if has_tools {
+        output_schema: if has_tools && !prompt.purpose.wants_words() {
             binds.then(|| one_object::schema(prompt, is_bound))
         } else {
             prompt.output_schema.clone()
