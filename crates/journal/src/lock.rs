@@ -150,7 +150,11 @@ fn record(files: &Files, file: Box<dyn DiskFile>) -> Result<Lock, Error> {
     let holder = files.disk.holder().map_err(failed("find out who takes"))?;
     let text = serde_json::to_vec(&holder).expect("a holder has string keys only");
     file.clear().map_err(failed("write"))?;
-    write_all(file.as_ref(), &text).map_err(failed("write"))?;
+    match write_all(file.as_ref(), &text) {
+        // The lock holds without its record. Removing needs it, and makes room.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+        written => written.map_err(failed("write"))?,
+    }
     Ok(Lock { file, holder })
 }
 

@@ -17,6 +17,7 @@ mod place;
 pub(crate) mod workers;
 
 use std::{
+    error::Error,
     net::SocketAddr,
     num::NonZeroUsize,
     sync::{Arc, OnceLock},
@@ -393,13 +394,15 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
 
 impl From<QueueError> for Failure {
     fn from(error: QueueError) -> Self {
-        if let QueueError::Ledger(LedgerError::Journal(
-            elsewhere @ (JournalError::CopiedStore { .. } | JournalError::BornElsewhere { .. }),
-        )) = error
-        {
-            return elsewhere.into();
+        let unusable =
+            |error: &dyn Error| Self::failed("the queue of commands cannot be used").because(error);
+        match error {
+            // The queue is written by one process.
+            QueueError::Ledger(LedgerError::Journal(held @ JournalError::Held { .. })) => unusable(&held)
+                .hint("one server serves one state folder; end the other, or name another with GYRUS_HOME"),
+            QueueError::Ledger(error) => error.into(),
+            error => unusable(&error),
         }
-        Self::failed("the queue of commands cannot be used").because(&error)
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueError};
+use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway};
 use gyrus_server::FleetView;
 
 use super::workers::Processes;
@@ -58,7 +58,7 @@ impl Place {
         learning::catch_up(&home, &gyrus.config()?)?;
         Ok(Self {
             gyrus: gyrus.clone(),
-            gateway: Gateway::open(&home.store()?).map_err(taken)?,
+            gateway: Gateway::open(&home.store()?)?,
             latch: home.latch(),
             words: Vec::new(),
             fleet: None,
@@ -84,15 +84,5 @@ impl Place {
     #[cfg(not(feature = "fleet"))]
     async fn of_fleet(_: &Gyrus, _: &str) -> Result<Self, Failure> {
         Err(crate::commands::fleet_missing::missing())
-    }
-}
-
-/// The queue is written by one process.
-fn taken(error: QueueError) -> Failure {
-    let hint = "one server serves one state folder; end the other, or name another with GYRUS_HOME";
-    let failure = Failure::from(error);
-    match &failure.hint {
-        Some(_) => failure,
-        None => failure.hint(hint),
     }
 }

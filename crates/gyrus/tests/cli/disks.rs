@@ -46,12 +46,15 @@ fn a_full_disk_stops_the_run_with_a_true_word_and_loses_nothing() {
     let world = World::new(THREE_STEPS);
     fs::create_dir(world.path("home")).unwrap();
     let line = r#"
-        mount -t tmpfs -o size=1m tmpfs "$GYRUS_HOME"
+        mount -t tmpfs -o size=2m tmpfs "$GYRUS_HOME"
+        "$GYRUS" run "for nothing" --workdir . --approve auto --max-steps 1 || [ $? = 3 ]
+        nothing=$("$GYRUS" runs list | cut -d' ' -f1)
         "$GYRUS" run "say hello" --workdir . --approve auto --max-steps 1 || [ $? = 3 ]
         # Everything but a few kilobytes.
         dd if=/dev/zero of="$GYRUS_HOME/filler" bs=1k 2>/dev/null || true
         code=0; "$GYRUS" resume last --max-steps 9 || code=$?
         echo "full: $code"
+        "$GYRUS" runs rm "$nothing" --yes
         rm "$GYRUS_HOME/filler"
         "$GYRUS" runs verify
         "$GYRUS" resume last --max-steps 9
@@ -62,6 +65,7 @@ fn a_full_disk_stops_the_run_with_a_true_word_and_loses_nothing() {
     let said = said.exits(0);
     assert!(said.out.contains("full: 1\n"), "{said:?}");
     assert!(said.err.contains("make room on the disk"), "{said:?}");
+    assert!(said.out.contains("removed "), "{said:?}");
     assert!(said.out.contains("the chain holds"), "{said:?}");
     assert_eq!(world.file("ledger.txt"), "hello\n");
 }
