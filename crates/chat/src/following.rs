@@ -411,6 +411,7 @@ pub(crate) fn void_in_words(void: VoidAnswer) -> String {
         VoidAnswer::Answered { said, .. } => said,
         VoidAnswer::NotAsked { .. } => "not asked any more".to_owned(),
         VoidAnswer::AskedAnew { now, .. } => format!("asked anew, as {now}"),
+        VoidAnswer::Mismatch(mismatch) => mismatch.to_string(),
         VoidAnswer::Expired { .. } => "expired".to_owned(),
     }
 }

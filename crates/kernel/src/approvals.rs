@@ -1,6 +1,7 @@
 //! Open questions of runs, and answers to them.
 //!
-//! Questions are read from journals; an answer is a message in the inbox of the run that asks.
+//! Questions are read from journals; an answer is a message in the inbox of the run that asks. Every
+//! surface sends it by [`answer`], and the run reads it by the same rule: [`check`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
+use gyrus_contract::{
+    Answer, ApprovalScope, Digest, EffectId, MessageBody, Principal, RunId, SurfaceMessage,
+};
 use gyrus_journal::Store;
 
 use crate::{
-    ApprovalAnswered, ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
+    ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
     clock::now_ms,
     grants::{self, GrantError},
     log::parse,
@@ -28,6 +31,9 @@ const TURN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Interval at which it checks whether it may be given.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Maximum length of an answer in bytes, except for an edited text whose card has a longer one.
+const MAX_WORDS: usize = 256 << 10;
 
 /// The error of a question that cannot be read or answered.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +67,100 @@ pub enum ApprovalError {
     /// A message cannot be written as JSON.
     #[error("the message is not JSON")]
     Message(#[source] serde_json::Error),
+    /// The answer does not count, and was not sent.
+    #[error(transparent)]
+    Void(#[from] VoidAnswer),
+}
+
+/// The reason why a card does not take an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerMismatch {
+    /// A plain yes answers a question for words.
+    #[error("the card asks for words, and a yes is not an answer to it")]
+    WordsMissing,
+    /// Words stand beside a yes.
+    #[error("the card asks for approval, not for words")]
+    UnaskedWords,
+    /// The yes covers more than the card offers.
+    #[error("the card can only be allowed once")]
+    OnlyOnce,
+    /// The card shows nothing that may be edited.
+    #[error("there is nothing to edit")]
+    NothingToEdit,
+    /// The edited text is blank.
+    #[error("the edited text is empty")]
+    EmptyText,
+    /// The words or the edited text are too long.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLong {
+        /// The maximum.
+        limit: usize,
+    },
+}
+
+impl AnswerMismatch {
+    /// Returns the next step for whoever answers.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::WordsMissing => "answer it in words",
+            Self::UnaskedWords => {
+                "a yes has no conditions; to say what to do instead, deny it with a reason"
+            }
+            Self::OnlyOnce => "allow it once, or deny it",
+            Self::NothingToEdit => {
+                "only a plan, a list of files or a changeset can be changed before a yes"
+            }
+            Self::EmptyText => "to approve nothing of it, deny it",
+            Self::TooLong { .. } => "shorten it, or name a file that says it",
+        }
+    }
+}
+
+/// Checks that a card takes an answer: with words where it asks for them or shows a text to edit,
+/// without them elsewhere, and no wider than it offers. Any card can be denied.
+///
+/// # Errors
+/// Returns the reason why the card does not take it.
+pub fn check(card: &ApprovalCard, answer: &Answer) -> Result<(), AnswerMismatch> {
+    let limit = MAX_WORDS.max(card.edit.as_ref().map_or(0, String::len));
+    if answer.text().is_some_and(|text| text.len() > limit) {
+        return Err(AnswerMismatch::TooLong { limit });
+    }
+    let Answer::Approve { words, .. } = answer else {
+        return Ok(());
+    };
+    match words {
+        None if card.question => Err(AnswerMismatch::WordsMissing),
+        Some(_) if !card.question && card.edit.is_none() => Err(AnswerMismatch::UnaskedWords),
+        Some(text) if !card.question && text.trim().is_empty() => Err(AnswerMismatch::EmptyText),
+        _ if answer.is_wider() && card.wider.is_empty() => Err(AnswerMismatch::OnlyOnce),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the answer in words to a card that asks for words.
+///
+/// # Errors
+/// The card asks for approval: words are not taken for an edit of what it shows.
+pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, AnswerMismatch> {
+    if card.question {
+        Ok(Answer::words(words))
+    } else {
+        Err(AnswerMismatch::UnaskedWords)
+    }
+}
+
+/// Returns the approval of a card's text as a person left it: a plain yes if it is unchanged.
+///
+/// # Errors
+/// The card has no text to edit, or the text is blank.
+pub fn edited(card: &ApprovalCard, text: String) -> Result<Answer, AnswerMismatch> {
+    match &card.edit {
+        None => Err(AnswerMismatch::NothingToEdit),
+        Some(_) if text.trim().is_empty() => Err(AnswerMismatch::EmptyText),
+        Some(before) if text.trim() == before.trim() => Ok(Answer::yes(ApprovalScope::Once)),
+        Some(_) => Ok(Answer::words(text)),
+    }
 }
 
 /// The reason why an answer to a card does not count.
@@ -94,6 +194,9 @@ pub enum VoidAnswer {
         /// The present card.
         now: QuestionId,
     },
+    /// The card takes another kind of answer.
+    #[error(transparent)]
+    Mismatch(#[from] AnswerMismatch),
     /// The time for an answer is over.
     #[error("the question {id} of run {} has expired", run.short())]
     Expired {
@@ -234,70 +337,53 @@ pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<Strin
         let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
             continue;
         };
-        let (effect, digest, said) = match &message.body {
-            MessageBody::Approve { effect, digest, .. } => (effect, digest, "approved"),
-            MessageBody::Deny { effect, digest, .. } => (effect, digest, "denied"),
-            _ => continue,
-        };
-        if *effect == open.id.effect && *digest == open.digest {
-            let Principal { surface, id } = message.from;
-            return Ok(Some(format!("{said} by {id} ({surface})")));
+        if let MessageBody::Answer {
+            effect,
+            digest,
+            answer,
+        } = message.body
+            && effect == open.id.effect
+            && digest == open.digest
+            && check(&open.card, &answer).is_ok()
+        {
+            return Ok(Some(in_words(answer.is_yes(), Some(&message.from))));
         }
     }
     Ok(None)
 }
 
-/// The result of giving an answer.
-#[derive(Debug)]
-#[must_use]
-pub enum Delivery {
-    /// The answer is on disk, and no other answer to this card can come before it.
-    Given,
-    /// The answer does not count, and was not sent.
-    Void(VoidAnswer),
-}
-
-/// Answers a question. Of several concurrent answers, from any processes, the first is sent and the
-/// others are void.
+/// Answers a question. When this returns, the answer is on disk. Of several concurrent answers, from
+/// any processes, the first is sent and the others are void.
+///
+/// # Errors
+/// The answer does not count ([`ApprovalError::Void`]), or cannot be sent.
 pub fn answer(
     store: &Store,
     open: &OpenQuestion,
     from: Principal,
-    answer: ApprovalAnswer,
-) -> Result<Delivery, ApprovalError> {
+    mut answer: Answer,
+) -> Result<(), ApprovalError> {
     check_not_record(store, open.run)?;
+    check(&open.card, &answer).map_err(VoidAnswer::from)?;
     let turn = my_turn(store, open.run)?;
     if let Some(void) = void(store, open)? {
-        return Ok(Delivery::Void(void));
+        return Err(void.into());
     }
-    let (effect, digest) = (open.id.effect.clone(), open.digest);
-    let body = match answer {
-        ApprovalAnswer::Yes { words, reach } => {
-            let scope = match reach {
-                ApprovalReach::Once => Scope::Once,
-                ApprovalReach::Session => Scope::Session,
-                ApprovalReach::Always => {
-                    let workspace = workspace(store, open.run)?;
-                    grants::give(store, &workspace, &open.card.wider, &from)?;
-                    Scope::Session
-                }
-            };
-            MessageBody::Approve {
-                effect,
-                digest,
-                words,
-                scope,
-            }
-        }
-        ApprovalAnswer::No { reason } => MessageBody::Deny {
-            effect,
-            digest,
-            reason,
-        },
+    if let Answer::Approve { scope, .. } = &mut answer
+        && *scope == ApprovalScope::Always
+    {
+        let workspace = workspace(store, open.run)?;
+        grants::give(store, &workspace, &open.card.wider, &from)?;
+        *scope = ApprovalScope::Session;
+    }
+    let body = MessageBody::Answer {
+        effect: open.id.effect.clone(),
+        digest: open.digest,
+        answer,
     };
     send(store, open.run, from, body)?;
     drop(turn);
-    Ok(Delivery::Given)
+    Ok(())
 }
 
 /// Waits until no other process answers a question of this run, and locks the run for this one;
@@ -356,7 +442,7 @@ fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>,
             && answered.effect == card.id.effect
             && answered.digest == card.digest
         {
-            return Ok(Some(in_words(&answered)));
+            return Ok(Some(in_words(answered.approved, answered.by.as_ref())));
         }
     }
     Ok(None)
@@ -385,27 +471,12 @@ pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_
     Ok(denied)
 }
 
-fn in_words(answered: &ApprovalAnswered) -> String {
-    let said = if answered.approved {
-        "approved"
-    } else {
-        "denied"
-    };
-    match &answered.by {
+fn in_words(approved: bool, by: Option<&Principal>) -> String {
+    let said = if approved { "approved" } else { "denied" };
+    match by {
         Some(by) => format!("{said} by {} ({})", by.id, by.surface),
         None => format!("{said}, as nobody could be asked"),
     }
-}
-
-/// The extent of an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalReach {
-    /// This one call.
-    Once,
-    /// Everything that the card offers, for the rest of the session.
-    Session,
-    /// Everything that the card offers, in this folder, until it is revoked.
-    Always,
 }
 
 /// Returns the folder that a run works in.
@@ -415,23 +486,6 @@ fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
         Some(Ok(Entry::RunStarted(started))) => Ok(started.workspace),
         _ => Err(ApprovalError::NoWorkspace(run)),
     }
-}
-
-/// A person's answer to a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalAnswer {
-    /// Approval, or the answer to a question.
-    Yes {
-        /// The answer in words, if the question asks for words.
-        words: Option<String>,
-        /// The extent of the approval.
-        reach: ApprovalReach,
-    },
-    /// Denial.
-    No {
-        /// The reason, for the model.
-        reason: Option<String>,
-    },
 }
 
 /// Puts a message into a run's inbox. When this returns, it is on disk.

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::RunId;
+use gyrus_contract::{Answer, ApprovalScope, RunId};
 use gyrus_kernel::{
     QuestionId,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
 };
 use gyrus_server::{Identity, TokenScope};
 use gyrus_surfaces::console::card;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Value, json};
 
-use crate::{following::blocking, host::McpHost, tools::MAX_TEXT};
+use crate::{following::blocking, host::McpHost};
 
 /// The words of a form by which a call is allowed.
 const ALLOW: &str = "allow once";
@@ -49,26 +49,20 @@ pub(crate) fn form(open: &OpenQuestion) -> Result<ElicitRequestParams, serde_jso
 }
 
 /// Returns the answer that a filled form gives; `None` if the person gave none.
-pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<ApprovalAnswer> {
+pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<Answer> {
     let field = |name: &str| {
         let content = given.content.as_ref()?;
         content.get(name).and_then(Value::as_str).map(str::to_owned)
     };
     match given.action {
-        ElicitationAction::Accept if open.card.question => Some(ApprovalAnswer::Yes {
-            words: Some(field(WORDS)?),
-            reach: ApprovalReach::Once,
-        }),
+        ElicitationAction::Accept if open.card.question => Some(Answer::words(field(WORDS)?)),
         ElicitationAction::Accept => match field(DECISION)?.as_str() {
-            ALLOW => Some(ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            }),
-            DENY => Some(ApprovalAnswer::No { reason: None }),
+            ALLOW => Some(Answer::yes(ApprovalScope::Once)),
+            DENY => Some(Answer::Deny { reason: None }),
             // A form that was not filled as it asks decides nothing.
             _ => None,
         },
-        ElicitationAction::Decline => Some(ApprovalAnswer::No { reason: None }),
+        ElicitationAction::Decline => Some(Answer::Deny { reason: None }),
         // Cancelled, or what a later version of the protocol adds.
         _ => None,
     }
@@ -132,26 +126,26 @@ pub(crate) async fn give(
     host: &Arc<dyn McpHost>,
     caller: &Identity,
     open: OpenQuestion,
-    answer: ApprovalAnswer,
+    answer: Answer,
 ) -> Result<(), String> {
     if !caller.may(TokenScope::Approve) {
         return Err("this client may not answer for a person".to_owned());
     }
-    let words = match &answer {
-        ApprovalAnswer::Yes { words, .. } => words,
-        ApprovalAnswer::No { reason } => reason,
-    };
-    if words.as_ref().is_some_and(|words| words.len() > MAX_TEXT) {
-        return Err(format!("the answer is longer than {MAX_TEXT} bytes"));
-    }
     let (host, from) = (Arc::clone(host), caller.principal.clone());
     blocking(move || {
-        host.check_answer(&open, &answer)?;
-        match approvals::answer(host.store(), &open, from, answer) {
-            Ok(Delivery::Given) => Ok(()),
-            Ok(Delivery::Void(void)) => Err(void.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
+        let given = approvals::answer(host.store(), &open, from, answer);
+        given.map_err(|error| match error {
+            ApprovalError::Void(void) => in_words(void),
+            error => error.to_string(),
+        })
     })
     .await
+}
+
+/// Returns the reason why an answer does not count, with the next step where the card takes another.
+pub(crate) fn in_words(void: VoidAnswer) -> String {
+    match void {
+        VoidAnswer::Mismatch(mismatch) => format!("{mismatch}: {}", mismatch.hint()),
+        void => void.to_string(),
+    }
 }

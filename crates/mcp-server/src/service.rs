@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::RunId;
-use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion};
+use gyrus_contract::{Answer, ApprovalScope, RunId};
+
+use gyrus_kernel::approvals::{self, OpenQuestion, VoidAnswer};
 use gyrus_server::{Identity, TokenScope};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -170,23 +171,12 @@ impl McpService {
     ) -> Result<CallToolResult, String> {
         let card = NamedCard::read(&given.run, &given.question, &given.digest)?;
         let open = asking::find(&self.host, card).await?;
-        let answer = match (given.approve, given.words, open.card.question) {
-            (false, reason, _) => ApprovalAnswer::No { reason },
-            (true, None, true) => {
-                return Err("this asks for words: give them as `words`".to_owned());
-            }
-            (true, Some(_), false) => {
-                return Err(
-                    "this asks for approval, not for words: a yes has no conditions; to \
-                            say what to do instead, say no with words"
-                        .to_owned(),
-                );
-            }
-            (true, words, _) => ApprovalAnswer::Yes {
-                words,
-                reach: ApprovalReach::Once,
-            },
+        let answer = match (given.approve, given.words) {
+            (false, reason) => Ok(Answer::Deny { reason }),
+            (true, None) => Ok(Answer::yes(ApprovalScope::Once)),
+            (true, Some(words)) => approvals::reply(&open.card, words),
         };
+        let answer = answer.map_err(|mismatch| asking::in_words(VoidAnswer::from(mismatch)))?;
         asking::give(&self.host, caller, open, answer).await?;
         Ok(report::text(
             "The answer counts. Use `follow` to see what comes of it.",

@@ -8,7 +8,7 @@ use gyrus_text::one_line;
 use serde_json::json;
 
 use gyrus_kernel::{
-    approvals::{self, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion},
     grants::{self, Standing},
 };
 
@@ -177,21 +177,27 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
                 )));
             };
             let line = line?;
-            if wants_to_edit(&line, &open.card) {
-                match card_editor::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
-                    Ok(said) => match check_edited(gyrus, &store, &open, &said) {
-                        Ok(()) => break said,
-                        Err(failure) => put(&format!("{failure}\n"))?,
-                    },
-                    Err(failure) => put(&format!("{failure}\n"))?,
-                }
+            let said = if wants_to_edit(&line, &open.card) {
+                let editor = gyrus.environment.editor.as_deref();
+                card_editor::in_editor(&open.card, editor).map_err(Failure::from)
             } else if let Some(said) = understand(&line, &open.card) {
-                break said;
+                Ok(said)
+            } else {
+                continue;
+            };
+            let checked =
+                said.and_then(|said| check_edited(gyrus, &store, &open, &said).map(|()| said));
+            match checked {
+                Ok(said) => break said,
+                Err(failure) => put(&format!("{failure}\n"))?,
             }
         };
-        match approvals::answer(&store, &open, person.clone(), said)? {
-            Delivery::Given => answered += 1,
-            Delivery::Void(void) => put(&format!("{}\n", Failure::from(void)))?,
+        match approvals::answer(&store, &open, person.clone(), said) {
+            Err(void @ ApprovalError::Void(_)) => put(&format!("{}\n", Failure::from(void)))?,
+            given => {
+                given?;
+                answered += 1;
+            }
         }
     }
     put(&format!(

@@ -8,7 +8,7 @@ use gyrus_conformance::{
     script::{Script, Turn},
     world::{FINISH, PUT, value},
 };
-use gyrus_contract::{Digest, EffectId, MessageBody, Mode, OnAsk};
+use gyrus_contract::{Answer, ApprovalScope, Digest, EffectId, MessageBody, Mode, OnAsk};
 use gyrus_kernel::{
     APPROVAL_REFUSED, ApprovalAsked, Ending, Entry, QUESTIONS_LAST, ResumeChanges, Settled,
     log_name,
@@ -44,11 +44,10 @@ fn asked(bench: &Bench) -> Option<(EffectId, Digest)> {
 
 fn yes(bench: &Bench) -> MessageBody {
     let (effect, digest) = asked(bench).unwrap();
-    MessageBody::Approve {
+    MessageBody::Answer {
         effect,
         digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     }
 }
 
@@ -63,11 +62,10 @@ async fn parks_and_the_answer_takes_it_up() {
     // A yes to something else is not a yes.
     let (effect, _) = asked(&bench).unwrap();
     let digest = Digest::of(b"another card");
-    bench.send(MessageBody::Approve {
+    bench.send(MessageBody::Answer {
         effect,
         digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     });
     let parked = bench.again().resume().await.unwrap();
     assert!(
@@ -108,11 +106,10 @@ async fn a_denial_reaches_the_model_with_its_words() {
     let bench = asking(OnAsk::Park).bench();
     bench.start().await.unwrap();
     let (effect, digest) = asked(&bench).unwrap();
-    let reason = Some("I like it red".to_owned());
-    bench.send(MessageBody::Deny {
+    bench.send(MessageBody::Answer {
         effect,
         digest,
-        reason,
+        answer: Answer::no("I like it red"),
     });
     let next = bench.again();
     let ended = next.resume().await.unwrap();
@@ -261,14 +258,13 @@ async fn a_yes_lets_one_start_happen_and_none_after_its_time() {
         }
         // A yes to the first asking is none to the second.
         let (effect, _) = asked(&bench).unwrap();
-        let MessageBody::Approve { digest, .. } = yes(&bench) else {
+        let MessageBody::Answer { digest, .. } = yes(&bench) else {
             panic!("it is a yes");
         };
-        next.send(MessageBody::Approve {
+        next.send(MessageBody::Answer {
             effect,
             digest,
-            words: None,
-            scope: Default::default(),
+            answer: Answer::yes(ApprovalScope::Once),
         });
         next.again().resume().await.unwrap();
         assert!(next.world.deeds().is_empty(), "done on an old yes");
