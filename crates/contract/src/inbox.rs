@@ -1,5 +1,7 @@
 //! Messages from surfaces to a run. Surfaces have no other way to reach it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Digest, EffectId, Origin};
@@ -11,6 +13,12 @@ pub struct Principal {
     pub surface: String,
     /// The person there: an account or user name.
     pub id: String,
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.surface)
+    }
 }
 
 /// A message in a run's inbox. Its id makes consuming it twice harmless.

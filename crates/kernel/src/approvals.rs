@@ -15,6 +15,7 @@ use gyrus_contract::{
     Answer, ApprovalScope, Digest, EffectId, MessageBody, Principal, RunId, SurfaceMessage,
 };
 use gyrus_journal::Store;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
@@ -142,11 +143,11 @@ pub fn check(card: &ApprovalCard, answer: &Answer) -> Result<(), AnswerMismatch>
 ///
 /// # Errors
 /// The card asks for approval: words are not taken for an edit of what it shows.
-pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, AnswerMismatch> {
+pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, VoidAnswer> {
     if card.question {
         Ok(Answer::words(words))
     } else {
-        Err(AnswerMismatch::UnaskedWords)
+        Err(AnswerMismatch::UnaskedWords.into())
     }
 }
 
@@ -154,10 +155,10 @@ pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, AnswerMismatc
 ///
 /// # Errors
 /// The card has no text to edit, or the text is blank.
-pub fn edited(card: &ApprovalCard, text: String) -> Result<Answer, AnswerMismatch> {
+pub fn edited(card: &ApprovalCard, text: String) -> Result<Answer, VoidAnswer> {
     match &card.edit {
-        None => Err(AnswerMismatch::NothingToEdit),
-        Some(_) if text.trim().is_empty() => Err(AnswerMismatch::EmptyText),
+        None => Err(AnswerMismatch::NothingToEdit.into()),
+        Some(_) if text.trim().is_empty() => Err(AnswerMismatch::EmptyText.into()),
         Some(before) if text.trim() == before.trim() => Ok(Answer::yes(ApprovalScope::Once)),
         Some(_) => Ok(Answer::words(text)),
     }
@@ -207,6 +208,17 @@ pub enum VoidAnswer {
     },
 }
 
+/// The identity of a card that was shown: an answer to it counts for nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardId {
+    /// The run that asks: the one that was started, or a child of it.
+    pub run: RunId,
+    /// The name of the question.
+    pub question: QuestionId,
+    /// The digest that an answer must name.
+    pub digest: Digest,
+}
+
 /// An open question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
@@ -234,6 +246,15 @@ impl OpenQuestion {
             card: asked.card,
             digest: asked.digest,
             valid: asked.valid,
+        }
+    }
+
+    /// Returns the identity of the card.
+    pub fn card_id(&self) -> CardId {
+        CardId {
+            run: self.run,
+            question: self.id.clone(),
+            digest: self.digest,
         }
     }
 
@@ -297,7 +318,7 @@ pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalErro
 pub fn unanswered(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
     let mut unanswered = Vec::new();
     for question in open(store, run)? {
-        if void(store, &question)?.is_none() {
+        if void(store, &question.card_id())?.is_none() {
             unanswered.push(question);
         }
     }
@@ -331,25 +352,59 @@ pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError>
     Ok(found)
 }
 
+/// Returns the open question of a card that was shown.
+///
+/// # Errors
+/// An answer to it does not count (any more), or a journal or an inbox cannot be read.
+pub fn find(store: &Store, card: &CardId) -> Result<OpenQuestion, ApprovalError> {
+    if let Some(void) = void(store, card)? {
+        return Err(void.into());
+    }
+    let found = open(store, card.run)?
+        .into_iter()
+        .find(|open| open.card_id() == *card);
+    found.ok_or_else(|| {
+        let not_asked = VoidAnswer::NotAsked {
+            run: card.run,
+            id: card.question.clone(),
+        };
+        not_asked.into()
+    })
+}
+
 /// Returns the answer that waits in the inbox, if there is one; the run reads it when it continues.
 pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
-    for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
-        let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
-            continue;
-        };
-        if let MessageBody::Answer {
-            effect,
-            digest,
-            answer,
-        } = message.body
-            && effect == open.id.effect
-            && digest == open.digest
-            && check(&open.card, &answer).is_ok()
-        {
-            return Ok(Some(in_words(answer.is_yes(), Some(&message.from))));
+    let waiting = waiting_answers(store, &open.card_id())?;
+    Ok(first_that_counts(&open.card, &waiting))
+}
+
+/// Returns the answers to a card in the inbox, oldest first.
+fn waiting_answers(
+    store: &Store,
+    card: &CardId,
+) -> Result<Vec<(Principal, Answer)>, ApprovalError> {
+    let messages = store.inbox(&log_name(card.run))?.messages()?;
+    let answers = messages.into_iter().filter_map(|(_, body)| {
+        let message: SurfaceMessage = serde_json::from_str(&body).ok()?;
+        match message.body {
+            MessageBody::Answer {
+                effect,
+                digest,
+                answer,
+            } if effect == card.question.effect && digest == card.digest => {
+                Some((message.from, answer))
+            }
+            _ => None,
         }
-    }
-    Ok(None)
+    });
+    Ok(answers.collect())
+}
+
+/// Returns the first answer that the card takes, and who gave it.
+fn first_that_counts(card: &ApprovalCard, waiting: &[(Principal, Answer)]) -> Option<String> {
+    let counts = |(_, answer): &&(Principal, Answer)| check(card, answer).is_ok();
+    let (by, answer) = waiting.iter().find(counts)?;
+    Some(in_words(answer.is_yes(), Some(by)))
 }
 
 /// Answers a question. When this returns, the answer is on disk. Of several concurrent answers, from
@@ -366,7 +421,7 @@ pub fn answer(
     check_not_record(store, open.run)?;
     check(&open.card, &answer).map_err(VoidAnswer::from)?;
     let turn = my_turn(store, open.run)?;
-    if let Some(void) = void(store, open)? {
+    if let Some(void) = void(store, &open.card_id())? {
         return Err(void.into());
     }
     if let Answer::Approve { scope, .. } = &mut answer
@@ -412,12 +467,10 @@ fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
 ///
 /// # Errors
 /// A journal or an inbox cannot be read.
-pub fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
-    let (run, id) = (card.run, card.id.clone());
+pub fn void(store: &Store, card: &CardId) -> Result<Option<VoidAnswer>, ApprovalError> {
+    let (run, id) = (card.run, card.question.clone());
     // The order matters: an answer leaves the inbox only when it is in the journal.
-    if let Some(said) = waiting_answer(store, card)? {
-        return Ok(Some(VoidAnswer::Answered { run, id, said }));
-    }
+    let waiting = waiting_answers(store, card)?;
     let same_effect = |open: &OpenQuestion| open.run == run && open.id.effect == id.effect;
     let Some(now) = open(store, run)?.into_iter().find(same_effect) else {
         return Ok(Some(match recorded_answer(store, card)? {
@@ -425,21 +478,24 @@ pub fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, Ap
             None => VoidAnswer::NotAsked { run, id },
         }));
     };
-    if now.digest != card.digest {
+    if now.card_id() != *card {
         return Ok(Some(VoidAnswer::AskedAnew {
             run,
             given: id,
             now: now.id,
         }));
     }
+    if let Some(said) = first_that_counts(&now.card, &waiting) {
+        return Ok(Some(VoidAnswer::Answered { run, id, said }));
+    }
     Ok(now.is_over().then_some(VoidAnswer::Expired { run, id }))
 }
 
 /// Returns the answer to this card in the journal.
-fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
+fn recorded_answer(store: &Store, card: &CardId) -> Result<Option<String>, ApprovalError> {
     for entry in store.reader(&log_name(card.run))?.entries_back()? {
         if let Ok(Entry::ApprovalAnswered(answered)) = parse(&entry?)
-            && answered.effect == card.id.effect
+            && answered.effect == card.question.effect
             && answered.digest == card.digest
         {
             return Ok(Some(in_words(answered.approved, answered.by.as_ref())));
@@ -474,7 +530,7 @@ pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_
 fn in_words(approved: bool, by: Option<&Principal>) -> String {
     let said = if approved { "approved" } else { "denied" };
     match by {
-        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+        Some(by) => format!("{said} by {by}"),
         None => format!("{said}, as nobody could be asked"),
     }
 }

@@ -5,11 +5,8 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Answer, ApprovalScope, RunId};
-use gyrus_kernel::{
-    QuestionId,
-    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
-};
+use gyrus_contract::{Answer, ApprovalScope};
+use gyrus_kernel::approvals::{self, ApprovalError, CardId, OpenQuestion, VoidAnswer};
 use gyrus_server::{Identity, TokenScope};
 use gyrus_surfaces::console::card;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -68,54 +65,14 @@ pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<Ans
     }
 }
 
-/// The card that a client answers, so that its answer counts for nothing else.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedCard {
-    run: RunId,
-    question: QuestionId,
-    digest: String,
-}
-
-impl NamedCard {
-    /// Reads the names that a client gives.
-    ///
-    /// # Errors
-    /// They name no card; in words.
-    pub(crate) fn read(run: &str, question: &str, digest: &str) -> Result<Self, String> {
-        match (run.parse(), question.parse()) {
-            (Ok(run), Ok(question)) => Ok(Self {
-                run,
-                question,
-                digest: digest.to_owned(),
-            }),
-            (Err(_), _) | (_, Err(_)) => Err(
-                "there is no such question: name run, question and digest as the report does"
-                    .to_owned(),
-            ),
-        }
-    }
-
-    fn is_of(&self, open: &OpenQuestion) -> bool {
-        let digest = open.digest.to_string();
-        self.run == open.run && self.question == open.id && self.digest == digest
-    }
-}
-
 /// Returns the open question of a card.
 ///
 /// # Errors
 /// It is not asked (any more); in words.
-pub(crate) async fn find(host: &Arc<dyn McpHost>, card: NamedCard) -> Result<OpenQuestion, String> {
+pub(crate) async fn find(host: &Arc<dyn McpHost>, card: CardId) -> Result<OpenQuestion, String> {
     let host = Arc::clone(host);
-    blocking(move || {
-        let open = approvals::open(host.store(), card.run).map_err(|error| error.to_string())?;
-        let found = open.into_iter().find(|open| card.is_of(open));
-        found.ok_or_else(|| {
-            let run = card.run.short();
-            format!("run {run} does not ask this (any more): use `follow` to see what it asks")
-        })
-    })
-    .await
+    let found = blocking(move || approvals::find(host.store(), &card)).await;
+    found.map_err(|error| format!("{error}: use `follow` to see what it asks"))
 }
 
 /// Gives an answer in the name of whoever asks.

@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::Path, process::Stdio};
 use gyrus_contract::Answer;
 use gyrus_kernel::{
     ApprovalCard,
-    approvals::{self, AnswerMismatch},
+    approvals::{self, AnswerMismatch, VoidAnswer},
 };
 use gyrus_process::Programs;
 
@@ -17,7 +17,9 @@ const DEFAULT_EDITOR: &str = "vi";
 /// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
 /// it was.
 pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, SurfaceError> {
-    let before = card.edit.as_deref().ok_or(AnswerMismatch::NothingToEdit)?;
+    let Some(before) = card.edit.as_deref() else {
+        return Err(VoidAnswer::from(AnswerMismatch::NothingToEdit).into());
+    };
     let failed = |source| SurfaceError::File {
         message: "the text cannot be edited".to_owned(),
         source,

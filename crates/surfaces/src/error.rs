@@ -49,9 +49,9 @@ pub enum SurfaceError {
     Watcher(#[source] tokio::task::JoinError),
 }
 
-impl From<AnswerMismatch> for SurfaceError {
-    fn from(mismatch: AnswerMismatch) -> Self {
-        Self::Approval(VoidAnswer::from(mismatch).into())
+impl From<VoidAnswer> for SurfaceError {
+    fn from(void: VoidAnswer) -> Self {
+        Self::Approval(void.into())
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn answer(
             let sent = record.sent(card.message);
             record.present(&card.chat) == place.chat && sent.is_none_or(|sent| *sent == place)
         });
-        is_here && mark == Some(cards::mark(&card.digest).as_str())
+        is_here && mark == Some(cards::mark(&card.card.digest).as_str())
     });
     let Some(card) = card else {
         return ("This card is not known any more.".to_owned(), nothing());
@@ -44,7 +44,7 @@ pub(super) async fn answer(
     let principal = shared.principal(&press.person);
     let approves = given.is_yes();
     let said = give(shared, &card, principal.clone(), move |_| Ok(given)).await;
-    let own = format!("by {} ({})", principal.id, principal.surface);
+    let own = format!("by {principal}");
     let words = match said {
         Ok(()) if approves => format!("approved {own}"),
         Ok(()) => format!("denied {own}"),
@@ -81,29 +81,21 @@ async fn give(
     shared: &Arc<Shared>,
     card: &ShownCard,
     by: Principal,
-    answer: impl FnOnce(&ApprovalCard) -> Result<Answer, AnswerMismatch> + Send + 'static,
+    answer: impl FnOnce(&ApprovalCard) -> Result<Answer, VoidAnswer> + Send + 'static,
 ) -> Result<(), GivenInVain> {
     let (shared, card) = (Arc::clone(shared), card.clone());
     blocking(move || {
-        let failed = |error: &(dyn std::error::Error + 'static)| {
-            GivenInVain::Failed(gyrus_net::causes(error))
-        };
         let store = shared.gateway.store();
-        let open = approvals::open(store, card.run).map_err(|error| failed(&error))?;
-        let Some(open) = open.into_iter().find(|open| card.is_for(open)) else {
-            let gone = card.void(store).map_err(|error| failed(&error))?;
-            let gone = gone.unwrap_or_else(|| "it is not asked any more".to_owned());
-            return Err(GivenInVain::Void(gone));
-        };
-        let answered = answer(&open.card)
-            .map_err(|mismatch| VoidAnswer::from(mismatch).into())
-            .and_then(|answer| approvals::answer(store, &open, by, answer));
+        let answered = approvals::find(store, &card.card).and_then(|open| {
+            let answer = answer(&open.card)?;
+            approvals::answer(store, &open, by, answer)
+        });
         answered.map_err(|error| match error {
             ApprovalError::Void(VoidAnswer::Mismatch(mismatch)) => {
                 GivenInVain::Failed(format!("{mismatch}: {}", buttons_or_words(mismatch)))
             }
             ApprovalError::Void(void) => GivenInVain::Void(void_in_words(void)),
-            error => failed(&error),
+            error => GivenInVain::Failed(gyrus_net::causes(&error)),
         })
     })
     .await
@@ -135,7 +127,7 @@ pub(super) async fn answer_in_words(
         );
     };
     let principal = shared.principal(&message.person);
-    let own = format!("answered by {} ({})", principal.id, principal.surface);
+    let own = format!("answered by {principal}");
     let reply = |card: &ApprovalCard| approvals::reply(card, words);
     let said = match give(shared, &card, principal, reply).await {
         Ok(()) => own,

@@ -10,7 +10,7 @@ use gyrus_contract::{
 use gyrus_journal::Store;
 use gyrus_kernel::{
     ApprovalCard, QuestionId, StandingRun,
-    approvals::{self, OpenQuestion, VoidAnswer},
+    approvals::{self, CardId, OpenQuestion, VoidAnswer},
     log_name,
 };
 
@@ -57,9 +57,7 @@ impl Approve {
             Ok(match (self.edited, self.edit, self.answer) {
                 (Some(path), _, _) => card_editor::from_file(card, &path)?,
                 (None, true, _) => card_editor::in_editor(card, editor)?,
-                (None, false, Some(words)) => {
-                    approvals::reply(card, words).map_err(VoidAnswer::from)?
-                }
+                (None, false, Some(words)) => approvals::reply(card, words)?,
                 (None, false, None) => Answer::yes(scope),
             })
         })
@@ -196,22 +194,18 @@ fn the_question(
     card: Option<&QuestionId>,
 ) -> Result<OpenQuestion, Failure> {
     let name = run.short();
-    let mut answered = None;
-    let mut unanswered = Vec::new();
+    let (mut void, mut unanswered) = (None, Vec::new());
     for question in approvals::open(store, run)? {
-        if card.is_some_and(|card| card.effect != question.id.effect) {
+        let named = card.unwrap_or(&question.id);
+        if named.effect != question.id.effect {
             continue;
         }
-        if let Some(card) = card.filter(|card| **card != question.id) {
-            let void = VoidAnswer::AskedAnew {
-                run,
-                given: card.clone(),
-                now: question.id,
-            };
-            return Err(void.into());
-        }
-        match approvals::waiting_answer(store, &question)? {
-            Some(said) => answered = Some(said),
+        let named = CardId {
+            question: named.clone(),
+            ..question.card_id()
+        };
+        match approvals::void(store, &named)? {
+            Some(no) => void = Some(no),
             None => unanswered.push(question),
         }
     }
@@ -228,15 +222,14 @@ fn the_question(
                 .hint(format!("say which, by run and card:{}", list.concat())),
         );
     }
-    if let Some(question) = unanswered.pop() {
-        return Ok(question);
+    match (unanswered.pop(), void, card) {
+        (Some(question), _, _) => Ok(question),
+        (None, Some(void), _) => Err(void.into()),
+        (None, None, Some(card)) => {
+            let id = card.clone();
+            Err(VoidAnswer::NotAsked { run, id }.into())
+        }
+        (None, None, None) => Err(Failure::usage(format!("run {name} asks nothing"))
+            .hint("see what is asked: gyrus approvals")),
     }
-    Err(match (answered, card) {
-        (Some(said), _) => Failure::usage(format!("run {name} has its answer already: {said}"))
-            .hint(format!("to go on: gyrus resume {name}")),
-        (None, Some(card)) => Failure::usage(format!("run {name} asks nothing at {card}"))
-            .hint("see what is asked: gyrus approvals"),
-        (None, None) => Failure::usage(format!("run {name} asks nothing"))
-            .hint("see what is asked: gyrus approvals"),
-    })
 }

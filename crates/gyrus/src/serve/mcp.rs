@@ -165,9 +165,7 @@ impl McpHost for InQueue {
                 let ended = self.gateway.with(|queue| {
                     queue.of_run(run).map(|one| match &one.stage {
                         Stage::Ended { summary, .. } => Some(summary.clone()),
-                        Stage::Cancelled { by, .. } => {
-                            Some(format!("taken back by {} ({})", by.id, by.surface))
-                        }
+                        Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
                         Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
                     })
                 });

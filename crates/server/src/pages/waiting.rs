@@ -10,7 +10,7 @@ use axum::{
 use gyrus_contract::{Answer, ApprovalScope, RunId};
 use gyrus_kernel::{
     ApprovalCard,
-    approvals::{self, OpenQuestion, VoidAnswer},
+    approvals::{self, OpenQuestion},
 };
 use gyrus_surfaces::page::{duration, whole_text, whose};
 use gyrus_text::counted;
@@ -196,10 +196,9 @@ fn given(form: AnswerForm, card: &ApprovalCard) -> Result<Answer, ApiError> {
         // A form changes line breaks.
         _ => form.edited.map(|edited| edited.replace("\r\n", "\n")),
     };
-    let answer = match (edited, reason) {
-        (Some(text), _) => approvals::edited(card, text),
-        (None, Some(words)) => approvals::reply(card, words),
-        (None, None) => Ok(Answer::yes(scope)),
-    };
-    Ok(answer.map_err(VoidAnswer::from)?)
+    Ok(match (edited, reason) {
+        (Some(text), _) => approvals::edited(card, text)?,
+        (None, Some(words)) => approvals::reply(card, words)?,
+        (None, None) => Answer::yes(scope),
+    })
 }
