@@ -8,7 +8,7 @@ use gyrus_text::one_line;
 use serde_json::json;
 
 use gyrus_kernel::{
-    approvals::{self, ApprovalError, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
     grants::{self, Standing},
 };
 
@@ -185,8 +185,11 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
             } else {
                 continue;
             };
-            let checked =
-                said.and_then(|said| check_edited(gyrus, &store, &open, &said).map(|()| said));
+            let checked = said.and_then(|said| {
+                approvals::check(&open.card, &said).map_err(VoidAnswer::from)?;
+                check_edited(gyrus, &store, &open, &said)?;
+                Ok(said)
+            });
             match checked {
                 Ok(said) => break said,
                 Err(failure) => put(&format!("{failure}\n"))?,

@@ -176,6 +176,7 @@ pub(crate) fn give(
     open: &OpenQuestion,
     answer: Answer,
 ) -> Result<(), ApiError> {
+    approvals::check(&open.card, &answer).map_err(VoidAnswer::from)?;
     app.program.check_answer(open, &answer)?;
     approvals::answer(&app.store, open, identity.principal.clone(), answer)?;
     Ok(())
