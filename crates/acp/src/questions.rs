@@ -7,11 +7,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use gyrus_contract::{Digest, Principal, RunId};
+use gyrus_contract::{Answer, ApprovalScope, Digest, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Entry,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
 };
 use gyrus_surfaces::console::card;
 use gyrus_text::counted;
@@ -123,8 +123,8 @@ impl Questions {
             return Asked::There;
         }
         if self.denied.has(&open.digest) {
-            let reason = Some("the person denied this for the session".to_owned());
-            let given = self.give(&open, ApprovalAnswer::No { reason });
+            let denied = Answer::no("the person denied this for the session");
+            let given = self.give(&open, denied);
             if matches!(given, Answered::Settled) {
                 return Asked::There;
             }
@@ -176,20 +176,17 @@ impl Questions {
     }
 
     fn take(&self, open: &OpenQuestion, outcome: Result<Value, Value>) -> Answered {
-        let no = |reason: Option<&str>| ApprovalAnswer::No {
-            reason: reason.map(str::to_owned),
-        };
-        let yes = |words, reach| ApprovalAnswer::Yes { words, reach };
+        let no = Answer::Deny { reason: None };
         let answer = match outcome {
-            Err(_) => no(Some("the editor could not ask the person")),
+            Err(_) => Answer::no("the editor could not ask the person"),
             Ok(outcome) if open.card.question => {
                 let words = outcome["content"]["answer"].as_str();
                 match (outcome["action"].as_str(), words) {
                     (Some("accept"), Some(words)) if !words.trim().is_empty() => {
-                        yes(Some(words.to_owned()), ApprovalReach::Once)
+                        Answer::words(words)
                     }
                     (Some("cancel"), _) => return Answered::Cancelled,
-                    _ => no(None),
+                    _ => no,
                 }
             }
             Ok(outcome) => {
@@ -197,30 +194,33 @@ impl Questions {
                 if outcome["outcome"] == "cancelled" {
                     return Answered::Cancelled;
                 }
-                let has_wider = !open.card.wider.is_empty();
                 match outcome["optionId"].as_str() {
-                    Some(ONCE) => yes(None, ApprovalReach::Once),
-                    Some(SESSION) if has_wider => yes(None, ApprovalReach::Session),
-                    Some(ALWAYS) if has_wider => yes(None, ApprovalReach::Always),
+                    Some(ONCE) => Answer::yes(ApprovalScope::Once),
+                    Some(SESSION) => Answer::yes(ApprovalScope::Session),
+                    Some(ALWAYS) => Answer::yes(ApprovalScope::Always),
                     Some(DENY_ALWAYS) => {
                         self.denied.add(open.digest);
-                        no(None)
+                        no
                     }
-                    Some(DENY) => no(None),
+                    Some(DENY) => no,
                     // What was not offered is not a yes.
-                    _ => no(Some("the editor gave no answer that was offered")),
+                    _ => Answer::no("the editor gave no answer that was offered"),
                 }
             }
         };
         self.give(open, answer)
     }
 
-    fn give(&self, open: &OpenQuestion, answer: ApprovalAnswer) -> Answered {
+    fn give(&self, open: &OpenQuestion, answer: Answer) -> Answered {
         let given = tokio::task::block_in_place(|| {
             approvals::answer(&self.store, open, self.person.clone(), answer)
         });
         match given {
-            Ok(Delivery::Given | Delivery::Void(_)) => Answered::Settled,
+            // The editor does not ask again, so an answer that the card does not take is a denial.
+            Err(ApprovalError::Void(VoidAnswer::Mismatch(mismatch))) => {
+                self.give(open, Answer::no(mismatch.to_string()))
+            }
+            Ok(()) | Err(ApprovalError::Void(_)) => Answered::Settled,
             Err(error) => Answered::Failed(format!("the answer could not be given: {error}")),
         }
     }

@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use gyrus_contract::{Microdollars, Origin, Principal, RunId, Text};
+use gyrus_contract::{Answer, Microdollars, Origin, Principal, RunId, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     RunState,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion},
     log_name,
 };
 use serde_json::{Value, json};
@@ -253,15 +253,11 @@ fn answer(
     open: &OpenQuestion,
     words: &str,
 ) -> Result<Option<RunId>, RpcError> {
-    let given = ApprovalAnswer::Yes {
-        words: Some(words.to_owned()),
-        reach: ApprovalReach::Once,
-    };
-    let delivered = approvals::answer(store, open, around.host.person(), given);
-    match delivered.map_err(|error| RpcError::internal(error.to_string()))? {
-        Delivery::Given => Ok(Some(open.run)),
+    match approvals::answer(store, open, around.host.person(), Answer::words(words)) {
+        Ok(()) => Ok(Some(open.run)),
         // What was answered elsewhere, or is not asked any more, is not what the prompt is about.
-        Delivery::Void(_) => Ok(None),
+        Err(ApprovalError::Void(_)) => Ok(None),
+        Err(error) => Err(RpcError::internal(error.to_string())),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Follower, Reader, Store, os::watch};
+use gyrus_journal::{Follower, Reader, os::watch};
 use gyrus_kernel::{
-    ApprovalCard, Entry, RUNS, Validity,
-    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
+    Entry, RUNS,
+    approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
 use gyrus_runtime::{ledger::LedgerError, queue::Stage};
@@ -203,9 +203,7 @@ fn over(shared: &Shared, run: RunId) -> Option<String> {
         .gateway
         .with(|queue| match &queue.of_run(run)?.stage {
             Stage::Ended { summary, .. } => Some(summary.clone()),
-            Stage::Cancelled { by, .. } => {
-                Some(format!("taken back by {} ({})", by.id, by.surface))
-            }
+            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
             Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
         })
 }
@@ -220,7 +218,7 @@ async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> 
     let chat = &task.asked.chat;
     let is_shown = |record: &ChatRecord, open: &OpenQuestion| {
         let mut cards = record.cards.values();
-        cards.any(|card| card.chat == record.present(chat) && card.is_for(open))
+        cards.any(|card| card.chat == record.present(chat) && card.card == open.card_id())
     };
     for open in open {
         if shared.with(|record| is_shown(record, &open)) {
@@ -308,13 +306,10 @@ impl WrittenCard {
         changes.push(ChatChange::Card(Box::new(ShownCard {
             number,
             task: self.task,
-            run: open.run,
-            question: open.id.to_string(),
-            digest: open.digest,
+            card: open.card_id(),
             chat: speaking.chat.clone(),
             message,
             text: shown,
-            asks_words: open.card.question,
             is_settled: false,
         })));
     }
@@ -332,8 +327,8 @@ async fn settle_void(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError
     let store = shared.gateway.store().clone();
     let void = blocking(move || {
         let void = open.into_iter().filter_map(|card| {
-            let void = card.void(&store).ok()??;
-            Some((card.number, void))
+            let void = approvals::void(&store, &card.card).ok()??;
+            Some((card.number, void_in_words(void)))
         });
         void.collect::<Vec<_>>()
     })
@@ -378,32 +373,6 @@ pub(crate) fn settle(
     changes
 }
 
-impl ShownCard {
-    /// Whether it is the card of exactly this question.
-    pub(crate) fn is_for(&self, open: &OpenQuestion) -> bool {
-        self.run == open.run && self.digest == open.digest && self.question == open.id.to_string()
-    }
-
-    /// Returns the reason why an answer does not count any more, in words, if there is one.
-    pub(crate) fn void(&self, store: &Store) -> Result<Option<String>, ApprovalError> {
-        let Ok(id) = self.question.parse() else {
-            return Ok(None);
-        };
-        let question = OpenQuestion {
-            run: self.run,
-            id,
-            card: ApprovalCard::default(),
-            digest: self.digest,
-            valid: Validity {
-                from_ms: 0,
-                until_ms: 0,
-            },
-        };
-        let void = approvals::void(store, &question)?;
-        Ok(void.map(void_in_words))
-    }
-}
-
 /// Returns the reason why an answer does not count as it stands below a card. The same press that
 /// comes again, after a kill, finds its own answer.
 pub(crate) fn void_in_words(void: VoidAnswer) -> String {
@@ -411,6 +380,7 @@ pub(crate) fn void_in_words(void: VoidAnswer) -> String {
         VoidAnswer::Answered { said, .. } => said,
         VoidAnswer::NotAsked { .. } => "not asked any more".to_owned(),
         VoidAnswer::AskedAnew { now, .. } => format!("asked anew, as {now}"),
+        VoidAnswer::Mismatch(mismatch) => mismatch.to_string(),
         VoidAnswer::Expired { .. } => "expired".to_owned(),
     }
 }

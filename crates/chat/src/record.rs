@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use gyrus_contract::{Digest, RunId};
+use gyrus_contract::RunId;
+use gyrus_kernel::approvals::CardId;
 use gyrus_runtime::{ledger::Fold, queue::RunRequest};
 use serde::{Deserialize, Serialize};
 
@@ -147,17 +148,12 @@ pub(crate) struct ShownCard {
     pub(crate) number: u64,
     /// The run that was asked for.
     pub(crate) task: RunId,
-    /// The run that asks: the same, or a child of it.
-    pub(crate) run: RunId,
-    /// The name of the question.
-    pub(crate) question: String,
-    pub(crate) digest: Digest,
+    #[serde(flatten)]
+    pub(crate) card: CardId,
     pub(crate) chat: String,
     /// The number of the message with the buttons, and its text.
     pub(crate) message: u64,
     pub(crate) text: String,
-    /// Whether it asks for words.
-    pub(crate) asks_words: bool,
     /// Whether it has its answer, or needs none any more.
     pub(crate) is_settled: bool,
 }
@@ -550,6 +546,7 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gyrus_contract::Digest;
 
     fn place(number: u64) -> ChatPlace {
         ChatPlace {
@@ -594,13 +591,14 @@ mod tests {
         ChatChange::Card(Box::new(ShownCard {
             number,
             task: run(number),
-            run: run(number),
-            question: "1.1".to_owned(),
-            digest: Digest::of(&number.to_le_bytes()),
+            card: CardId {
+                run: run(number),
+                question: "1.1".parse().unwrap(),
+                digest: Digest::of(&number.to_le_bytes()),
+            },
             chat: place(number).chat,
             message: number,
             text: String::new(),
-            asks_words: false,
             is_settled: number.is_multiple_of(5),
         }))
     }

@@ -8,10 +8,7 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, Principal, RunId};
-use gyrus_kernel::{
-    approvals::{ApprovalAnswer, OpenQuestion},
-    latch::Latch,
-};
+use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
     ledger::{Ledger, LedgerError, TRY_AGAIN},
     queue::{Gateway, OptionValue, RunRequest},
@@ -37,12 +34,6 @@ pub trait ChatHost: Send + Sync + 'static {
     /// # Errors
     /// No run can be started so; in words.
     fn check(&self, request: RunRequest) -> Result<RunRequest, String>;
-
-    /// Checks an answer before it is given. May block for the disk.
-    ///
-    /// # Errors
-    /// The answer cannot be taken; in words.
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String>;
 
     /// Carries out a command of the command line; returns what it printed.
     ///

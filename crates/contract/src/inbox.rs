@@ -1,8 +1,10 @@
 //! Messages from surfaces to a run. Surfaces have no other way to reach it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, EffectId, Origin};
+use crate::{Answer, Digest, EffectId, Origin};
 
 /// The sender of a message, as far as the surface could establish it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -11,6 +13,12 @@ pub struct Principal {
     pub surface: String,
     /// The person there: an account or user name.
     pub id: String,
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.surface)
+    }
 }
 
 /// A message in a run's inbox. Its id makes consuming it twice harmless.
@@ -42,35 +50,23 @@ pub enum MessageBody {
     Pause,
     /// Interrupts the effect in progress and stops the run.
     Stop,
-    /// Approves a call.
-    Approve {
-        /// The effect that asks.
-        effect: EffectId,
-        /// The digest of the approval card that was shown: an approval of anything else does not
-        /// count.
-        digest: Digest,
-        /// The answer to a question that asks for more than approval.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        words: Option<String>,
-        /// The extent of the approval.
-        #[serde(default, skip_serializing_if = "Scope::is_once")]
-        scope: Scope,
-    },
-    /// Denies a call.
-    Deny {
-        /// The effect that asks.
-        effect: EffectId,
-        /// The digest of the approval card that was shown.
-        digest: Digest,
-        /// The reason, for the model.
-        reason: Option<String>,
-    },
     /// Delivers a signal that a run waits for by name.
     Signal {
         /// The name of the signal.
         name: String,
         /// The data sent with the signal. Untrusted.
         payload: String,
+    },
+    /// Answers a question; its type is that of the answer.
+    #[serde(untagged)]
+    Answer {
+        /// The effect that asks.
+        effect: EffectId,
+        /// The digest of the card that was shown: an answer to anything else does not count.
+        digest: Digest,
+        /// The answer.
+        #[serde(flatten)]
+        answer: Answer,
     },
 }
 
@@ -90,24 +86,6 @@ fn from_a_person() -> Origin {
 
 fn is_from_a_person(origin: &Origin) -> bool {
     *origin == Origin::Person
-}
-
-/// The extent of an approval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// This one call.
-    #[default]
-    Once,
-    /// Everything that the card offers, for the rest of the session.
-    Session,
-}
-
-impl Scope {
-    /// Whether this is the default, which is left out when a message is written.
-    pub fn is_once(&self) -> bool {
-        *self == Scope::Once
-    }
 }
 
 /// The way to proceed when a person must be asked.

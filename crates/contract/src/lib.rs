@@ -33,6 +33,7 @@ mod command;
 mod screen;
 mod typing;
 mod gate;
+mod answer;
 mod inbox;
 mod outcome;
 mod budget;
@@ -42,6 +43,7 @@ mod memory_buffer;
 
 use std::{future::Future, pin::Pin};
 
+pub use answer::{Answer, ApprovalScope};
 pub use budget::{Limits, Microdollars, Price, Spent};
 pub use calls::{
     AppliedChangeset, ApplyChangesetCall, CommandResult, DEFAULT_TIMEOUT_SECONDS, EvaluateCall,
@@ -61,7 +63,7 @@ pub use gate::{
     ResolvedPath, ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
-pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
+pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
 pub use intent::Intent;
 pub use meaning::{
     ANY_PART, ArgumentRole, ArgumentValue, MeaningError, MeantCall, ToolAction, ToolMeaning,

@@ -138,10 +138,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
         Ending::ModelUnreachable { error } => (error.to_string(), then_asks(error, &resume)),
         Ending::Stopped { by, reason } => {
             let reason = reason.as_deref().map(|words| format!(": {words}"));
-            let (reason, by) = (
-                reason.unwrap_or_default(),
-                format!("{} ({})", by.id, by.surface),
-            );
+            let reason = reason.unwrap_or_default();
             (
                 format!("the run was stopped by {by}{reason}"),
                 format!("to go on: {resume}"),

@@ -18,7 +18,7 @@ use gyrus_mcp::ProjectFileError;
 use gyrus_models::MeasuredError;
 use gyrus_process::ProgramError;
 use gyrus_runtime::ledger::LedgerError;
-use gyrus_surfaces::SurfaceError;
+use gyrus_surfaces::{SurfaceError, next_step};
 use gyrus_text::visible;
 
 use crate::exit::Code;
@@ -378,6 +378,7 @@ impl From<ApprovalError> for Failure {
         match error {
             ApprovalError::Journal(error) => of_journal(&error),
             ApprovalError::Grant(error) => error.into(),
+            ApprovalError::Void(void) => void.into(),
             ApprovalError::Busy { .. } => failure.hint("see what became of it: gyrus approvals"),
             ApprovalError::Unlockable { source, .. } => failure.because(&source),
             ApprovalError::NoWorkspace(_) => failure,
@@ -388,7 +389,8 @@ impl From<ApprovalError> for Failure {
 
 impl From<VoidAnswer> for Failure {
     fn from(void: VoidAnswer) -> Self {
-        SurfaceError::from(void).into()
+        let hint = next_step(&void);
+        Failure::usage(void).hint(hint)
     }
 }
 
@@ -398,7 +400,6 @@ impl From<SurfaceError> for Failure {
         let failure = match error {
             SurfaceError::Journal(error) => of_journal(&error),
             SurfaceError::Approval(error) => error.into(),
-            SurfaceError::Void(void) => Failure::usage(void),
             SurfaceError::Output(error) => error.into(),
             SurfaceError::Program(error) => error.into(),
             SurfaceError::Watcher(error) => Failure::failed(error),

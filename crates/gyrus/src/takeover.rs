@@ -15,11 +15,11 @@ use std::{
 };
 
 use gyrus::runtime::{Home, RunScreen};
-use gyrus_contract::{Arguments as _, HandOverCall, Principal, RunId};
+use gyrus_contract::{Answer, Arguments as _, HandOverCall, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Entry, Takeovers,
-    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion},
     log_name,
 };
 use gyrus_process::keeper;
@@ -294,13 +294,12 @@ async fn let_go(reader: &mut Lines) {
 fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failure> {
     let Behind { store, run, .. } = behind;
     if let Some((open, _)) = asked_for(behind)? {
-        let yes = ApprovalAnswer::Yes {
-            words: Some(words.unwrap_or_default().to_owned()),
-            reach: ApprovalReach::Once,
+        let answer = Answer::words(words.unwrap_or_default());
+        return match approvals::answer(store, &open, by.clone(), answer) {
+            // If it was answered meanwhile, that answer counts.
+            Ok(()) | Err(ApprovalError::Void(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         };
-        // If it was answered meanwhile, that answer counts.
-        let _ = approvals::answer(store, &open, by.clone(), yes)?;
-        return Ok(());
     }
     let Some(words) = words else { return Ok(()) };
     // A child that works on the page hears it, and whoever sent it.

@@ -1,6 +1,7 @@
 //! Open questions of runs, and answers to them.
 //!
-//! Questions are read from journals; an answer is a message in the inbox of the run that asks.
+//! Questions are read from journals; an answer is a message in the inbox of the run that asks. Every
+//! surface sends it by [`answer`], and the run reads it by the same rule: [`check`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
+use gyrus_contract::{
+    Answer, ApprovalScope, Digest, EffectId, MessageBody, Principal, RunId, SurfaceMessage,
+};
 use gyrus_journal::Store;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalAnswered, ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
+    ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
     clock::now_ms,
     grants::{self, GrantError},
     log::parse,
@@ -28,6 +32,9 @@ const TURN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Interval at which it checks whether it may be given.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Maximum length of an answer in bytes, except for an edited text whose card has a longer one.
+const MAX_WORDS: usize = 256 << 10;
 
 /// The error of a question that cannot be read or answered.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +68,100 @@ pub enum ApprovalError {
     /// A message cannot be written as JSON.
     #[error("the message is not JSON")]
     Message(#[source] serde_json::Error),
+    /// The answer does not count, and was not sent.
+    #[error(transparent)]
+    Void(#[from] VoidAnswer),
+}
+
+/// The reason why a card does not take an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerMismatch {
+    /// A plain yes answers a question for words.
+    #[error("the card asks for words, and a yes is not an answer to it")]
+    WordsMissing,
+    /// Words stand beside a yes.
+    #[error("the card asks for approval, not for words")]
+    UnaskedWords,
+    /// The yes covers more than the card offers.
+    #[error("the card can only be allowed once")]
+    OnlyOnce,
+    /// The card shows nothing that may be edited.
+    #[error("there is nothing to edit")]
+    NothingToEdit,
+    /// The edited text is blank.
+    #[error("the edited text is empty")]
+    EmptyText,
+    /// The words or the edited text are too long.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLong {
+        /// The maximum.
+        limit: usize,
+    },
+}
+
+impl AnswerMismatch {
+    /// Returns the next step for whoever answers.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::WordsMissing => "answer it in words",
+            Self::UnaskedWords => {
+                "a yes has no conditions; to say what to do instead, deny it with a reason"
+            }
+            Self::OnlyOnce => "allow it once, or deny it",
+            Self::NothingToEdit => {
+                "only a plan, a list of files or a changeset can be changed before a yes"
+            }
+            Self::EmptyText => "to approve nothing of it, deny it",
+            Self::TooLong { .. } => "shorten it, or name a file that says it",
+        }
+    }
+}
+
+/// Checks that a card takes an answer: with words where it asks for them or shows a text to edit,
+/// without them elsewhere, and no wider than it offers. Any card can be denied.
+///
+/// # Errors
+/// Returns the reason why the card does not take it.
+pub fn check(card: &ApprovalCard, answer: &Answer) -> Result<(), AnswerMismatch> {
+    let limit = MAX_WORDS.max(card.edit.as_ref().map_or(0, String::len));
+    if answer.text().is_some_and(|text| text.len() > limit) {
+        return Err(AnswerMismatch::TooLong { limit });
+    }
+    let Answer::Approve { words, .. } = answer else {
+        return Ok(());
+    };
+    match words {
+        None if card.question => Err(AnswerMismatch::WordsMissing),
+        Some(_) if !card.question && card.edit.is_none() => Err(AnswerMismatch::UnaskedWords),
+        Some(text) if !card.question && text.trim().is_empty() => Err(AnswerMismatch::EmptyText),
+        _ if answer.is_wider() && card.wider.is_empty() => Err(AnswerMismatch::OnlyOnce),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the answer in words to a card that asks for words.
+///
+/// # Errors
+/// The card asks for approval: words are not taken for an edit of what it shows.
+pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, VoidAnswer> {
+    if card.question {
+        Ok(Answer::words(words))
+    } else {
+        Err(AnswerMismatch::UnaskedWords.into())
+    }
+}
+
+/// Returns the approval of a card's text as a person left it: a plain yes if it is unchanged.
+///
+/// # Errors
+/// The card has no text to edit, or the text is blank.
+pub fn edited(card: &ApprovalCard, text: String) -> Result<Answer, VoidAnswer> {
+    match &card.edit {
+        None => Err(AnswerMismatch::NothingToEdit.into()),
+        Some(_) if text.trim().is_empty() => Err(AnswerMismatch::EmptyText.into()),
+        Some(before) if text.trim() == before.trim() => Ok(Answer::yes(ApprovalScope::Once)),
+        Some(_) => Ok(Answer::words(text)),
+    }
 }
 
 /// The reason why an answer to a card does not count.
@@ -94,6 +195,9 @@ pub enum VoidAnswer {
         /// The present card.
         now: QuestionId,
     },
+    /// The card takes another kind of answer.
+    #[error(transparent)]
+    Mismatch(#[from] AnswerMismatch),
     /// The time for an answer is over.
     #[error("the question {id} of run {} has expired", run.short())]
     Expired {
@@ -102,6 +206,17 @@ pub enum VoidAnswer {
         /// The question.
         id: QuestionId,
     },
+}
+
+/// The identity of a card that was shown: an answer to it counts for nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardId {
+    /// The run that asks: the one that was started, or a child of it.
+    pub run: RunId,
+    /// The name of the question.
+    pub question: QuestionId,
+    /// The digest that an answer must name.
+    pub digest: Digest,
 }
 
 /// An open question.
@@ -131,6 +246,15 @@ impl OpenQuestion {
             card: asked.card,
             digest: asked.digest,
             valid: asked.valid,
+        }
+    }
+
+    /// Returns the identity of the card.
+    pub fn card_id(&self) -> CardId {
+        CardId {
+            run: self.run,
+            question: self.id.clone(),
+            digest: self.digest,
         }
     }
 
@@ -194,7 +318,7 @@ pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalErro
 pub fn unanswered(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
     let mut unanswered = Vec::new();
     for question in open(store, run)? {
-        if void(store, &question)?.is_none() {
+        if void(store, &question.card_id())?.is_none() {
             unanswered.push(question);
         }
     }
@@ -228,76 +352,93 @@ pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError>
     Ok(found)
 }
 
+/// Returns the open question of a card that was shown.
+///
+/// # Errors
+/// An answer to it does not count (any more), or a journal or an inbox cannot be read.
+pub fn find(store: &Store, card: &CardId) -> Result<OpenQuestion, ApprovalError> {
+    if let Some(void) = void(store, card)? {
+        return Err(void.into());
+    }
+    let found = open(store, card.run)?
+        .into_iter()
+        .find(|open| open.card_id() == *card);
+    found.ok_or_else(|| {
+        let not_asked = VoidAnswer::NotAsked {
+            run: card.run,
+            id: card.question.clone(),
+        };
+        not_asked.into()
+    })
+}
+
 /// Returns the answer that waits in the inbox, if there is one; the run reads it when it continues.
 pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
-    for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
-        let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
-            continue;
-        };
-        let (effect, digest, said) = match &message.body {
-            MessageBody::Approve { effect, digest, .. } => (effect, digest, "approved"),
-            MessageBody::Deny { effect, digest, .. } => (effect, digest, "denied"),
-            _ => continue,
-        };
-        if *effect == open.id.effect && *digest == open.digest {
-            let Principal { surface, id } = message.from;
-            return Ok(Some(format!("{said} by {id} ({surface})")));
+    let waiting = waiting_answers(store, &open.card_id())?;
+    Ok(first_that_counts(&open.card, &waiting))
+}
+
+/// Returns the answers to a card in the inbox, oldest first.
+fn waiting_answers(
+    store: &Store,
+    card: &CardId,
+) -> Result<Vec<(Principal, Answer)>, ApprovalError> {
+    let messages = store.inbox(&log_name(card.run))?.messages()?;
+    let answers = messages.into_iter().filter_map(|(_, body)| {
+        let message: SurfaceMessage = serde_json::from_str(&body).ok()?;
+        match message.body {
+            MessageBody::Answer {
+                effect,
+                digest,
+                answer,
+            } if effect == card.question.effect && digest == card.digest => {
+                Some((message.from, answer))
+            }
+            _ => None,
         }
-    }
-    Ok(None)
+    });
+    Ok(answers.collect())
 }
 
-/// The result of giving an answer.
-#[derive(Debug)]
-#[must_use]
-pub enum Delivery {
-    /// The answer is on disk, and no other answer to this card can come before it.
-    Given,
-    /// The answer does not count, and was not sent.
-    Void(VoidAnswer),
+/// Returns the first answer that the card takes, and who gave it.
+fn first_that_counts(card: &ApprovalCard, waiting: &[(Principal, Answer)]) -> Option<String> {
+    let counts = |(_, answer): &&(Principal, Answer)| check(card, answer).is_ok();
+    let (by, answer) = waiting.iter().find(counts)?;
+    Some(in_words(answer.is_yes(), Some(by)))
 }
 
-/// Answers a question. Of several concurrent answers, from any processes, the first is sent and the
-/// others are void.
+/// Answers a question. When this returns, the answer is on disk. Of several concurrent answers, from
+/// any processes, the first is sent and the others are void.
+///
+/// # Errors
+/// The answer does not count ([`ApprovalError::Void`]), or cannot be sent.
 pub fn answer(
     store: &Store,
     open: &OpenQuestion,
     from: Principal,
-    answer: ApprovalAnswer,
-) -> Result<Delivery, ApprovalError> {
+    mut answer: Answer,
+) -> Result<(), ApprovalError> {
     check_not_record(store, open.run)?;
+    check(&open.card, &answer).map_err(VoidAnswer::from)?;
     let turn = my_turn(store, open.run)?;
-    if let Some(void) = void(store, open)? {
-        return Ok(Delivery::Void(void));
+    if let Some(void) = void(store, &open.card_id())? {
+        return Err(void.into());
     }
-    let (effect, digest) = (open.id.effect.clone(), open.digest);
-    let body = match answer {
-        ApprovalAnswer::Yes { words, reach } => {
-            let scope = match reach {
-                ApprovalReach::Once => Scope::Once,
-                ApprovalReach::Session => Scope::Session,
-                ApprovalReach::Always => {
-                    let workspace = workspace(store, open.run)?;
-                    grants::give(store, &workspace, &open.card.wider, &from)?;
-                    Scope::Session
-                }
-            };
-            MessageBody::Approve {
-                effect,
-                digest,
-                words,
-                scope,
-            }
-        }
-        ApprovalAnswer::No { reason } => MessageBody::Deny {
-            effect,
-            digest,
-            reason,
-        },
+    if let Answer::Approve { scope, .. } = &mut answer
+        && *scope == ApprovalScope::Always
+    {
+        let workspace = workspace(store, open.run)?;
+        grants::give(store, &workspace, &open.card.wider, &from)?;
+        *scope = ApprovalScope::Session;
+    }
+    let body = MessageBody::Answer {
+        effect: open.id.effect.clone(),
+        digest: open.digest,
+        answer,
     };
     send(store, open.run, from, body)?;
     drop(turn);
-    Ok(Delivery::Given)
+    Ok(())
 }
 
 /// Waits until no other process answers a question of this run, and locks the run for this one;
@@ -326,12 +467,10 @@ fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
 ///
 /// # Errors
 /// A journal or an inbox cannot be read.
-pub fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
-    let (run, id) = (card.run, card.id.clone());
+pub fn void(store: &Store, card: &CardId) -> Result<Option<VoidAnswer>, ApprovalError> {
+    let (run, id) = (card.run, card.question.clone());
     // The order matters: an answer leaves the inbox only when it is in the journal.
-    if let Some(said) = waiting_answer(store, card)? {
-        return Ok(Some(VoidAnswer::Answered { run, id, said }));
-    }
+    let waiting = waiting_answers(store, card)?;
     let same_effect = |open: &OpenQuestion| open.run == run && open.id.effect == id.effect;
     let Some(now) = open(store, run)?.into_iter().find(same_effect) else {
         return Ok(Some(match recorded_answer(store, card)? {
@@ -339,24 +478,27 @@ pub fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, Ap
             None => VoidAnswer::NotAsked { run, id },
         }));
     };
-    if now.digest != card.digest {
+    if now.card_id() != *card {
         return Ok(Some(VoidAnswer::AskedAnew {
             run,
             given: id,
             now: now.id,
         }));
     }
+    if let Some(said) = first_that_counts(&now.card, &waiting) {
+        return Ok(Some(VoidAnswer::Answered { run, id, said }));
+    }
     Ok(now.is_over().then_some(VoidAnswer::Expired { run, id }))
 }
 
 /// Returns the answer to this card in the journal.
-fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
+fn recorded_answer(store: &Store, card: &CardId) -> Result<Option<String>, ApprovalError> {
     for entry in store.reader(&log_name(card.run))?.entries_back()? {
         if let Ok(Entry::ApprovalAnswered(answered)) = parse(&entry?)
-            && answered.effect == card.id.effect
+            && answered.effect == card.question.effect
             && answered.digest == card.digest
         {
-            return Ok(Some(in_words(&answered)));
+            return Ok(Some(in_words(answered.approved, answered.by.as_ref())));
         }
     }
     Ok(None)
@@ -385,27 +527,12 @@ pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_
     Ok(denied)
 }
 
-fn in_words(answered: &ApprovalAnswered) -> String {
-    let said = if answered.approved {
-        "approved"
-    } else {
-        "denied"
-    };
-    match &answered.by {
-        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+fn in_words(approved: bool, by: Option<&Principal>) -> String {
+    let said = if approved { "approved" } else { "denied" };
+    match by {
+        Some(by) => format!("{said} by {by}"),
         None => format!("{said}, as nobody could be asked"),
     }
-}
-
-/// The extent of an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalReach {
-    /// This one call.
-    Once,
-    /// Everything that the card offers, for the rest of the session.
-    Session,
-    /// Everything that the card offers, in this folder, until it is revoked.
-    Always,
 }
 
 /// Returns the folder that a run works in.
@@ -415,23 +542,6 @@ fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
         Some(Ok(Entry::RunStarted(started))) => Ok(started.workspace),
         _ => Err(ApprovalError::NoWorkspace(run)),
     }
-}
-
-/// A person's answer to a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalAnswer {
-    /// Approval, or the answer to a question.
-    Yes {
-        /// The answer in words, if the question asks for words.
-        words: Option<String>,
-        /// The extent of the approval.
-        reach: ApprovalReach,
-    },
-    /// Denial.
-    No {
-        /// The reason, for the model.
-        reason: Option<String>,
-    },
 }
 
 /// Puts a message into a run's inbox. When this returns, it is on disk.

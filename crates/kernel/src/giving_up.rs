@@ -34,7 +34,7 @@ pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<Ru
             None => {}
         }
         let ending = Ending::Failed {
-            reason: format!("{} ({}) gave it up", by.id, by.surface),
+            reason: format!("{by} gave it up"),
             denied: Vec::new(),
         };
         let spent = standing::spent(store, member)?;

@@ -67,7 +67,6 @@ pub use clock::now_ms;
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
 pub use controls::Controls;
 pub use driver::{Finished, Ready};
-pub use effects::approval::PersonAnswer;
 pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
 pub use effects::call::ExpectedAim;

@@ -3,9 +3,11 @@
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::EffectId;
+use serde::{Deserialize, Serialize};
 
 /// The name of a question for people: `2.3`, and `2.3-2` when it was asked for the second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct QuestionId {
     /// The effect that asks.
     pub effect: EffectId,
@@ -19,6 +21,20 @@ impl fmt::Display for QuestionId {
             1 => self.effect.fmt(f),
             asking => write!(f, "{}-{asking}", self.effect),
         }
+    }
+}
+
+impl From<QuestionId> for String {
+    fn from(id: QuestionId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for QuestionId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

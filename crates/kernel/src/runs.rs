@@ -180,12 +180,7 @@ pub fn summary(ending: &Ending) -> String {
             let reason = reason
                 .as_deref()
                 .map(|words| format!(": {}", first_line(words)));
-            format!(
-                "stopped by {} ({}){}",
-                by.id,
-                by.surface,
-                reason.unwrap_or_default()
-            )
+            format!("stopped by {by}{}", reason.unwrap_or_default())
         }
         Ending::Interrupted => "interrupted".to_owned(),
     }

@@ -5,17 +5,14 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::RunId;
-use gyrus_kernel::{
-    QuestionId,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
-};
+use gyrus_contract::{Answer, ApprovalScope};
+use gyrus_kernel::approvals::{self, ApprovalError, CardId, OpenQuestion, VoidAnswer};
 use gyrus_server::{Identity, TokenScope};
 use gyrus_surfaces::console::card;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Value, json};
 
-use crate::{following::blocking, host::McpHost, tools::MAX_TEXT};
+use crate::{following::blocking, host::McpHost};
 
 /// The words of a form by which a call is allowed.
 const ALLOW: &str = "allow once";
@@ -49,61 +46,22 @@ pub(crate) fn form(open: &OpenQuestion) -> Result<ElicitRequestParams, serde_jso
 }
 
 /// Returns the answer that a filled form gives; `None` if the person gave none.
-pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<ApprovalAnswer> {
+pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<Answer> {
     let field = |name: &str| {
         let content = given.content.as_ref()?;
         content.get(name).and_then(Value::as_str).map(str::to_owned)
     };
     match given.action {
-        ElicitationAction::Accept if open.card.question => Some(ApprovalAnswer::Yes {
-            words: Some(field(WORDS)?),
-            reach: ApprovalReach::Once,
-        }),
+        ElicitationAction::Accept if open.card.question => Some(Answer::words(field(WORDS)?)),
         ElicitationAction::Accept => match field(DECISION)?.as_str() {
-            ALLOW => Some(ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            }),
-            DENY => Some(ApprovalAnswer::No { reason: None }),
+            ALLOW => Some(Answer::yes(ApprovalScope::Once)),
+            DENY => Some(Answer::Deny { reason: None }),
             // A form that was not filled as it asks decides nothing.
             _ => None,
         },
-        ElicitationAction::Decline => Some(ApprovalAnswer::No { reason: None }),
+        ElicitationAction::Decline => Some(Answer::Deny { reason: None }),
         // Cancelled, or what a later version of the protocol adds.
         _ => None,
-    }
-}
-
-/// The card that a client answers, so that its answer counts for nothing else.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedCard {
-    run: RunId,
-    question: QuestionId,
-    digest: String,
-}
-
-impl NamedCard {
-    /// Reads the names that a client gives.
-    ///
-    /// # Errors
-    /// They name no card; in words.
-    pub(crate) fn read(run: &str, question: &str, digest: &str) -> Result<Self, String> {
-        match (run.parse(), question.parse()) {
-            (Ok(run), Ok(question)) => Ok(Self {
-                run,
-                question,
-                digest: digest.to_owned(),
-            }),
-            (Err(_), _) | (_, Err(_)) => Err(
-                "there is no such question: name run, question and digest as the report does"
-                    .to_owned(),
-            ),
-        }
-    }
-
-    fn is_of(&self, open: &OpenQuestion) -> bool {
-        let digest = open.digest.to_string();
-        self.run == open.run && self.question == open.id && self.digest == digest
     }
 }
 
@@ -111,17 +69,10 @@ impl NamedCard {
 ///
 /// # Errors
 /// It is not asked (any more); in words.
-pub(crate) async fn find(host: &Arc<dyn McpHost>, card: NamedCard) -> Result<OpenQuestion, String> {
+pub(crate) async fn find(host: &Arc<dyn McpHost>, card: CardId) -> Result<OpenQuestion, String> {
     let host = Arc::clone(host);
-    blocking(move || {
-        let open = approvals::open(host.store(), card.run).map_err(|error| error.to_string())?;
-        let found = open.into_iter().find(|open| card.is_of(open));
-        found.ok_or_else(|| {
-            let run = card.run.short();
-            format!("run {run} does not ask this (any more): use `follow` to see what it asks")
-        })
-    })
-    .await
+    let found = blocking(move || approvals::find(host.store(), &card)).await;
+    found.map_err(|error| format!("{error}: use `follow` to see what it asks"))
 }
 
 /// Gives an answer in the name of whoever asks.
@@ -132,26 +83,26 @@ pub(crate) async fn give(
     host: &Arc<dyn McpHost>,
     caller: &Identity,
     open: OpenQuestion,
-    answer: ApprovalAnswer,
+    answer: Answer,
 ) -> Result<(), String> {
     if !caller.may(TokenScope::Approve) {
         return Err("this client may not answer for a person".to_owned());
     }
-    let words = match &answer {
-        ApprovalAnswer::Yes { words, .. } => words,
-        ApprovalAnswer::No { reason } => reason,
-    };
-    if words.as_ref().is_some_and(|words| words.len() > MAX_TEXT) {
-        return Err(format!("the answer is longer than {MAX_TEXT} bytes"));
-    }
     let (host, from) = (Arc::clone(host), caller.principal.clone());
     blocking(move || {
-        host.check_answer(&open, &answer)?;
-        match approvals::answer(host.store(), &open, from, answer) {
-            Ok(Delivery::Given) => Ok(()),
-            Ok(Delivery::Void(void)) => Err(void.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
+        let given = approvals::answer(host.store(), &open, from, answer);
+        given.map_err(|error| match error {
+            ApprovalError::Void(void) => in_words(void),
+            error => error.to_string(),
+        })
     })
     .await
+}
+
+/// Returns the reason why an answer does not count, with the next step where the card takes another.
+pub(crate) fn in_words(void: VoidAnswer) -> String {
+    match void {
+        VoidAnswer::Mismatch(mismatch) => format!("{mismatch}: {}", mismatch.hint()),
+        void => void.to_string(),
+    }
 }

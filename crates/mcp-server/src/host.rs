@@ -4,7 +4,6 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
 use gyrus_runtime::queue::{RunRequest, Work};
 use gyrus_server::Identity;
 use rmcp::{RoleServer, model::Extensions, service::RequestContext};
@@ -38,12 +37,6 @@ pub trait McpHost: Send + Sync + 'static {
     /// Waits until nothing works for a run any more, and nothing is about to; returns how that ended,
     /// in words.
     fn settled(&self, run: RunId) -> Boxed<'_, String>;
-
-    /// Checks an answer before it is given. May block for the disk.
-    ///
-    /// # Errors
-    /// The answer cannot be taken; in words.
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String>;
 
     /// Carries out a command of the command line; returns what it printed.
     ///

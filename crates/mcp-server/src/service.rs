@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::RunId;
-use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion};
+use gyrus_contract::{Answer, ApprovalScope, RunId};
+
+use gyrus_kernel::approvals::{self, CardId, OpenQuestion};
 use gyrus_server::{Identity, TokenScope};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -28,7 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    asking::{self, NamedCard},
+    asking,
     following::{Followed, Following, blocking},
     host::{McpCallers, McpHost},
     report, resources,
@@ -67,12 +68,9 @@ pub struct McpService {
 #[derive(Debug, Serialize, Deserialize)]
 struct AskedState {
     /// The run that is followed.
-    run: String,
+    run: RunId,
     after: u64,
-    /// The run that asks: the same, or a child of it.
-    asks: String,
-    question: String,
-    digest: String,
+    card: CardId,
 }
 
 /// One call of a tool that follows a run.
@@ -168,25 +166,19 @@ impl McpService {
         caller: &Identity,
         given: AnswerArguments,
     ) -> Result<CallToolResult, String> {
-        let card = NamedCard::read(&given.run, &given.question, &given.digest)?;
+        let named = serde_json::json!({
+            "run": given.run, "question": given.question, "digest": given.digest,
+        });
+        let card = serde_json::from_value(named).map_err(|_| {
+            "there is no such question: name run, question and digest as the report does".to_owned()
+        })?;
         let open = asking::find(&self.host, card).await?;
-        let answer = match (given.approve, given.words, open.card.question) {
-            (false, reason, _) => ApprovalAnswer::No { reason },
-            (true, None, true) => {
-                return Err("this asks for words: give them as `words`".to_owned());
-            }
-            (true, Some(_), false) => {
-                return Err(
-                    "this asks for approval, not for words: a yes has no conditions; to \
-                            say what to do instead, say no with words"
-                        .to_owned(),
-                );
-            }
-            (true, words, _) => ApprovalAnswer::Yes {
-                words,
-                reach: ApprovalReach::Once,
-            },
+        let answer = match (given.approve, given.words) {
+            (false, reason) => Ok(Answer::Deny { reason }),
+            (true, None) => Ok(Answer::yes(ApprovalScope::Once)),
+            (true, Some(words)) => approvals::reply(&open.card, words),
         };
+        let answer = answer.map_err(asking::in_words)?;
         asking::give(&self.host, caller, open, answer).await?;
         Ok(report::text(
             "The answer counts. Use `follow` to see what comes of it.",
@@ -382,7 +374,7 @@ enum Elicited {
 struct Asked {
     run: RunId,
     after: u64,
-    card: NamedCard,
+    card: CardId,
     given: ElicitResult,
 }
 
@@ -401,12 +393,9 @@ impl Asked {
         let given = given.ok_or("the answer to the question is missing")?;
         let given = serde_json::from_value(given);
         Ok(Some(Self {
-            run: state
-                .run
-                .parse()
-                .map_err(|_| "the state of the request names no run".to_owned())?,
+            run: state.run,
             after: state.after,
-            card: NamedCard::read(&state.asks, &state.question, &state.digest)?,
+            card: state.card,
             given: given.map_err(|error| format!("the answer does not fit: {error}"))?,
         }))
     }
@@ -420,11 +409,9 @@ fn input_required(
 ) -> Result<CallToolResponse, String> {
     let form = asking::form(open).map_err(|error| error.to_string())?;
     let state = AskedState {
-        run: call.run.to_string(),
+        run: call.run,
         after,
-        asks: open.run.to_string(),
-        question: open.id.to_string(),
-        digest: open.digest.to_string(),
+        card: open.card_id(),
     };
     let state = serde_json::to_string(&state).map_err(|error| error.to_string())?;
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
@@ -436,7 +423,7 @@ fn input_required(
 async fn answered_elsewhere(host: &Arc<dyn McpHost>, open: &OpenQuestion) {
     loop {
         let (host, open) = (Arc::clone(host), open.clone());
-        let void = blocking(move || approvals::void(host.store(), &open)).await;
+        let void = blocking(move || approvals::void(host.store(), &open.card_id())).await;
         if !matches!(void, Ok(None)) {
             return;
         }

@@ -9,12 +9,9 @@ use std::{
     },
 };
 
-use gyrus_contract::{Boxed, RunId};
+use gyrus_contract::{Answer, Boxed, RunId};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{
-    approvals::{ApprovalAnswer, OpenQuestion},
-    latch::Latch,
-};
+use gyrus_kernel::{approvals::OpenQuestion, latch::Latch};
 use gyrus_runtime::{
     agents::Agents,
     queue::{AtOnce, Gateway, RunRequest},
@@ -76,7 +73,7 @@ pub trait Program: Send + Sync + 'static {
     ///
     /// # Errors
     /// The answer cannot be taken.
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError>;
+    fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError>;
 
     /// Returns the files that describe agents, as they were read last.
     fn agent_files(&self) -> Vec<AgentFileView>;

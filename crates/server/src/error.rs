@@ -5,7 +5,10 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use gyrus_kernel::{FindRunError, StandingError, approvals::ApprovalError};
+use gyrus_kernel::{
+    FindRunError, StandingError,
+    approvals::{AnswerMismatch, ApprovalError, VoidAnswer},
+};
 use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError, triggers::TriggerError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -129,7 +132,26 @@ impl From<ApprovalError> for ApiError {
     fn from(error: ApprovalError) -> Self {
         match error {
             ApprovalError::Journal(error) => error.into(),
+            ApprovalError::Void(void) => void.into(),
             error => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<VoidAnswer> for ApiError {
+    fn from(void: VoidAnswer) -> Self {
+        let text = void.to_string();
+        match void {
+            VoidAnswer::Mismatch(mismatch @ AnswerMismatch::TooLong { .. }) => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).hint(mismatch.hint())
+            }
+            VoidAnswer::Mismatch(mismatch) => Self::bad_request(text).hint(mismatch.hint()),
+            VoidAnswer::NotAsked { .. } => {
+                Self::conflict(text).hint("see what is asked: GET /api/questions")
+            }
+            VoidAnswer::Answered { .. }
+            | VoidAnswer::AskedAnew { .. }
+            | VoidAnswer::Expired { .. } => Self::conflict(text),
         }
     }
 }

@@ -358,7 +358,7 @@ fn head(
     };
     let unanswered = open
         .iter()
-        .filter(|open| matches!(approvals::void(store, open), Ok(None)));
+        .filter(|open| matches!(approvals::void(store, &open.card_id()), Ok(None)));
     let head = Head {
         run,
         seq: reader.end()?,

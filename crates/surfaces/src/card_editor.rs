@@ -2,11 +2,11 @@
 
 use std::{fs, io::Write, path::Path, process::Stdio};
 
+use gyrus_contract::Answer;
 use gyrus_kernel::{
     ApprovalCard,
-    approvals::{ApprovalAnswer, ApprovalReach},
+    approvals::{self, AnswerMismatch, VoidAnswer},
 };
-
 use gyrus_process::Programs;
 
 use crate::error::SurfaceError;
@@ -14,23 +14,12 @@ use crate::error::SurfaceError;
 /// Editor used if the environment names none, as POSIX specifies.
 const DEFAULT_EDITOR: &str = "vi";
 
-/// The text of a card that a person may change.
-fn text(card: &ApprovalCard) -> Result<&str, SurfaceError> {
-    card.edit.as_deref().ok_or_else(|| {
-        SurfaceError::usage(
-            "there is nothing to edit: only a plan, a list of files or a changeset can be changed \
-             before a yes",
-        )
-    })
-}
-
 /// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
 /// it was.
-pub fn in_editor(
-    card: &ApprovalCard,
-    editor: Option<&str>,
-) -> Result<ApprovalAnswer, SurfaceError> {
-    let before = text(card)?;
+pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, SurfaceError> {
+    let Some(before) = card.edit.as_deref() else {
+        return Err(VoidAnswer::from(AnswerMismatch::NothingToEdit).into());
+    };
     let failed = |source| SurfaceError::File {
         message: "the text cannot be edited".to_owned(),
         source,
@@ -63,7 +52,7 @@ pub fn in_editor(
         });
     }
     let after = fs::read_to_string(file.path()).map_err(failed)?;
-    answer(before, after)
+    Ok(approvals::edited(card, after)?)
 }
 
 /// By which an editor knows what it is.
@@ -78,23 +67,11 @@ fn suffix(text: &str) -> &'static str {
 }
 
 /// As it stands in a file.
-pub fn from_file(card: &ApprovalCard, path: &Path) -> Result<ApprovalAnswer, SurfaceError> {
-    let before = text(card)?;
+pub fn from_file(card: &ApprovalCard, path: &Path) -> Result<Answer, SurfaceError> {
     let after = gyrus_process::read_regular_text(path).map_err(|error| SurfaceError::Usage {
         message: format!("{} cannot be read", path.display()),
         source: Some(error),
         hint: None,
     })?;
-    answer(before, after)
-}
-
-fn answer(before: &str, after: String) -> Result<ApprovalAnswer, SurfaceError> {
-    if after.trim().is_empty() {
-        return Err(SurfaceError::usage("the text is empty; nothing was sent"));
-    }
-    let words = (after.trim() != before.trim()).then_some(after);
-    Ok(ApprovalAnswer::Yes {
-        words,
-        reach: ApprovalReach::Once,
-    })
+    Ok(approvals::edited(card, after)?)
 }

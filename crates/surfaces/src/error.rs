@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-use gyrus_kernel::approvals::{ApprovalError, VoidAnswer};
+use gyrus_kernel::approvals::{AnswerMismatch, ApprovalError, VoidAnswer};
 use gyrus_process::ProgramError;
 use gyrus_text::visible;
 
@@ -15,9 +15,6 @@ pub enum SurfaceError {
     /// An answer cannot be delivered.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
-    /// An answer came too late.
-    #[error(transparent)]
-    Void(#[from] VoidAnswer),
     /// Standard output, standard error or the terminal cannot be used.
     #[error("the output cannot be written")]
     Output(#[from] io::Error),
@@ -52,20 +49,18 @@ pub enum SurfaceError {
     Watcher(#[source] tokio::task::JoinError),
 }
 
-impl SurfaceError {
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Usage {
-            message: message.into(),
-            source: None,
-            hint: None,
-        }
+impl From<VoidAnswer> for SurfaceError {
+    fn from(void: VoidAnswer) -> Self {
+        Self::Approval(void.into())
     }
+}
 
+impl SurfaceError {
     /// Returns the next step for the person, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::File { hint, .. } => hint.map(str::to_owned),
-            Self::Void(void) => Some(next_step(void)),
+            Self::Approval(ApprovalError::Void(void)) => Some(next_step(void)),
             Self::Journal(_)
             | Self::Approval(_)
             | Self::Output(_)
@@ -91,11 +86,23 @@ impl SurfaceError {
     }
 }
 
-fn next_step(void: &VoidAnswer) -> String {
+/// Returns the next step after an answer that does not count, in commands.
+pub fn next_step(void: &VoidAnswer) -> String {
     match void {
         VoidAnswer::Answered { run, .. } => format!("to go on: gyrus resume {}", run.short()),
         VoidAnswer::NotAsked { .. } => "see what is asked: gyrus approvals".to_owned(),
         VoidAnswer::AskedAnew { .. } => "see what it asks now: gyrus approvals".to_owned(),
+        VoidAnswer::Mismatch(mismatch) => {
+            let command = match mismatch {
+                AnswerMismatch::WordsMissing => ": gyrus approve RUN --answer WORDS",
+                AnswerMismatch::UnaskedWords | AnswerMismatch::EmptyText => {
+                    ": gyrus deny RUN --reason TEXT"
+                }
+                AnswerMismatch::OnlyOnce => ": gyrus approve RUN",
+                AnswerMismatch::NothingToEdit | AnswerMismatch::TooLong { .. } => "",
+            };
+            format!("{}{command}", mismatch.hint())
+        }
         VoidAnswer::Expired { run, .. } => {
             format!("to be asked anew: gyrus resume {}", run.short())
         }

@@ -30,4 +30,4 @@ pub mod output;
 pub mod terminal;
 mod error;
 
-pub use error::SurfaceError;
+pub use error::{SurfaceError, next_step};

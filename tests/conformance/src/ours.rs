@@ -2,7 +2,7 @@
 
 use std::cell::{Ref, RefCell};
 
-use gyrus_contract::{MessageBody, OnAsk, RunId};
+use gyrus_contract::{Answer, ApprovalScope, MessageBody, OnAsk, RunId};
 use gyrus_journal::Take;
 use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
 use serde_json::{Value, json};
@@ -173,11 +173,10 @@ pub fn approval(recording: &Recording) -> MessageBody {
         _ => None,
     });
     let (effect, digest) = asked.expect("it asks");
-    MessageBody::Approve {
+    MessageBody::Answer {
         effect,
         digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     }
 }
 

@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use gyrus_contract::{Principal, RunId};
+use gyrus_contract::{Answer, ApprovalScope, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Entry,
-    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    approvals::{self, OpenQuestion},
 };
 use gyrus_player::Player;
 use serde::Deserialize;
@@ -232,10 +232,7 @@ impl Program {
                 surface: "replays".to_owned(),
                 id: "a person".to_owned(),
             };
-            let yes = ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            };
+            let yes = Answer::yes(ApprovalScope::Once);
             // A run that asks nothing any more needs no answer.
             let _ = approvals::answer(&self.store, &OpenQuestion::new(line.run, asked), from, yes);
         }

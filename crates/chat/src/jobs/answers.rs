@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::Principal;
-use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, Delivery};
+use gyrus_contract::{Answer, Principal};
+use gyrus_kernel::{
+    ApprovalCard,
+    approvals::{self, AnswerMismatch, ApprovalError, VoidAnswer},
+};
 
 use super::decision::{Decision, nothing, say};
 use crate::{
@@ -21,7 +24,7 @@ pub(super) async fn answer(
     press: &PressedButton,
     number: u64,
     mark: Option<&str>,
-    given: ApprovalAnswer,
+    given: Answer,
 ) -> (String, Decision) {
     let card = shared.with(|record| record.cards.get(&number).cloned());
     let place = ChatPlace {
@@ -33,15 +36,15 @@ pub(super) async fn answer(
             let sent = record.sent(card.message);
             record.present(&card.chat) == place.chat && sent.is_none_or(|sent| *sent == place)
         });
-        is_here && mark == Some(cards::mark(&card.digest).as_str())
+        is_here && mark == Some(cards::mark(&card.card.digest).as_str())
     });
-    let Some(card) = card.filter(|card| !card.asks_words) else {
+    let Some(card) = card else {
         return ("This card is not known any more.".to_owned(), nothing());
     };
     let principal = shared.principal(&press.person);
-    let approves = matches!(given, ApprovalAnswer::Yes { .. });
-    let said = give(shared, &card, principal.clone(), given).await;
-    let own = format!("by {} ({})", principal.id, principal.surface);
+    let approves = given.is_yes();
+    let said = give(shared, &card, principal.clone(), move |_| Ok(given)).await;
+    let own = format!("by {principal}");
     let words = match said {
         Ok(()) if approves => format!("approved {own}"),
         Ok(()) => format!("denied {own}"),
@@ -78,31 +81,35 @@ async fn give(
     shared: &Arc<Shared>,
     card: &ShownCard,
     by: Principal,
-    given: ApprovalAnswer,
+    answer: impl FnOnce(&ApprovalCard) -> Result<Answer, VoidAnswer> + Send + 'static,
 ) -> Result<(), GivenInVain> {
     let (shared, card) = (Arc::clone(shared), card.clone());
     blocking(move || {
-        let failed = |error: &(dyn std::error::Error + 'static)| {
-            GivenInVain::Failed(gyrus_net::causes(error))
-        };
         let store = shared.gateway.store();
-        let open = approvals::open(store, card.run).map_err(|error| failed(&error))?;
-        let Some(open) = open.into_iter().find(|open| card.is_for(open)) else {
-            let gone = card.void(store).map_err(|error| failed(&error))?;
-            let gone = gone.unwrap_or_else(|| "it is not asked any more".to_owned());
-            return Err(GivenInVain::Void(gone));
-        };
-        shared
-            .host
-            .check_answer(&open, &given)
-            .map_err(GivenInVain::Failed)?;
-        match approvals::answer(store, &open, by, given) {
-            Ok(Delivery::Given) => Ok(()),
-            Ok(Delivery::Void(void)) => Err(GivenInVain::Void(void_in_words(void))),
-            Err(error) => Err(failed(&error)),
-        }
+        let answered = approvals::find(store, &card.card).and_then(|open| {
+            let answer = answer(&open.card)?;
+            approvals::answer(store, &open, by, answer)
+        });
+        answered.map_err(|error| match error {
+            ApprovalError::Void(VoidAnswer::Mismatch(mismatch)) => {
+                GivenInVain::Failed(format!("{mismatch}: {}", buttons_or_words(mismatch)))
+            }
+            ApprovalError::Void(void) => GivenInVain::Void(void_in_words(void)),
+            error => GivenInVain::Failed(gyrus_net::causes(&error)),
+        })
     })
     .await
+}
+
+/// Returns the next step after an answer that a card does not take, in the ways of a chat.
+fn buttons_or_words(mismatch: AnswerMismatch) -> &'static str {
+    match mismatch {
+        AnswerMismatch::UnaskedWords => {
+            "press one of its buttons. To say what to do instead, deny it, then reply to a message \
+             of the run."
+        }
+        mismatch => mismatch.hint(),
+    }
 }
 
 /// Answers a question by a reply to its card.
@@ -119,18 +126,10 @@ pub(super) async fn answer_in_words(
             "This card is not known any more.".to_owned(),
         );
     };
-    if !card.asks_words {
-        let text = "This card asks for approval: press one of its buttons. To say what to do \
-                    instead, deny it, then reply to a message of the run.";
-        return say(shared, message, text.to_owned());
-    }
     let principal = shared.principal(&message.person);
-    let own = format!("answered by {} ({})", principal.id, principal.surface);
-    let given = ApprovalAnswer::Yes {
-        words: Some(words),
-        reach: ApprovalReach::Once,
-    };
-    let said = match give(shared, &card, principal, given).await {
+    let own = format!("answered by {principal}");
+    let reply = |card: &ApprovalCard| approvals::reply(card, words);
+    let said = match give(shared, &card, principal, reply).await {
         Ok(()) => own,
         Err(GivenInVain::Void(words)) => {
             let (shared, speaking) = (Arc::clone(shared), Speaking::to(message));

@@ -12,8 +12,7 @@ mod runs;
 
 use std::{sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, RunId};
-use gyrus_kernel::approvals::{ApprovalAnswer, ApprovalReach};
+use gyrus_contract::{Answer, ApprovalScope, Boxed, RunId};
 use gyrus_runtime::ledger::LedgerError;
 
 pub(crate) use self::attempt::Attempt;
@@ -153,14 +152,11 @@ async fn pressed(shared: &Arc<Shared>, press: &PressedButton) -> Decision {
     let about = subject(shared, &place).await;
     let (words, decision) = match (cards::read(&press.data), about) {
         (Some((ButtonMeaning::Allow { card }, mark)), about) if may_be(about, card) => {
-            let yes = ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            };
+            let yes = Answer::yes(ApprovalScope::Once);
             answers::answer(shared, press, card, mark, yes).await
         }
         (Some((ButtonMeaning::Deny { card }, mark)), about) if may_be(about, card) => {
-            let no = ApprovalAnswer::No { reason: None };
+            let no = Answer::Deny { reason: None };
             answers::answer(shared, press, card, mark, no).await
         }
         (Some((ButtonMeaning::Again { message }, None)), Some(About::Unknown(shown)))

@@ -34,7 +34,7 @@ pub(super) async fn stop(
                     to stop everything.";
         return say(shared, message, text.to_owned());
     }
-    let reason = format!("asked by {} ({})", principal.id, principal.surface);
+    let reason = format!("asked by {principal}");
     let arguments = ["stop", "--all", &format!("--reason={reason}")].map(str::to_owned);
     let text = match shared.host.command(arguments.to_vec()).await {
         Ok(printed) => format!(

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use gyrus_contract::{MessageBody, Principal, SurfaceMessage, time_ordered_uuid};
+use gyrus_contract::{
+    Answer, ApprovalScope, MessageBody, Principal, SurfaceMessage, time_ordered_uuid,
+};
 use gyrus_fleet::{FleetCopy, FleetMessage, Machine, OsMachine, SharedLog, send_message};
 use gyrus_journal::Store;
 use gyrus_kernel::approvals;
@@ -42,11 +44,10 @@ pub(crate) async fn answer(gateway: Gateway, log: Arc<dyn SharedLog>, store: Sto
                             id: person.to_owned(),
                             surface: "test".to_owned(),
                         },
-                        body: MessageBody::Approve {
+                        body: MessageBody::Answer {
                             effect: open.id.effect.clone(),
                             digest: open.digest,
-                            words: None,
-                            scope: Default::default(),
+                            answer: Answer::yes(ApprovalScope::Once),
                         },
                     };
                     let Ok(body) = serde_json::to_string(&message) else {

@@ -8,7 +8,7 @@ use gyrus_text::one_line;
 use serde_json::json;
 
 use gyrus_kernel::{
-    approvals::{self, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
     grants::{self, Standing},
 };
 
@@ -161,7 +161,7 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
     let mut lines = stdin().lock().lines();
     let mut answered = 0;
     for open in all_open(&store)? {
-        if approvals::void(&store, &open)?.is_some() {
+        if approvals::void(&store, &open.card_id())?.is_some() {
             continue;
         }
         let name = open.run.short();
@@ -177,21 +177,30 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
                 )));
             };
             let line = line?;
-            if wants_to_edit(&line, &open.card) {
-                match card_editor::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
-                    Ok(said) => match check_edited(gyrus, &store, &open, &said) {
-                        Ok(()) => break said,
-                        Err(failure) => put(&format!("{failure}\n"))?,
-                    },
-                    Err(failure) => put(&format!("{failure}\n"))?,
-                }
+            let said = if wants_to_edit(&line, &open.card) {
+                let editor = gyrus.environment.editor.as_deref();
+                card_editor::in_editor(&open.card, editor).map_err(Failure::from)
             } else if let Some(said) = understand(&line, &open.card) {
-                break said;
+                Ok(said)
+            } else {
+                continue;
+            };
+            let checked = said.and_then(|said| {
+                approvals::check(&open.card, &said).map_err(VoidAnswer::from)?;
+                check_edited(gyrus, &store, &open, &said)?;
+                Ok(said)
+            });
+            match checked {
+                Ok(said) => break said,
+                Err(failure) => put(&format!("{failure}\n"))?,
             }
         };
-        match approvals::answer(&store, &open, person.clone(), said)? {
-            Delivery::Given => answered += 1,
-            Delivery::Void(void) => put(&format!("{}\n", Failure::from(void)))?,
+        match approvals::answer(&store, &open, person.clone(), said) {
+            Err(void @ ApprovalError::Void(_)) => put(&format!("{}\n", Failure::from(void)))?,
+            given => {
+                given?;
+                answered += 1;
+            }
         }
     }
     put(&format!(

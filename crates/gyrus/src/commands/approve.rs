@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gyrus::runtime::{self, Confinement};
-use gyrus_contract::{Decision, Gate as _, Judgement, Place, RunId, ToolSpec};
+use gyrus_contract::{
+    Answer, ApprovalScope, Decision, Gate as _, Judgement, Place, RunId, ToolSpec,
+};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     ApprovalCard, QuestionId, StandingRun,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, VoidAnswer},
+    approvals::{self, CardId, OpenQuestion, VoidAnswer},
     log_name,
 };
 
@@ -45,24 +47,19 @@ pub(crate) struct Approve {
 
 impl Approve {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let reach = match (self.session, self.always) {
-            (_, true) => ApprovalReach::Always,
-            (true, false) => ApprovalReach::Session,
-            (false, false) => ApprovalReach::Once,
+        let scope = match (self.session, self.always) {
+            (_, true) => ApprovalScope::Always,
+            (true, false) => ApprovalScope::Session,
+            (false, false) => ApprovalScope::Once,
         };
-        let words = self.answer;
-        let (edit, edited) = (self.edit, self.edited);
-        answer(gyrus, &self.run, self.card.as_ref(), |card| match edited {
-            Some(path) => Ok(card_editor::from_file(card, &path)?),
-            None if edit => Ok(card_editor::in_editor(
-                card,
-                gyrus.environment.editor.as_deref(),
-            )?),
-            None if words.is_some() && card.edit.is_some() => Err(Failure::usage(
-                "this is approved, changed or denied; it takes no answer",
-            )
-            .hint("to change it: gyrus approve RUN --edit; to say why not: gyrus deny")),
-            None => Ok(ApprovalAnswer::Yes { words, reach }),
+        let editor = gyrus.environment.editor.as_deref();
+        answer(gyrus, &self.run, self.card.as_ref(), |card| {
+            Ok(match (self.edited, self.edit, self.answer) {
+                (Some(path), _, _) => card_editor::from_file(card, &path)?,
+                (None, true, _) => card_editor::in_editor(card, editor)?,
+                (None, false, Some(words)) => approvals::reply(card, words)?,
+                (None, false, None) => Answer::yes(scope),
+            })
         })
     }
 }
@@ -72,7 +69,7 @@ pub(super) fn answer(
     gyrus: &Gyrus,
     given: &str,
     card: Option<&QuestionId>,
-    say: impl FnOnce(&ApprovalCard) -> Result<ApprovalAnswer, Failure>,
+    say: impl FnOnce(&ApprovalCard) -> Result<Answer, Failure>,
 ) -> Result<Code, Failure> {
     inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
@@ -80,42 +77,14 @@ pub(super) fn answer(
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
     check_edited(gyrus, &store, &open, &answer)?;
-    let verdict = match (&answer, open.card.question) {
-        (ApprovalAnswer::Yes { words: None, .. }, true) => {
-            return Err(Failure::usage(format!("{} asks a question", open.id))
-                .hint("answer it: gyrus approve RUN --answer WORDS"));
-        }
-        (
-            ApprovalAnswer::Yes {
-                reach: ApprovalReach::Session | ApprovalReach::Always,
-                ..
-            },
-            false,
-        ) if open.card.wider.is_empty() => {
-            return Err(
-                Failure::usage(format!("{} can only be allowed once", open.id))
-                    .hint("approve it without --session and --always"),
-            );
-        }
-        (ApprovalAnswer::Yes { words: Some(_), .. }, false) if open.card.edit.is_some() => {
-            "approved, as you changed it,"
-        }
-        (ApprovalAnswer::Yes { words: Some(_), .. }, false) => {
-            return Err(Failure::usage(format!(
-                "{} asks for your approval, not for words",
-                open.id
-            ))
-            .hint("a yes has no conditions; to say what to do instead: gyrus deny"));
-        }
-        (ApprovalAnswer::Yes { .. }, true) => "answered",
-        (ApprovalAnswer::Yes { .. }, false) => "approved",
-        (ApprovalAnswer::No { .. }, _) => "denied",
+    let (verdict, leave) = match (&answer, open.card.question) {
+        (Answer::Deny { .. }, _) => ("denied", false),
+        (Answer::Approve { .. }, true) => ("answered", false),
+        (Answer::Approve { words: Some(_), .. }, false) => ("approved, as you changed it,", true),
+        (Answer::Approve { words: None, .. }, false) => ("approved", true),
     };
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
-    let leave = matches!(answer, ApprovalAnswer::Yes { .. }) && !open.card.question;
-    if let Delivery::Void(void) = approvals::answer(&store, &open, person, answer)? {
-        return Err(void.into());
-    }
+    approvals::answer(&store, &open, person, answer)?;
     // A child goes on when the run that a person started does.
     let mut root = run;
     while let Some(parent) = StandingRun::read(&store, root)?.started.parent {
@@ -145,10 +114,10 @@ pub(crate) fn check_edited(
     gyrus: &Gyrus,
     store: &Store,
     open: &OpenQuestion,
-    answer: &ApprovalAnswer,
+    answer: &Answer,
 ) -> Result<(), Failure> {
     let (
-        ApprovalAnswer::Yes {
+        Answer::Approve {
             words: Some(edited),
             ..
         },
@@ -225,22 +194,18 @@ fn the_question(
     card: Option<&QuestionId>,
 ) -> Result<OpenQuestion, Failure> {
     let name = run.short();
-    let mut answered = None;
-    let mut unanswered = Vec::new();
+    let (mut void, mut unanswered) = (None, Vec::new());
     for question in approvals::open(store, run)? {
-        if card.is_some_and(|card| card.effect != question.id.effect) {
+        let named = card.unwrap_or(&question.id);
+        if named.effect != question.id.effect {
             continue;
         }
-        if let Some(card) = card.filter(|card| **card != question.id) {
-            let void = VoidAnswer::AskedAnew {
-                run,
-                given: card.clone(),
-                now: question.id,
-            };
-            return Err(void.into());
-        }
-        match approvals::waiting_answer(store, &question)? {
-            Some(said) => answered = Some(said),
+        let named = CardId {
+            question: named.clone(),
+            ..question.card_id()
+        };
+        match approvals::void(store, &named)? {
+            Some(no) => void = Some(no),
             None => unanswered.push(question),
         }
     }
@@ -257,15 +222,14 @@ fn the_question(
                 .hint(format!("say which, by run and card:{}", list.concat())),
         );
     }
-    if let Some(question) = unanswered.pop() {
-        return Ok(question);
+    match (unanswered.pop(), void, card) {
+        (Some(question), _, _) => Ok(question),
+        (None, Some(void), _) => Err(void.into()),
+        (None, None, Some(card)) => {
+            let id = card.clone();
+            Err(VoidAnswer::NotAsked { run, id }.into())
+        }
+        (None, None, None) => Err(Failure::usage(format!("run {name} asks nothing"))
+            .hint("see what is asked: gyrus approvals")),
     }
-    Err(match (answered, card) {
-        (Some(said), _) => Failure::usage(format!("run {name} has its answer already: {said}"))
-            .hint(format!("to go on: gyrus resume {name}")),
-        (None, Some(card)) => Failure::usage(format!("run {name} asks nothing at {card}"))
-            .hint("see what is asked: gyrus approvals"),
-        (None, None) => Failure::usage(format!("run {name} asks nothing"))
-            .hint("see what is asked: gyrus approvals"),
-    })
 }

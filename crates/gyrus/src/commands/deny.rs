@@ -2,7 +2,8 @@
 
 use crate::{Gyrus, exit::Code, failure::Failure};
 use clap::Args;
-use gyrus_kernel::{QuestionId, approvals::ApprovalAnswer};
+use gyrus_contract::Answer;
+use gyrus_kernel::QuestionId;
 
 /// Say no to what a run asks
 #[derive(Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Deny {
 
 impl Deny {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let answer = ApprovalAnswer::No {
+        let answer = Answer::Deny {
             reason: self.reason,
         };
         super::approve::answer(gyrus, &self.run, self.card.as_ref(), |_| Ok(answer))

@@ -10,8 +10,8 @@ use std::{
 
 use gyrus::runtime;
 use gyrus_chat::ChatAccount;
-use gyrus_contract::{Boxed, RunId};
-use gyrus_kernel::approvals::{ApprovalAnswer, OpenQuestion};
+use gyrus_contract::{Answer, Boxed, RunId};
+use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::RunRequest;
 use gyrus_server::{
@@ -73,9 +73,11 @@ impl Program for Around {
         words::schema()
     }
 
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), ApiError> {
-        answer_fits(&self.gyrus, open, answer)
-            .map_err(|failure| ApiError::bad_request(failure.message))
+    fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError> {
+        let store = self.gyrus.store();
+        let checked =
+            store.and_then(|store| commands::check_edited(&self.gyrus, &store, open, answer));
+        checked.map_err(|failure| ApiError::bad_request(failure.message))
     }
 
     fn agent_files(&self) -> Vec<AgentFileView> {
@@ -145,15 +147,6 @@ pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, 
     command.check(gyrus)?;
     let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;
     Ok(RunRequest { workdir, ..request })
-}
-
-/// Checks an answer before it is given.
-pub(super) fn answer_fits(
-    gyrus: &Gyrus,
-    open: &OpenQuestion,
-    answer: &ApprovalAnswer,
-) -> Result<(), Failure> {
-    commands::check_edited(gyrus, &gyrus.store()?, open, answer)
 }
 
 /// Begins to carry out a command of the command line, in a process of its own.

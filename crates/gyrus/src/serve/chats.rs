@@ -7,10 +7,7 @@ use gyrus_chat::{
     Transcription,
 };
 use gyrus_contract::{Boxed, RunId};
-use gyrus_kernel::{
-    approvals::{ApprovalAnswer, OpenQuestion},
-    latch::Latch,
-};
+use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{Gateway, RunRequest};
 use gyrus_server::{ApiError, Program};
 use gyrus_surfaces::console::put;
@@ -180,10 +177,6 @@ fn in_words(error: &ApiError) -> String {
 impl ChatHost for Around {
     fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
         Program::check(self, request).map_err(|error| in_words(&error))
-    }
-
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
-        Program::check_answer(self, open, answer).map_err(|error| in_words(&error))
     }
 
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {

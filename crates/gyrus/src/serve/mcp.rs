@@ -11,10 +11,7 @@ use std::{
 use axum::routing::post_service;
 use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_journal::{Holder, Store};
-use gyrus_kernel::{
-    approvals::{ApprovalAnswer, OpenQuestion},
-    log_name, now_ms,
-};
+use gyrus_kernel::{log_name, now_ms};
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
 use gyrus_runtime::queue::{
     Command, Gateway, NewCommand, OptionValue, RunRequest, Stage, Work, Workers as _, in_time,
@@ -23,7 +20,7 @@ use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
 use tokio::sync::watch;
 
 use super::{
-    around::{Around, answer_fits, checked, printed},
+    around::{Around, checked, printed},
     parking::{Signals, park_these},
     workers::Processes,
 };
@@ -168,9 +165,7 @@ impl McpHost for InQueue {
                 let ended = self.gateway.with(|queue| {
                     queue.of_run(run).map(|one| match &one.stage {
                         Stage::Ended { summary, .. } => Some(summary.clone()),
-                        Stage::Cancelled { by, .. } => {
-                            Some(format!("taken back by {} ({})", by.id, by.surface))
-                        }
+                        Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
                         Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
                     })
                 });
@@ -184,10 +179,6 @@ impl McpHost for InQueue {
                 }
             }
         })
-    }
-
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
-        answer_fits(&self.around.gyrus, open, answer).map_err(in_words)
     }
 
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
@@ -312,10 +303,6 @@ impl McpHost for OfProcess {
             let said = settled.wait_for(Option::is_some).await;
             said.ok().and_then(|said| said.clone()).unwrap_or_default()
         })
-    }
-
-    fn check_answer(&self, open: &OpenQuestion, answer: &ApprovalAnswer) -> Result<(), String> {
-        answer_fits(&self.gyrus, open, answer).map_err(in_words)
     }
 
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {

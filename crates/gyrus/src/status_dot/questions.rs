@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Digest, RunId};
+use gyrus_contract::{Answer, ApprovalScope, Digest, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion};
+use gyrus_kernel::approvals::{self, ApprovalError, OpenQuestion};
 use gyrus_screen::{ChosenNotification, NotificationChoice, Notifications};
 use gyrus_surfaces::{
     console::{card, put},
@@ -34,7 +34,7 @@ pub(super) struct Questions {
 /// A person's answer in a notification.
 pub(super) struct AnsweredQuestion {
     open: OpenQuestion,
-    answer: ApprovalAnswer,
+    answer: Answer,
 }
 
 impl Questions {
@@ -100,11 +100,8 @@ impl Questions {
             choice,
         } = questions.notifications.next().await;
         let answer = match choice.as_str() {
-            ALLOW => ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            },
-            DENY => ApprovalAnswer::No { reason: None },
+            ALLOW => Answer::yes(ApprovalScope::Once),
+            DENY => Answer::Deny { reason: None },
             _ => return None,
         };
         let (_, open) = questions.shown.get(&notification)?;
@@ -123,9 +120,14 @@ impl AnsweredQuestion {
     pub(super) fn send(self, gyrus: &Gyrus, store: &Store) -> Result<(), Failure> {
         let person = terminal::person(gyrus.environment.user.as_deref(), "notification");
         let (id, run) = (&self.open.id, self.open.run.short());
-        let told = match approvals::answer(store, &self.open, person, self.answer)? {
-            Delivery::Void(void) => format!("{id} of run {run} was not answered: {void}\n"),
-            _ => format!("{id} of run {run} was answered in a notification\n"),
+        let told = match approvals::answer(store, &self.open, person, self.answer) {
+            Err(ApprovalError::Void(void)) => {
+                format!("{id} of run {run} was not answered: {void}\n")
+            }
+            given => {
+                given?;
+                format!("{id} of run {run} was answered in a notification\n")
+            }
         };
         Ok(put(&told)?)
     }

@@ -1,8 +1,13 @@
 //! A person is asked, here or elsewhere, now or later, or cannot be asked.
 
 use gyrus_kernel::Entry;
+use serde_json::{Value, json};
 
-use crate::support::{THREE_STEPS, World};
+use crate::{
+    mcp_serving::Client,
+    server::{Server, TOKEN, guard::cookie_of, runs::ASKS},
+    support::{THREE_STEPS, World},
+};
 
 fn asks(entry: &Entry) -> bool {
     matches!(entry, Entry::ApprovalAsked(_))
@@ -178,4 +183,81 @@ fn a_runs_own_command_cannot_answer_for_a_person() {
         "{}",
         said.err
     );
+}
+
+/// Whatever surface an answer comes from, the kernel decides whether the card takes it, and says so
+/// in the same words.
+#[test]
+fn one_rule_with_one_wording_decides_on_every_surface() {
+    let world = World::new(ASKS);
+    let server = Server::start(&world);
+    let accepted = server.run("write", &json!({}));
+    server.wait(&accepted, |stage| stage["state"] == "parked");
+    let mut client = Client::start(&world, Some(TOKEN), &json!({}));
+    let run = accepted["run"].clone();
+    let asked = client.call("follow", &json!({"run": run}));
+    let question = asked["structuredContent"]["questions"][0].clone();
+    let text = |name: &str| question[name].as_str().unwrap().to_owned();
+    let path = format!(
+        "/runs/{}/questions/{}/answer",
+        text("run"),
+        text("question")
+    );
+    let form = format!(
+        "cookie: {}\r\ncontent-type: application/x-www-form-urlencoded\r\norigin: http://{}\r\n",
+        cookie_of(&server),
+        server.host
+    );
+    let card = (
+        question["run"].clone(),
+        question["question"].clone(),
+        question["digest"].clone(),
+    );
+    let mut tool = |approve: bool, words: &Value| {
+        let (run, question, digest) = &card;
+        let arguments = json!({
+            "run": run, "question": question, "digest": digest, "approve": approve, "words": words,
+        });
+        client.call("answer", &arguments).to_string()
+    };
+    for (sentence, command, body, typed, called) in [
+        (
+            "the card asks for approval, not for words",
+            vec!["approve", "last", "--answer", "if"],
+            json!({"approve": true, "words": "if"}),
+            "answer=once&words=if",
+            Some(json!("if")),
+        ),
+        (
+            "the card can only be allowed once",
+            vec!["approve", "last", "--session"],
+            json!({"approve": true, "reach": "session"}),
+            "answer=session",
+            None,
+        ),
+        (
+            "the card can only be allowed once",
+            vec!["approve", "last", "--always"],
+            json!({"approve": true, "reach": "always"}),
+            "answer=always",
+            None,
+        ),
+    ] {
+        world.gyrus(&command).exits(2).says(sentence);
+        let posted = server.post(&format!("/api{path}"), &body).is(400).body;
+        assert!(posted.contains(sentence), "{posted}");
+        let page = server.send("POST", &path, &form, typed).is(400).body;
+        assert!(page.contains(sentence), "{page}");
+        if let Some(words) = called {
+            let said = tool(true, &words);
+            assert!(said.contains(sentence), "{said}");
+        }
+    }
+    assert_eq!(
+        server.get("/api/questions").is(200).json()[0]["answered"],
+        Value::Null
+    );
+    assert_eq!(world.file(".envrc"), "");
+    tool(false, &json!("not now"));
+    server.wait_for_end(&accepted);
 }

@@ -39,7 +39,7 @@ fn cards_are_answered_one_by_one() {
     assert!(card.contains("\x07"), "the bell rings: {card:?}");
     assert_eq!(world.file(".git/one"), "");
     terminal.types("perhaps\n");
-    terminal.shows("please type y or n");
+    terminal.shows("please type y = yes, n = no");
     terminal.types("y\n");
     terminal.shows("\x1b[33m← created `.git/one`");
     terminal.shows(PROMPT);

@@ -20,7 +20,7 @@ use crate::{
 const LATER: &str = "2026-07-28";
 
 /// A client on standard input and output. Dropping it closes them and waits for the end.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -33,7 +33,7 @@ struct Client {
 
 impl Client {
     /// Starts one that has begun as the protocol says.
-    fn start(world: &World, token: Option<&str>, capabilities: &Value) -> Self {
+    pub(crate) fn start(world: &World, token: Option<&str>, capabilities: &Value) -> Self {
         let mut client = Self::silent(world, token);
         let begun = client.ask(
             "initialize",
@@ -144,7 +144,7 @@ impl Client {
     }
 
     #[track_caller]
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
@@ -284,7 +284,7 @@ fn an_approver_without_forms_answers_exactly_the_card() {
         "run": question["run"], "question": question["question"], "digest": "0000",
         "approve": true,
     });
-    refused(&client.call("answer", &answer), "does not ask this");
+    refused(&client.call("answer", &answer), "there is no such question");
     answer["digest"] = question["digest"].clone();
     answer["words"] = json!("but only if it is safe");
     refused(&client.call("answer", &answer), "a yes has no conditions");
@@ -294,7 +294,7 @@ fn an_approver_without_forms_answers_exactly_the_card() {
     let follow = json!({"run": report["run"], "after": report["next"]});
     let done = client.call("follow", &follow);
     assert_eq!(done["structuredContent"]["state"], "reached", "{done:#}");
-    refused(&client.call("answer", &answer), "does not ask this");
+    refused(&client.call("answer", &answer), "has its answer already");
     let shown = world.gyrus(&["show", "last"]).exits(0).out;
     assert!(shown.contains("approved by ide (token)"), "{shown}");
 }

@@ -108,7 +108,7 @@ fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
     world
         .gyrus(&["approve", "last", "--answer", "yes please"])
         .exits(2)
-        .says("it takes no answer");
+        .says("asks for approval, not for words");
     fs::write(&edited, plan(&[step("1", "no_such_tool", json!({}), &[])])).unwrap();
     // What can be seen without the run is said at once, and nothing is sent.
     let approve = ["approve", "last", "--edited", file];
@@ -152,7 +152,7 @@ fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
     world
         .gyrus(&["approve", "last", "--edited", empty.to_str().unwrap()])
         .exits(2)
-        .says("nothing was sent");
+        .says("the edited text is empty");
     world.gyrus(&["approve", "last"]).exits(0);
     world
         .gyrus(&["resume", "last", "--on-ask", "park"])
@@ -255,7 +255,7 @@ fn a_plan_is_edited_at_the_terminal() {
     };
     terminal.shows("e = edit it first");
     terminal.types("perhaps\n");
-    terminal.shows("please type y, e or n");
+    terminal.shows("please type y = yes, e = edit");
     terminal.types("e\n");
     terminal.shows("approved by tester (console)");
     terminal.shows("All is in order.");

@@ -8,38 +8,16 @@
 
 use std::time::Duration;
 
-use gyrus_contract::{
-    Destination, Digest, EffectId, MessageBody, OnAsk, Principal, Scope, SurfaceMessage,
-};
+use gyrus_contract::{Answer, Destination, Digest, EffectId, MessageBody, OnAsk, SurfaceMessage};
 
 use crate::{
     APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, Ending,
-    Entry, Fact, Stop, Validity, clock::now_ms, core::Core, recorded::diverges, run::Begun,
+    Entry, Fact, Stop, Validity, approvals, clock::now_ms, core::Core, recorded::diverges,
+    run::Begun,
 };
 
 /// Maximum time that a wait does not check the clock: the wall clock may be set meanwhile.
 const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PersonAnswer {
-    /// Whether the person approved.
-    pub approved: bool,
-    /// The person; `None` when nobody could be asked, which counts as a denial.
-    pub by: Option<Principal>,
-    /// A text for the model.
-    pub reason: Option<String>,
-}
-
-impl From<ApprovalAnswered> for PersonAnswer {
-    fn from(answered: ApprovalAnswered) -> Self {
-        Self {
-            approved: answered.approved,
-            by: answered.by,
-            reason: answered.reason,
-        }
-    }
-}
 
 /// Asks a question that a loop asks by itself. Its answer is the effect's outcome and does not
 /// expire once it is recorded.
@@ -47,7 +25,7 @@ pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
     card: ApprovalCard,
-) -> Result<PersonAnswer, Stop> {
+) -> Result<ApprovalAnswered, Stop> {
     let digest = Digest::of_json(&card);
     perform_about(core, begun.effect, begun.past, digest, card).await
 }
@@ -59,13 +37,13 @@ pub(crate) async fn perform_about(
     recorded: Vec<Entry>,
     digest: Digest,
     card: ApprovalCard,
-) -> Result<PersonAnswer, Stop> {
+) -> Result<ApprovalAnswered, Stop> {
     let mut past = Past::default();
     for entry in recorded {
         past.read(core, &effect, entry, &digest)?;
     }
     match past.answered {
-        Some(answered) => Ok(answered.into()),
+        Some(answered) => Ok(answered),
         None => ask(core, &effect, digest, card, &mut past).await,
     }
 }
@@ -185,11 +163,11 @@ impl Past {
     }
 
     /// Returns the answer, if it still counts: no call may begin after an approval has expired.
-    pub(crate) fn answer(&self, core: &Core) -> Option<PersonAnswer> {
+    pub(crate) fn answer(&self, core: &Core) -> Option<ApprovalAnswered> {
         let (asked, answered) = (self.asked.as_ref()?, self.answered.as_ref()?);
         let leave = answered.approved && !asked.card.question;
         let expired = leave && core.log.is_live() && asked.valid.is_over(now_ms());
-        (!expired).then(|| answered.clone().into())
+        (!expired).then(|| answered.clone())
     }
 
     /// Returns the question, if it waits for its answer.
@@ -207,7 +185,7 @@ pub(crate) async fn ask(
     what: Digest,
     card: ApprovalCard,
     past: &mut Past,
-) -> Result<PersonAnswer, Stop> {
+) -> Result<ApprovalAnswered, Stop> {
     let asked = match past.open(core) {
         Some(asked) => asked,
         None => put(core, effect, what, card, past).await?,
@@ -292,7 +270,7 @@ async fn record(
     core: &Core,
     answered: ApprovalAnswered,
     past: &mut Past,
-) -> Result<PersonAnswer, Stop> {
+) -> Result<ApprovalAnswered, Stop> {
     core.log.append(answered.clone())?;
     core.log.barrier().await?;
     core.grant(&answered.grants);
@@ -300,7 +278,7 @@ async fn record(
         core.forget_message(id)?;
     }
     past.answered = Some(answered.clone());
-    Ok(answered.into())
+    Ok(answered)
 }
 
 /// Returns the oldest answer to this card. Other answers to the same effect are refused, and all of
@@ -310,87 +288,74 @@ async fn answer_in_inbox(
     asked: &ApprovalAsked,
     in_time: bool,
 ) -> Result<Option<ApprovalAnswered>, Stop> {
-    for said in said(core, &asked.effect)? {
-        if said.digest != asked.digest {
-            let why = "it answers an earlier card: that one expired, its yes was used up, or the \
-                       call means something else by now";
-            refuse(core, &asked.effect, said, why).await?;
-            continue;
-        }
-        if !in_time {
-            let why = "the question had expired; it is asked anew when the run is resumed";
-            refuse(core, &asked.effect, said, why).await?;
-            continue;
-        }
-        let redactor = &core.kernel.organs().redactor;
-        return Ok(Some(ApprovalAnswered {
-            effect: asked.effect.clone(),
-            digest: asked.digest,
-            approved: said.approved,
-            by: Some(said.message.from),
-            reason: said.words.map(|words| redactor.redact(&words).into_owned()),
-            grants: match said.scope {
-                Scope::Once => Vec::new(),
-                Scope::Session => asked.card.wider.clone(),
-            },
-            message: Some(said.message.id),
-        }));
+    for (message, digest, answer) in answers(core, &asked.effect)? {
+        let why = if digest != asked.digest {
+            "it answers an earlier card: that one expired, its yes was used up, or the call means \
+             something else by now"
+                .to_owned()
+        } else if !in_time {
+            "the question had expired; it is asked anew when the run is resumed".to_owned()
+        } else if let Err(mismatch) = approvals::check(&asked.card, &answer) {
+            mismatch.to_string()
+        } else {
+            let redactor = &core.kernel.organs().redactor;
+            let words = answer.text();
+            return Ok(Some(ApprovalAnswered {
+                effect: asked.effect.clone(),
+                digest,
+                approved: answer.is_yes(),
+                by: Some(message.from),
+                reason: words.map(|words| redactor.redact(words).into_owned()),
+                grants: if answer.is_wider() {
+                    asked.card.wider.clone()
+                } else {
+                    Vec::new()
+                },
+                message: Some(message.id),
+            }));
+        };
+        refuse(core, &asked.effect, message, &answer, &why).await?;
     }
     Ok(None)
 }
 
 /// Refuses all answers to an effect that no answer can allow any more.
 pub(crate) async fn refuse_all(core: &Core, effect: &EffectId, why: &str) -> Result<(), Stop> {
-    for said in said(core, effect)? {
-        refuse(core, effect, said, why).await?;
+    for (message, _, answer) in answers(core, effect)? {
+        refuse(core, effect, message, &answer, why).await?;
     }
     Ok(())
 }
 
-/// An answer in the inbox.
-struct Said {
-    approved: bool,
-    digest: Digest,
-    words: Option<String>,
-    scope: Scope,
-    message: SurfaceMessage,
-}
-
-/// Returns the waiting answers to an effect, oldest first.
-fn said(core: &Core, asking: &EffectId) -> Result<Vec<Said>, Stop> {
-    let answers = core.messages()?.into_iter().filter_map(|message| {
-        let (effect, digest, approved, words, scope) = match message.body.clone() {
-            MessageBody::Approve {
+/// Returns the waiting answers to an effect with the digests of their cards, oldest first.
+fn answers(core: &Core, asking: &EffectId) -> Result<Vec<(SurfaceMessage, Digest, Answer)>, Stop> {
+    let answers = core
+        .messages()?
+        .into_iter()
+        .filter_map(|message| match message.body.clone() {
+            MessageBody::Answer {
                 effect,
                 digest,
-                words,
-                scope,
-            } => (effect, digest, true, words, scope),
-            MessageBody::Deny {
-                effect,
-                digest,
-                reason,
-            } => (effect, digest, false, reason, Scope::Once),
-            _ => return None,
-        };
-        (effect == *asking).then_some(Said {
-            approved,
-            digest,
-            words,
-            scope,
-            message,
-        })
-    });
+                answer,
+            } if effect == *asking => Some((message, digest, answer)),
+            _ => None,
+        });
     Ok(answers.collect())
 }
 
 /// Records an answer that does not count, and removes it from the inbox.
-async fn refuse(core: &Core, effect: &EffectId, said: Said, why: &str) -> Result<(), Stop> {
+async fn refuse(
+    core: &Core,
+    effect: &EffectId,
+    message: SurfaceMessage,
+    answer: &Answer,
+    why: &str,
+) -> Result<(), Stop> {
     let refused = ApprovalRefused {
-        approved: said.approved,
-        by: said.message.from,
+        approved: answer.is_yes(),
+        by: message.from,
         text: why.to_owned(),
-        message: said.message.id.clone(),
+        message: message.id.clone(),
     };
     let fact = serde_json::to_value(refused).map_err(|error| Stop::Failed(error.to_string()))?;
     core.log.append(Entry::Noted {
@@ -402,5 +367,5 @@ async fn refuse(core: &Core, effect: &EffectId, said: Said, why: &str) -> Result
         },
     })?;
     core.log.barrier().await?;
-    core.forget_message(&said.message.id)
+    core.forget_message(&message.id)
 }

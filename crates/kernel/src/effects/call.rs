@@ -22,8 +22,8 @@ use super::{
     unknown_tool, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted, Settled, Stop,
-    ToolCalled, ToolResulted, ToolStarted,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted,
+    Settled, Stop, ToolCalled, ToolResulted, ToolStarted,
     abandoned::count_abandoned,
     core::Core,
     recorded::diverges,
@@ -692,7 +692,7 @@ fn asks_a_person(spec: &ToolSpec) -> Option<(&Touch, &str)> {
     touches.find_map(|touch| Some((touch, touch.question()?)))
 }
 
-fn denial(answer: &approval::PersonAnswer, reasons: &str) -> String {
+fn denial(answer: &ApprovalAnswered, reasons: &str) -> String {
     match (&answer.by, &answer.reason) {
         (Some(_), Some(words)) => {
             format!("a person denied this call and says: {words}\nDo not ask for it again.")

@@ -39,8 +39,7 @@ use gyrus_contract::{ModelError, Observation, Reply, Text, ToolCall, View};
 use gyrus_text::counted;
 use serde::Serialize;
 
-use crate::{ApprovalCard, EffectError, Ending, Run, Stop};
-use approval::PersonAnswer;
+use crate::{ApprovalAnswered, ApprovalCard, EffectError, Ending, Run, Stop};
 use branches::Branch;
 use call::ExpectedAim;
 use delegate::{Delegated, Delegation};
@@ -210,7 +209,7 @@ impl Run {
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on: also when the run parks until the answer comes.
-    pub async fn approve(&mut self, card: ApprovalCard) -> Result<PersonAnswer, Stop> {
+    pub async fn approve(&mut self, card: ApprovalCard) -> Result<ApprovalAnswered, Stop> {
         let begun = self.begin(|| format!("asking a person: {}", card.sentence))?;
         let done = approval::perform(&self.core, begun, card).await;
         self.end(done)

@@ -15,11 +15,8 @@ use gyrus_contract::{
 };
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{
-    approval::{self, PersonAnswer},
-    ask,
-};
-use crate::{ApprovalCard, Ask, EffectError, Entry, Stop, Tools, core::Core};
+use super::{approval, ask};
+use crate::{ApprovalAnswered, ApprovalCard, Ask, EffectError, Entry, Stop, Tools, core::Core};
 
 /// Maximum number of questions of servers that a person is asked in one call; further ones are
 /// refused.
@@ -219,15 +216,10 @@ impl<'a> ServerRequests<'a> {
 }
 
 /// Returns a person's answer as it goes to the server.
-fn reply(answered: PersonAnswer) -> PersonReply {
-    let PersonAnswer {
-        approved,
-        by,
-        reason,
-    } = answered;
-    match (approved, by) {
+fn reply(answered: ApprovalAnswered) -> PersonReply {
+    match (answered.approved, answered.by) {
         (true, _) => {
-            let words = reason.unwrap_or_default();
+            let words = answered.reason.unwrap_or_default();
             if words.contains(SECRET_MARK) {
                 PersonReply::NoAnswer(
                     "the answer held a secret, and secrets are not sent to a server by an answer"

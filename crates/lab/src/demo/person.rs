@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-use gyrus_contract::{Aim, Principal, RunId, Starts};
+use gyrus_contract::{Aim, Answer, ApprovalScope, Principal, RunId, Starts};
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Entry,
-    approvals::{ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, answer},
+    approvals::{ApprovalError, OpenQuestion, answer},
     log_name,
 };
 
@@ -28,19 +28,15 @@ pub(super) async fn answers(
                 let about = judged.as_ref().filter(|one| one.effect == asked.effect);
                 let aim = about.and_then(|judged| judged.aim.as_ref());
                 let says = if aim.is_some_and(|aim| stays(aim, origin)) {
-                    ApprovalAnswer::Yes {
-                        words: None,
-                        reach: ApprovalReach::Once,
-                    }
+                    Answer::yes(ApprovalScope::Once)
                 } else {
-                    ApprovalAnswer::No {
-                        reason: Some("that has nothing to do with what I asked for".to_owned()),
-                    }
+                    Answer::no("that has nothing to do with what I asked for")
                 };
                 let open = OpenQuestion::new(run, asked);
-                match answer(store, &open, myself(), says)? {
+                match answer(store, &open, myself(), says) {
                     // What was answered before the crash is not asked again.
-                    Delivery::Given | Delivery::Void(_) => {}
+                    Ok(()) | Err(ApprovalError::Void(_)) => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
             _ => {}

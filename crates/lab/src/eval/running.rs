@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{Image, Principal, RunId, Strength};
+use gyrus_contract::{Answer, ApprovalScope, Image, Principal, RunId, Strength};
 use gyrus_journal::Reader;
 use gyrus_kernel::{
     ApprovalAsked, Entry,
-    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    approvals::{self, OpenQuestion},
     log_name,
 };
 use rustix::process::{Pid, Signal};
@@ -249,15 +249,10 @@ impl Watched<'_> {
         let questions = &mut self.fold.attempt.questions;
         let answer = if may {
             questions.allowed += 1;
-            ApprovalAnswer::Yes {
-                words: None,
-                reach: ApprovalReach::Once,
-            }
+            Answer::yes(ApprovalScope::Once)
         } else {
             questions.denied += 1;
-            ApprovalAnswer::No {
-                reason: Some(screen.limit().to_owned()),
-            }
+            Answer::no(screen.limit())
         };
         let from = Principal {
             surface: "eval".to_owned(),

@@ -508,8 +508,7 @@ fn called(store: &Store, run: RunId, open: &[OpenQuestion]) -> Result<Option<Cal
             MessageBody::Signal { .. }
             | MessageBody::Pause
             | MessageBody::Steer { .. }
-            | MessageBody::Approve { .. }
-            | MessageBody::Deny { .. } => {}
+            | MessageBody::Answer { .. } => {}
         }
     }
     Ok(None)

@@ -209,7 +209,7 @@ pub(crate) async fn stop_all(
     Extension(identity): Extension<Identity>,
     ApiJson(given): ApiJson<StopAll>,
 ) -> Result<Json<Done>, ApiError> {
-    let who = format!("{} ({})", identity.principal.id, identity.principal.surface);
+    let who = &identity.principal;
     let reason = match given.reason {
         Some(reason) => format!("{reason}; asked by {who}"),
         None => format!("asked by {who}"),

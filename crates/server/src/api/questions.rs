@@ -11,10 +11,10 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use gyrus_contract::RunId;
+use gyrus_contract::{Answer, ApprovalScope, RunId};
 use gyrus_kernel::{
     QuestionId,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    approvals::{self, OpenQuestion, VoidAnswer},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,6 @@ use crate::{
 use gyrus_kernel::now_ms;
 use gyrus_runtime::queue::Stage;
 
-/// The longest words of an answer in bytes.
-const MAX_WORDS: usize = 256 << 10;
-
 /// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -45,7 +42,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .json::<Vec<Question>>(200, "The open questions, oldest first."),
         decides("/api/runs/{run}/questions/{question}/answer", post(answer))
             .named("answerQuestion", "Answer a question of a run")
-            .body::<Answer>()
+            .body::<AnswerBody>()
             .answer(
                 202,
                 "The answer is on disk; no other one counts.",
@@ -123,31 +120,19 @@ pub(crate) async fn of_run(
     .await
 }
 
-/// The extent of a yes.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Reach {
-    /// This one call.
-    #[default]
-    Once,
-    /// Everything that the card offers, for the rest of the session.
-    Session,
-    /// Everything that the card offers, in this folder, until it is revoked.
-    Always,
-}
-
 /// An answer.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Answer")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerBody {
     /// Yes or no.
-    pub(crate) approve: bool,
+    approve: bool,
     /// The extent of a yes.
     #[serde(default)]
-    pub(crate) reach: Reach,
+    reach: ApprovalScope,
     /// The answer to a question for words, an edited text, or the reason of a no.
     #[serde(default)]
-    pub(crate) words: Option<String>,
+    words: Option<String>,
 }
 
 pub(crate) async fn answer(
@@ -155,73 +140,44 @@ pub(crate) async fn answer(
     Extension(identity): Extension<Identity>,
     RunPath(run): RunPath,
     ApiPath(path): ApiPath<HashMap<String, String>>,
-    ApiJson(answer): ApiJson<Answer>,
+    ApiJson(body): ApiJson<AnswerBody>,
 ) -> Result<StatusCode, ApiError> {
     let question = path.get("question").cloned().unwrap_or_default();
-    blocking(move || give(&app, &identity, run, &question, answer)).await?;
+    let answer = if body.approve {
+        Answer::Approve {
+            words: body.words,
+            scope: body.reach,
+        }
+    } else {
+        Answer::Deny { reason: body.words }
+    };
+    blocking(move || {
+        let open = find(&app, run, &question)?;
+        give(&app, &identity, &open, answer)
+    })
+    .await?;
     Ok(StatusCode::ACCEPTED)
+}
+
+/// Returns the open question of this name.
+pub(crate) fn find(app: &App, run: RunId, question: &str) -> Result<OpenQuestion, ApiError> {
+    let id: QuestionId = question
+        .parse()
+        .map_err(|_| ApiError::not_found("there is no such question: use an id of the list"))?;
+    let open = approvals::open(&app.store, run)?;
+    let found = open.into_iter().find(|open| open.id == id);
+    found.ok_or_else(|| ApiError::from(VoidAnswer::NotAsked { run, id }))
 }
 
 /// Gives an answer to exactly this card.
 pub(crate) fn give(
     app: &App,
     identity: &Identity,
-    run: RunId,
-    question: &str,
+    open: &OpenQuestion,
     answer: Answer,
 ) -> Result<(), ApiError> {
-    let id: QuestionId = question
-        .parse()
-        .map_err(|_| ApiError::not_found("there is no such question: use an id of the list"))?;
-    if answer
-        .words
-        .as_ref()
-        .is_some_and(|words| words.len() > MAX_WORDS)
-    {
-        let error = format!("the words are longer than {MAX_WORDS} bytes");
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
-    }
-    let open = approvals::open(&app.store, run)?;
-    let open = open.into_iter().find(|open| open.id == id).ok_or_else(|| {
-        ApiError::conflict(format!("run {} does not ask {id} (any more)", run.short()))
-            .hint("see what is asked: GET /api/questions")
-    })?;
-    let answer = checked(app, &open, answer)?;
-    match approvals::answer(&app.store, &open, identity.principal.clone(), answer)? {
-        Delivery::Given => Ok(()),
-        Delivery::Void(void) => Err(ApiError::conflict(void.to_string())),
-    }
-}
-
-/// Returns the answer if the card takes it.
-fn checked(app: &App, open: &OpenQuestion, given: Answer) -> Result<ApprovalAnswer, ApiError> {
-    let Answer {
-        approve,
-        reach,
-        words,
-    } = given;
-    if !approve {
-        return Ok(ApprovalAnswer::No { reason: words });
-    }
-    let card = &open.card;
-    let reach = match reach {
-        Reach::Once => ApprovalReach::Once,
-        Reach::Session => ApprovalReach::Session,
-        Reach::Always => ApprovalReach::Always,
-    };
-    if reach != ApprovalReach::Once && !card.question && card.wider.is_empty() {
-        return Err(ApiError::bad_request("this can only be allowed once"));
-    }
-    if card.question && words.is_none() {
-        return Err(ApiError::bad_request("this asks for words").hint("give them as `words`"));
-    }
-    if words.is_some() && !card.question && card.edit.is_none() {
-        return Err(
-            ApiError::bad_request("this asks for approval, not for words")
-                .hint("a yes has no conditions; to say what to do instead, say no with words"),
-        );
-    }
-    let answer = ApprovalAnswer::Yes { words, reach };
+    approvals::check(&open.card, &answer).map_err(VoidAnswer::from)?;
     app.program.check_answer(open, &answer)?;
-    Ok(answer)
+    approvals::answer(&app.store, open, identity.principal.clone(), answer)?;
+    Ok(())
 }

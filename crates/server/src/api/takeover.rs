@@ -74,7 +74,7 @@ pub(crate) async fn take_over(
     };
     let begun = app.leases.begin(run, &lease);
     let held = begun.map_err(|Lease { by, .. }| {
-        let error = format!("{} ({}) has the browser already", by.id, by.surface);
+        let error = format!("{by} has the browser already");
         ApiError::conflict(error)
     })?;
     let person = format!("--for={}", lease.by.id);

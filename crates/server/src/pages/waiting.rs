@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     response::{Html, Response},
 };
-use gyrus_contract::RunId;
+use gyrus_contract::{Answer, ApprovalScope, RunId};
 use gyrus_kernel::{
     ApprovalCard,
     approvals::{self, OpenQuestion},
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     api::{
-        questions::{self, Answer, Reach, all_open},
+        questions::{self, all_open},
         runs::blocking,
     },
     app::App,
@@ -169,54 +169,36 @@ pub(super) async fn answer(
         _ => "/waiting".to_owned(),
     };
     blocking(move || {
-        let open = approvals::open(&app.store, run)?;
-        let card = open.iter().find(|open| open.id.to_string() == question);
-        let answer = given(form, card.map(|open| &open.card))?;
-        questions::give(&app, &identity, run, &question, answer)
+        let open = questions::find(&app, run, &question)?;
+        let answer = given(form, &open.card)?;
+        questions::give(&app, &identity, &open, answer)
     })
     .await?;
     Ok(see(&back))
 }
 
-fn given(form: AnswerForm, card: Option<&ApprovalCard>) -> Result<Answer, ApiError> {
-    let reach = match form.answer.as_str() {
-        "no" => {
-            return Ok(Answer {
-                approve: false,
-                reach: Reach::Once,
-                words: typed(form.words),
-            });
-        }
-        "once" => Reach::Once,
-        "session" => Reach::Session,
-        "always" => Reach::Always,
+fn given(form: AnswerForm, card: &ApprovalCard) -> Result<Answer, ApiError> {
+    let reason = typed(form.words);
+    let scope = match form.answer.as_str() {
+        "no" => return Ok(Answer::Deny { reason }),
+        "once" => ApprovalScope::Once,
+        "session" => ApprovalScope::Session,
+        "always" => ApprovalScope::Always,
         other => {
             let error = format!("invalid answer: `{other}` is none of once, session, always, no");
             return Err(ApiError::bad_request(error));
         }
     };
-    let words = match card {
-        Some(card) if card.question => typed(form.words),
-        Some(ApprovalCard {
-            edit: Some(edit), ..
-        }) if !form.ticked.is_empty() => {
-            let hunks = Hunks::of(edit).unwrap_or_default();
-            let left = hunks.ticked(&form.ticks);
-            Some(left).filter(|left| left.trim_end() != edit.trim_end())
+    let edited = match &card.edit {
+        Some(edit) if !form.ticked.is_empty() => {
+            Some(Hunks::of(edit).unwrap_or_default().ticked(&form.ticks))
         }
-        Some(ApprovalCard {
-            edit: Some(edit), ..
-        }) => {
-            // A form changes line breaks; a text that was left alone is approved as it stands.
-            let edited = form.edited.map(|edited| edited.replace("\r\n", "\n"));
-            edited.filter(|edited| edited.trim_end() != edit.trim_end())
-        }
-        // Words beside a yes would be conditions, which a yes does not have.
-        _ => typed(form.words),
+        // A form changes line breaks.
+        _ => form.edited.map(|edited| edited.replace("\r\n", "\n")),
     };
-    Ok(Answer {
-        approve: true,
-        reach,
-        words,
+    Ok(match (edited, reason) {
+        (Some(text), _) => approvals::edited(card, text)?,
+        (None, Some(words)) => approvals::reply(card, words)?,
+        (None, None) => Answer::yes(scope),
     })
 }

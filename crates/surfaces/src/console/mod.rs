@@ -15,11 +15,11 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use gyrus_contract::{EffectId, OnAsk, Principal, RunId, Spent};
+use gyrus_contract::{Answer, ApprovalScope, EffectId, OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
     ApprovalCard, Entry, LivePiece,
-    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+    approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
 };
 
 pub(crate) use self::paint::STYLES;
@@ -328,22 +328,32 @@ impl Console {
 
     /// A line was typed.
     pub fn typed(&mut self, typed: &str) -> Result<(), SurfaceError> {
-        let (Some(open), Some(person), true) = (self.open.front(), &self.person, self.asking)
-        else {
+        let Some(open) = self.open.front().filter(|_| self.asking) else {
             return Ok(());
         };
         match understand(typed, &open.card) {
-            Some(answer) => {
-                self.asking = false;
-                match approvals::answer(&self.store, open, person.clone(), answer)? {
-                    Delivery::Given => Ok(()),
-                    Delivery::Void(void) => put(&SurfaceError::from(void).told()),
-                }
+            Some(answer) => self.send(answer),
+            None => put(&format!("please type {}", choices(&open.card))),
+        }
+    }
+
+    /// Sends an answer to the question that is being asked.
+    fn send(&mut self, answer: Answer) -> Result<(), SurfaceError> {
+        let (Some(open), Some(person)) = (self.open.front(), &self.person) else {
+            return Ok(());
+        };
+        match approvals::answer(&self.store, open, person.clone(), answer) {
+            Err(ApprovalError::Void(VoidAnswer::Mismatch(mismatch))) => {
+                put(&format!("{mismatch}: {}", choices(&open.card)))
             }
-            None if open.card.question => put("your answer, in words: "),
-            None if open.card.edit.is_some() => put("please type y, e or n: "),
-            None if open.card.wider.is_empty() => put("please type y or n: "),
-            None => put("please type y, s, a or n: "),
+            Err(void @ ApprovalError::Void(_)) => {
+                self.asking = false;
+                put(&SurfaceError::from(void).told())
+            }
+            sent => {
+                self.asking = false;
+                Ok(sent?)
+            }
         }
     }
 
@@ -354,22 +364,13 @@ impl Console {
     }
 
     /// Returns the answer that editing a card led to.
-    pub fn edited(
-        &mut self,
-        came: Result<ApprovalAnswer, SurfaceError>,
-    ) -> Result<(), SurfaceError> {
-        match (came, self.open.front(), &self.person) {
-            (Ok(answer), Some(open), Some(person)) => {
-                self.asking = false;
-                match approvals::answer(&self.store, open, person.clone(), answer)? {
-                    Delivery::Given => Ok(()),
-                    Delivery::Void(void) => put(&SurfaceError::from(void).told()),
-                }
-            }
-            (Err(failure), Some(open), _) => {
+    pub fn edited(&mut self, came: Result<Answer, SurfaceError>) -> Result<(), SurfaceError> {
+        match (came, self.open.front()) {
+            (Ok(answer), _) => self.send(answer),
+            (Err(failure), Some(open)) => {
                 put(&format!("{}{}", failure.told(), choices(&open.card)))
             }
-            (_, _, _) => Ok(()),
+            (Err(_), None) => Ok(()),
         }
     }
 
@@ -426,23 +427,19 @@ pub fn wants_to_edit(typed: &str, card: &ApprovalCard) -> bool {
 
 /// Parses a typed line as an answer; `None` if it is neither yes nor no, or no answer to a
 /// question.
-pub fn understand(typed: &str, card: &ApprovalCard) -> Option<ApprovalAnswer> {
+pub fn understand(typed: &str, card: &ApprovalCard) -> Option<Answer> {
     let typed = typed.trim();
-    let reach = ApprovalReach::Once;
     if card.question {
-        let words = Some(typed.to_owned());
-        return (!typed.is_empty()).then_some(ApprovalAnswer::Yes { words, reach });
+        return (!typed.is_empty()).then(|| Answer::words(typed));
     }
-    let wider = !card.wider.is_empty();
-    let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
     let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     let rest = rest.trim();
     match word.to_ascii_lowercase().as_str() {
         // Words after a yes may be a condition, and a yes has none.
-        "y" | "yes" if rest.is_empty() => yes(ApprovalReach::Once),
-        "s" | "session" if rest.is_empty() && wider => yes(ApprovalReach::Session),
-        "a" | "always" if rest.is_empty() && wider => yes(ApprovalReach::Always),
-        "n" | "no" => Some(ApprovalAnswer::No {
+        "y" | "yes" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Once)),
+        "s" | "session" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Session)),
+        "a" | "always" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Always)),
+        "n" | "no" => Some(Answer::Deny {
             reason: (!rest.is_empty()).then(|| rest.to_owned()),
         }),
         _ => None,
@@ -527,43 +524,23 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        let no = |reason: Option<&str>| {
-            Some(ApprovalAnswer::No {
-                reason: reason.map(str::to_owned),
-            })
-        };
-        let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
-        let card = |wider| ApprovalCard {
-            sentence: String::new(),
-            reasons: Vec::new(),
-            details: Vec::new(),
-            question: false,
-            wider,
-            edit: None,
-        };
-        let grants = vec![gyrus_contract::Grant::PackageRegistries];
+        let yes = |scope| Some(Answer::yes(scope));
+        let card = ApprovalCard::default();
         for (typed, answer) in [
-            ("s", yes(ApprovalReach::Session)),
-            ("a", yes(ApprovalReach::Always)),
-            ("y", yes(ApprovalReach::Once)),
-        ] {
-            assert_eq!(understand(typed, &card(grants.clone())), answer, "{typed}");
-        }
-        for (typed, answer) in [
-            ("y\n", yes(ApprovalReach::Once)),
-            (" YES ", yes(ApprovalReach::Once)),
-            ("s", None),
-            ("a", None),
-            ("n", no(None)),
+            ("y\n", yes(ApprovalScope::Once)),
+            (" YES ", yes(ApprovalScope::Once)),
+            ("s", yes(ApprovalScope::Session)),
+            ("a", yes(ApprovalScope::Always)),
+            ("n", Some(Answer::Deny { reason: None })),
             (
                 "no use the other folder\n",
-                no(Some("use the other folder")),
+                Some(Answer::no("use the other folder")),
             ),
             ("yes but not x", None),
             ("", None),
             ("yess", None),
         ] {
-            assert_eq!(understand(typed, &card(Vec::new())), answer, "{typed}");
+            assert_eq!(understand(typed, &card), answer, "{typed}");
         }
     }
 }

@@ -151,11 +151,9 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
         }
         Ending::Stuck { what } => stopped("stuck", "It repeats itself.".to_owned(), Some(what)),
         Ending::ModelUnreachable { error } => stopped("no model", brief(&error.to_string()), None),
-        Ending::Stopped { by, reason } => stopped(
-            "stopped",
-            format!("{} ({}) stopped it.", by.id, by.surface),
-            reason.as_deref(),
-        ),
+        Ending::Stopped { by, reason } => {
+            stopped("stopped", format!("{by} stopped it."), reason.as_deref())
+        }
         Ending::Interrupted => stopped(
             "interrupted",
             "It was interrupted at its terminal.".to_owned(),

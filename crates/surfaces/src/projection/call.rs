@@ -58,7 +58,7 @@ pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
     let approved = answered.approved;
     let said = if approved { "approved" } else { "denied" };
     let headline = match &answered.by {
-        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+        Some(by) => format!("{said} by {by}"),
         None => format!("{said}: nobody could be asked"),
     };
     let happening = Happening::main(Subject::Answer { approved }, Tone::Ask, headline);

@@ -98,7 +98,7 @@ pub(super) fn steered(steered: Steered) -> Happening {
             if !origin.is_trusted() {
                 happening.headline = "another program adds".to_owned();
             }
-            let who = format!("{} ({})", message.from.id, message.from.surface);
+            let who = message.from.to_string();
             happening = happening
                 .with(HappeningPart::Badge(Tone::Aside, who))
                 .with(HappeningPart::prose(text));

@@ -8,9 +8,13 @@ use gyrus_conformance::{
     script::{Script, Turn},
     world::{FINISH, PUT, value},
 };
-use gyrus_contract::{Digest, EffectId, MessageBody, Mode, OnAsk};
+use gyrus_contract::{
+    Answer, ApprovalScope, Digest, EffectId, Grant, MessageBody, Mode, OnAsk, Principal,
+};
 use gyrus_kernel::{
-    APPROVAL_REFUSED, ApprovalAsked, Ending, Entry, QUESTIONS_LAST, ResumeChanges, Settled,
+    APPROVAL_REFUSED, ApprovalAsked, ApprovalCard, Ending, Entry, QUESTIONS_LAST, ResumeChanges,
+    Settled,
+    approvals::{self, AnswerMismatch},
     log_name,
 };
 use serde_json::json;
@@ -44,11 +48,10 @@ fn asked(bench: &Bench) -> Option<(EffectId, Digest)> {
 
 fn yes(bench: &Bench) -> MessageBody {
     let (effect, digest) = asked(bench).unwrap();
-    MessageBody::Approve {
+    MessageBody::Answer {
         effect,
         digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     }
 }
 
@@ -63,11 +66,10 @@ async fn parks_and_the_answer_takes_it_up() {
     // A yes to something else is not a yes.
     let (effect, _) = asked(&bench).unwrap();
     let digest = Digest::of(b"another card");
-    bench.send(MessageBody::Approve {
+    bench.send(MessageBody::Answer {
         effect,
         digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     });
     let parked = bench.again().resume().await.unwrap();
     assert!(
@@ -108,11 +110,10 @@ async fn a_denial_reaches_the_model_with_its_words() {
     let bench = asking(OnAsk::Park).bench();
     bench.start().await.unwrap();
     let (effect, digest) = asked(&bench).unwrap();
-    let reason = Some("I like it red".to_owned());
-    bench.send(MessageBody::Deny {
+    bench.send(MessageBody::Answer {
         effect,
         digest,
-        reason,
+        answer: Answer::no("I like it red"),
     });
     let next = bench.again();
     let ended = next.resume().await.unwrap();
@@ -261,14 +262,13 @@ async fn a_yes_lets_one_start_happen_and_none_after_its_time() {
         }
         // A yes to the first asking is none to the second.
         let (effect, _) = asked(&bench).unwrap();
-        let MessageBody::Approve { digest, .. } = yes(&bench) else {
+        let MessageBody::Answer { digest, .. } = yes(&bench) else {
             panic!("it is a yes");
         };
-        next.send(MessageBody::Approve {
+        next.send(MessageBody::Answer {
             effect,
             digest,
-            words: None,
-            scope: Default::default(),
+            answer: Answer::yes(ApprovalScope::Once),
         });
         next.again().resume().await.unwrap();
         assert!(next.world.deeds().is_empty(), "done on an old yes");
@@ -294,4 +294,141 @@ fn asked_last(bench: &Bench) -> ApprovalAsked {
 fn now_ms() -> i64 {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     i64::try_from(since.as_millis()).unwrap()
+}
+
+/// A message that a program writes into the inbox by hand gets no more than a surface allows.
+#[tokio::test]
+async fn a_message_that_the_card_does_not_take_is_void() {
+    for (kind, fields, mismatch) in [
+        (
+            "approve",
+            json!({"words": "if it is safe"}),
+            AnswerMismatch::UnaskedWords,
+        ),
+        (
+            "approve",
+            json!({"scope": "session"}),
+            AnswerMismatch::OnlyOnce,
+        ),
+        (
+            "approve",
+            json!({"scope": "always"}),
+            AnswerMismatch::OnlyOnce,
+        ),
+        (
+            "deny",
+            json!({"reason": "x".repeat(300 << 10)}),
+            AnswerMismatch::TooLong { limit: 256 << 10 },
+        ),
+    ] {
+        let bench = asking(OnAsk::Park).bench();
+        bench.start().await.unwrap();
+        let (effect, digest) = asked(&bench).unwrap();
+        let id = gyrus_contract::time_ordered_uuid().to_string();
+        let mut message = json!({
+            "id": id, "from": {"surface": "by hand", "id": "a program"},
+            "type": kind, "effect": effect, "digest": digest,
+        });
+        let fields = fields.as_object().unwrap().clone();
+        message.as_object_mut().unwrap().extend(fields);
+        bench.put(&id, &message.to_string());
+        // To the surfaces the question is still open, and they take the same no better.
+        let open = approvals::unanswered(&bench.store, bench.run()).unwrap();
+        let answer: Answer = serde_json::from_value(message).unwrap();
+        assert_eq!(approvals::check(&open[0].card, &answer), Err(mismatch));
+        let by = Principal {
+            surface: "test".to_owned(),
+            id: "ann".to_owned(),
+        };
+        let said = approvals::answer(&bench.store, &open[0], by, answer).unwrap_err();
+        assert_eq!(said.to_string(), mismatch.to_string());
+
+        let parked = bench.again().resume().await.unwrap();
+        assert!(
+            matches!(parked.ending, Ending::Waiting { .. }),
+            "{parked:?}"
+        );
+        assert!(bench.world.deeds().is_empty(), "done by {mismatch}");
+        assert_eq!(bench.waiting(), 0);
+        let recording = bench.recording();
+        let noted = recording.entries().find_map(|entry| match entry {
+            Entry::Noted { kind, fact, .. } if kind == APPROVAL_REFUSED => Some(&fact.fact),
+            _ => None,
+        });
+        assert_eq!(noted.unwrap()["text"], mismatch.to_string());
+
+        bench.send(yes(&bench));
+        let ended = bench.again().resume().await.unwrap();
+        assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    }
+}
+
+/// The rule as a table: which answers each kind of card takes.
+#[test]
+fn each_kind_of_card_takes_its_answers() {
+    use AnswerMismatch::{EmptyText, OnlyOnce, UnaskedWords, WordsMissing};
+    let plain = ApprovalCard::default();
+    let wider = ApprovalCard {
+        wider: vec![Grant::PackageRegistries],
+        ..ApprovalCard::default()
+    };
+    let question = ApprovalCard {
+        question: true,
+        ..ApprovalCard::default()
+    };
+    let plan = ApprovalCard {
+        edit: Some("1. look".to_owned()),
+        ..ApprovalCard::default()
+    };
+    let (once, words) = (Answer::yes(ApprovalScope::Once), Answer::words("as I say"));
+    let session = Answer::yes(ApprovalScope::Session);
+    let always = Answer::yes(ApprovalScope::Always);
+    let blank = Answer::words(" ");
+    for (name, card, taken) in [
+        (
+            "plain",
+            &plain,
+            [
+                Ok(()),
+                Err(UnaskedWords),
+                Err(OnlyOnce),
+                Err(OnlyOnce),
+                Err(UnaskedWords),
+            ],
+        ),
+        (
+            "wider",
+            &wider,
+            [Ok(()), Err(UnaskedWords), Ok(()), Ok(()), Err(UnaskedWords)],
+        ),
+        // A person may say nothing at a take-over.
+        (
+            "question",
+            &question,
+            [
+                Err(WordsMissing),
+                Ok(()),
+                Err(WordsMissing),
+                Err(WordsMissing),
+                Ok(()),
+            ],
+        ),
+        (
+            "plan",
+            &plan,
+            [Ok(()), Ok(()), Err(OnlyOnce), Err(OnlyOnce), Err(EmptyText)],
+        ),
+    ] {
+        let answers = [&once, &words, &session, &always, &blank];
+        assert_eq!(
+            answers.map(|answer| approvals::check(card, answer)),
+            taken,
+            "{name}"
+        );
+        assert_eq!(
+            approvals::check(card, &Answer::no("not now")),
+            Ok(()),
+            "{name}"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use gyrus_conformance::{
     script::{Script, Turn, too_fast},
     world::{APPEND, LOOK, PUT, line, value},
 };
-use gyrus_contract::{MessageBody, OnAsk, Purpose};
+use gyrus_contract::{Answer, ApprovalScope, MessageBody, OnAsk, Purpose};
 use gyrus_kernel::{Ending, Entry};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -161,11 +161,10 @@ pub(crate) fn yes(bench: &Bench) -> MessageBody {
         _ => None,
     });
     let asked = asked.expect("it asks");
-    MessageBody::Approve {
+    MessageBody::Answer {
         effect: asked.effect,
         digest: asked.digest,
-        words: None,
-        scope: Default::default(),
+        answer: Answer::yes(ApprovalScope::Once),
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn answers_a_card(phone: &dyn Phone, world: &World) {
     let card = phone.sees("Allow it once, or deny it?");
     assert!(card.text.contains("┃ "), "{card:?}");
     phone.replies(&card.id, "yes, please");
-    phone.sees("This card asks for approval");
+    phone.sees("the card asks for approval, not for words");
     assert_eq!(world.file(".envrc"), "");
     phone.presses(&card, "Allow once");
     phone.sees("\n— approved by ");

@@ -5,7 +5,7 @@ mod accessible;
 mod chromium;
 mod dashboard;
 mod agents;
-mod guard;
+pub(crate) mod guard;
 mod hooks;
 mod killed;
 mod libraries;
