@@ -84,20 +84,6 @@ impl LedgerError {
     }
 }
 
-/// A place in a ledger: everything up to an entry of a generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    log: LogName,
-    seq: u64,
-}
-
-impl Position {
-    /// Returns the position as words that no other position has.
-    pub fn in_words(&self) -> String {
-        format!("{} {}", self.log, self.seq)
-    }
-}
-
 /// A fold that this process alone changes.
 #[derive(Debug)]
 pub struct Ledger<S> {
@@ -165,20 +151,6 @@ impl<S: Fold> Ledger<S> {
                 return Ok(S::default());
             }
         }
-    }
-
-    /// Returns the end of the ledger `id` as it is on disk, for what is derived from it; `None` if
-    /// it does not exist. It costs nothing that grows with the ledger.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn position(store: &Store, id: &str) -> Result<Option<Position>, LedgerError> {
-        let Some(generation) = generations::<S>(store, id)?.pop() else {
-            return Ok(None);
-        };
-        let log = log::<S>(id, generation);
-        let seq = store.reader(&log)?.end()?;
-        Ok(Some(Position { log, seq }))
     }
 
     /// Returns the ids of all ledgers of this kind.

@@ -118,7 +118,8 @@ fn procedures(world: &World) -> Vec<Value> {
 }
 
 fn lessons_are_kept(world: &World) -> bool {
-    world.path("home/lessons/index").exists()
+    let lessons = world.gyrus(&["memory", "lessons", "--json"]).exits(0);
+    !lessons.out.is_empty()
 }
 
 /// Returns how often runs stand in the notes of the day, and in the one of the last runs.

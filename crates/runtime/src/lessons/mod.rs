@@ -4,12 +4,9 @@
 //! read from, and what a person decided about them is kept beside them. A run that was given lessons
 //! counts for or against each of them once it has ended; a lesson that more runs fail with is no
 //! longer given, and never deleted. The words are a model's: whoever gives them to a run says so.
-//!
-//! A start of a run reads only an index of the ledger, which can be deleted at any time.
 
 mod record;
 mod similar;
-mod index;
 
 use std::{
     fs::{self, File, TryLockError},
@@ -27,7 +24,7 @@ pub use self::{
     },
     similar::LessonSubject,
 };
-use crate::ledger::{Ledger, LedgerError, Position};
+use crate::ledger::{Ledger, LedgerError};
 
 /// The ledger of the lessons.
 const ID: &str = "main";
@@ -67,7 +64,7 @@ pub enum LessonError {
 #[derive(Debug, Clone)]
 pub struct Lessons {
     store: Store,
-    /// The folder of the index and the lock.
+    /// The folder of the lock.
     folder: PathBuf,
 }
 
@@ -98,20 +95,7 @@ impl Lessons {
         subject: &LessonSubject<'_>,
         most: usize,
     ) -> Result<Vec<Lesson>, LessonError> {
-        let Some(position) = Ledger::<LessonBook>::position(&self.store, ID)? else {
-            return Ok(Vec::new());
-        };
-        let path = self.index_path();
-        if let Some(index) = index::LessonIndex::open(&path, &position) {
-            return Ok(index.best(subject, most));
-        }
-        let book = self.all()?;
-        self.write_index(&book, &position)?;
-        match index::LessonIndex::open(&path, &position) {
-            Some(index) => Ok(index.best(subject, most)),
-            // Another process has written a newer one meanwhile.
-            None => Ok(Vec::new()),
-        }
+        Ok(similar::best(&self.all()?, subject, most))
     }
 
     /// Adds what `facts` finds to be new in the lessons as they are. Processes take turns.
@@ -131,26 +115,7 @@ impl Lessons {
         ledger.append(new).map_err(LessonError::from)?;
         let on_disk = ledger.writer().barrier_blocking();
         on_disk.map_err(LessonError::from)?;
-        let position =
-            Ledger::<LessonBook>::position(&self.store, ID).map_err(LessonError::from)?;
-        if let Some(position) = position {
-            self.write_index(ledger.state(), &position)?;
-        }
         Ok(())
-    }
-
-    fn index_path(&self) -> PathBuf {
-        self.folder.join("index")
-    }
-
-    fn write_index(&self, book: &LessonBook, position: &Position) -> Result<(), LessonError> {
-        fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;
-        let path = self.index_path();
-        let unfinished = self.folder.join(format!("index.{}", std::process::id()));
-        let written = fs::write(&unfinished, index::bytes(book, position));
-        written
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .map_err(at(&path))
     }
 
     /// Waits until no other process changes the lessons, for a bounded time. The lock ends with its

@@ -1,12 +1,17 @@
 //! Measures the similarity of two goals by their words, weighted by how rare they are among the lessons.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use super::{Lesson, LessonBook};
 
 /// Similarity from which a lesson is about the same kind of goal.
 pub(super) const SIMILAR: f64 = 0.45;
 
 /// Factor by which a lesson of the same folder, or of the same site, is preferred.
-pub(super) const SAME_PLACE: f64 = 1.2;
+const SAME_PLACE: f64 = 1.2;
 
 /// Maximum number of words of a goal that are compared.
 const MAX_WORDS: usize = 64;
@@ -44,17 +49,47 @@ pub(super) fn words(goal: &str) -> Vec<u32> {
     words.into_iter().collect()
 }
 
-/// Returns a number that stands for a word or a name. Two may share one; then a lesson seems a
-/// little more similar than it is.
-pub(super) fn number(word: &str) -> u32 {
-    number_of(word.as_bytes())
+/// Returns a number that stands for a word. Two may share one; then a lesson seems a little more
+/// similar than it is.
+fn number(word: &str) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    word.hash(&mut hasher);
+    hasher.finish() as u32
 }
 
-/// Returns a number that stands for some bytes.
-pub(super) fn number_of(bytes: &[u8]) -> u32 {
-    let hash = blake3::hash(bytes);
-    let [one, two, three, four, ..] = *hash.as_bytes();
-    u32::from_le_bytes([one, two, three, four])
+/// Returns the lessons that fit a new run best, the best first and of equal ones the newest. There are
+/// none for a goal whose last run could leave nothing out: they would only make its prompts longer.
+pub(super) fn best(book: &LessonBook, subject: &LessonSubject<'_>, most: usize) -> Vec<Lesson> {
+    let given = book.lessons().filter(|record| !record.is_retired());
+    let given: Vec<(&Lesson, Vec<u32>)> = given
+        .map(|record| (&record.lesson, words(&record.lesson.goal)))
+        .collect();
+    let is_same = |goal: &str| goal.split_whitespace().eq(subject.goal.split_whitespace());
+    let last = given.iter().rfind(|(lesson, _)| is_same(&lesson.goal));
+    if last.is_some_and(|(lesson, _)| lesson.direct) {
+        return Vec::new();
+    }
+    let weights = Weights::of(subject.goal, given.iter().map(|(_, words)| &**words));
+    let mut scored: Vec<(f64, &Lesson)> = Vec::new();
+    for (lesson, words) in given.iter().rev() {
+        let similarity = weights.similarity(words);
+        if similarity < SIMILAR {
+            continue;
+        }
+        let same_site = !subject.site.is_empty() && lesson.site == subject.site;
+        let places = i32::from(lesson.workspace == subject.workspace) + i32::from(same_site);
+        scored.push((similarity * SAME_PLACE.powi(places), lesson));
+    }
+    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut best: Vec<Lesson> = Vec::new();
+    for (_, lesson) in scored {
+        let says =
+            |other: &Lesson| (&other.worked, &other.did_not) == (&lesson.worked, &lesson.did_not);
+        if best.len() < most && !best.iter().any(says) {
+            best.push(lesson.clone());
+        }
+    }
+    best
 }
 
 /// The words of a new goal with their weights.

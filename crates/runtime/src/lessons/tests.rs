@@ -152,33 +152,6 @@ fn a_lesson_that_runs_fail_with_is_retired_and_can_be_brought_back() {
 }
 
 #[test]
-fn an_index_that_is_lost_or_damaged_is_written_anew() {
-    let (folder, lessons) = lessons();
-    add(&lessons, learned(&["order pizzas", "order flowers"]));
-    let path = folder.path().join("lessons/index");
-    let whole = fs::read(&path).unwrap();
-    for cut in 0..whole.len() {
-        fs::write(&path, &whole[..cut]).unwrap();
-        let found = found(&lessons, "order pizzas");
-        // A damaged text is left out.
-        assert!(found == [1] || found.is_empty(), "{cut}: {found:?}");
-    }
-    for at in 0..whole.len() {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0x01;
-        fs::write(&path, damaged).unwrap();
-        let found = found(&lessons, "order pizzas");
-        assert!(found == [1] || found.is_empty(), "{at}: {found:?}");
-    }
-    fs::remove_file(&path).unwrap();
-    assert_eq!(found(&lessons, "order pizzas"), [1]);
-    // The index of an older position does not count.
-    add(&lessons, vec![decided(1, LessonDecision::Retire)]);
-    fs::write(&path, &whole).unwrap();
-    assert!(found(&lessons, "order pizzas").is_empty());
-}
-
-#[test]
 fn lessons_that_processes_add_at_once_are_all_kept() {
     let (_folder, lessons) = lessons();
     thread::scope(|scope| {
@@ -227,7 +200,7 @@ fn everyday_goals_are_seldom_taken_for_each_other() {
 }
 
 #[test]
-fn ten_thousand_lessons_are_searched_by_their_index() {
+fn ten_thousand_lessons_are_searched() {
     let (_folder, lessons) = lessons();
     let goals: Vec<String> = (0..10_000)
         .map(|number| {
