@@ -11,6 +11,7 @@ use std::{
 use gyrus_kernel::Entry;
 use gyrus_runtime::{
     ledger::Ledger,
+    lessons::Lessons,
     procedures::{KeptProcedures, PROCEDURE_LEDGER},
 };
 use rustix::process::Signal;
@@ -118,8 +119,9 @@ fn procedures(world: &World) -> Vec<Value> {
 }
 
 fn lessons_are_kept(world: &World) -> bool {
-    let lessons = world.gyrus(&["memory", "lessons", "--json"]).exits(0);
-    !lessons.out.is_empty()
+    // A command of the program would learn first.
+    let lessons = Lessons::of(&world.store(), &world.path("home/lessons"));
+    lessons.all().unwrap().lessons().next().is_some()
 }
 
 /// Returns how often runs stand in the notes of the day, and in the one of the last runs.

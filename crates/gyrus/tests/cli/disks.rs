@@ -65,7 +65,7 @@ fn a_full_disk_stops_the_run_with_a_true_word_and_loses_nothing() {
     let said = said.exits(0);
     assert!(said.out.contains("full: 1\n"), "{said:?}");
     assert!(said.err.contains("make room on the disk"), "{said:?}");
-    assert!(said.out.contains("removed "), "{said:?}");
+    assert!(said.err.contains("\nremoved "), "{said:?}");
     assert!(said.out.contains("the chain holds"), "{said:?}");
     assert_eq!(world.file("ledger.txt"), "hello\n");
 }
