@@ -25,8 +25,9 @@ use tokio::sync::watch;
 /// Size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// Interval at which a folder that cannot be watched is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a folder that cannot be watched is looked at: within the second that a process
+/// has to stop by itself when all are stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Errors of a system that has no more instances or watches, or none at all.
 const USED_UP: [Errno; 5] = [
