@@ -306,7 +306,7 @@ impl From<LessonError> for Failure {
                 Self::usage(error.to_string()).hint("see their numbers: gyrus memory lessons")
             }
             LessonError::Busy => Self::failed(error.to_string()).hint("try again in a moment"),
-            LessonError::Ledger(_) | LessonError::Journal(_) | LessonError::File { .. } => {
+            LessonError::Ledger(_) | LessonError::File { .. } => {
                 Self::failed("the lessons cannot be used").because(&error)
             }
         }

@@ -43,10 +43,6 @@ impl ChainOfThought {
             state: ChainState::default(),
         }
     }
-
-    fn keep_state(&mut self) {
-        self.state.acting = self.acting.state().clone();
-    }
 }
 
 impl CognitiveLoop for ChainOfThought {
@@ -102,7 +98,7 @@ impl CognitiveLoop for ChainOfThought {
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = self.acting.act(run, plan).await;
-        self.keep_state();
+        self.state.acting = self.acting.state().clone();
         result
     }
 

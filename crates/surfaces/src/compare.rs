@@ -1,8 +1,6 @@
 //! Runs side by side: their calls aligned by tool and resolved arguments. A fork shares the calls
 //! before it with the run that it was forked from, by their entries.
 
-use std::path::Path;
-
 use gyrus_contract::{Digest, EffectId, RunId};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Entry, Settled, log_name, summary};
@@ -112,7 +110,7 @@ impl RunPath {
                 continue;
             };
             if let Entry::RunStarted(started) = &parsed {
-                fold.workspace = path_text(&started.workspace);
+                fold.workspace = started.workspace.display().to_string();
                 let forked = started.forked_from.as_ref();
                 from = forked.map(|from| (from.run, from.cycle));
             }
@@ -131,10 +129,6 @@ impl RunPath {
         }
         Ok(from)
     }
-}
-
-fn path_text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// Puts calls together from their entries.

@@ -85,7 +85,10 @@ impl TelemetryProjection {
     fn model_called(&mut self, call: &ModelCall, seq: u64, now_ns: u64, reader: &Reader) {
         let provider = self.provider_of(&call.model);
         let with_content = self.options.content;
-        let model = model_name(&call.model);
+        let model = call
+            .model
+            .split_once('/')
+            .map_or(&*call.model, |(_, name)| name);
         let name = format!("chat {model}");
         let span = self.open(call.effect.clone(), Role::Model, name, seq, now_ns);
         span.kind = SpanKind::Client.into();
@@ -287,11 +290,6 @@ impl TelemetryProjection {
         let id = child.child.to_string();
         span.attributes.push(text("gyrus.run.child", id));
     }
-}
-
-/// Returns the model's own name, without its provider.
-fn model_name(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(_, name)| name)
 }
 
 /// Returns a text attribute of a span.

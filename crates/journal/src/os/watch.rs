@@ -25,8 +25,7 @@ use tokio::sync::watch;
 /// Size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// Interval at which a folder that cannot be watched is looked at: within the second that a process
-/// has to stop by itself when all are stopped.
+/// Interval at which a folder that cannot be watched is looked at: twice before a stop kills.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Errors of a system that has no more instances or watches, or none at all.

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_journal::{Error as JournalError, Store};
+use gyrus_journal::Store;
 
 pub use self::{
     record::{
@@ -41,9 +41,6 @@ pub enum LessonError {
     /// The ledger cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The journal's store cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
     /// A file beside the ledger cannot be used.
     #[error("{path} cannot be used", path = path.display())]
     File {
@@ -114,7 +111,7 @@ impl Lessons {
         }
         ledger.append(new).map_err(LessonError::from)?;
         let on_disk = ledger.writer().barrier_blocking();
-        on_disk.map_err(LessonError::from)?;
+        on_disk.map_err(|error| LessonError::Ledger(error.into()))?;
         Ok(())
     }
 

@@ -14,10 +14,7 @@ use gyrus_workspace::{
 };
 use rustix::fs::{FileType, Stat};
 
-use super::{
-    diff::{self, DiffError},
-    first_of,
-};
+use super::{diff, first_of};
 use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 
 /// Maximum bytes of a diff. A person reads the whole diff, so a larger one is refused, never
@@ -229,15 +226,12 @@ fn hunks(file: &File, old: Vec<u8>, until: Instant) -> Result<String, String> {
     let new = match becomes {
         Becomes::Content(content) => return Ok(patch::hunks(&old, content, until)),
         Becomes::Edited(edits) => edited(path, old.clone().into_bytes(), edits)?,
-        Becomes::Patched(diff) => diff::patch(old.as_bytes(), diff).map_err(fits_not)?,
+        Becomes::Patched(diff) => diff::patch(old.as_bytes(), diff)
+            .map_err(|error| format!("does not fit its diff: {error}"))?,
         Becomes::Same | Becomes::Deleted => return Ok(String::new()),
     };
     let new = String::from_utf8(new).map_err(|_| no_text())?;
     Ok(patch::hunks(&old, &new, until))
-}
-
-fn fits_not(error: DiffError) -> String {
-    format!("does not fit its diff: {error}")
 }
 
 fn edited(
