@@ -295,10 +295,14 @@ impl Console {
             self.end_line()?;
         }
         self.end_question()?;
-        let begun = self.row.take().map(|row| row.text).unwrap_or_default();
+        // A card that came between has ended the row.
+        let goes_on = ROW.load(Ordering::Relaxed) != NO_ROW;
+        let begun = self.row.take().filter(|_| goes_on).map(|row| row.text);
         let mark = if spoken.begins { mark } else { ' ' };
         let indent = self.indent(run);
-        let (shown, text) = self.painter.go_on(tone, indent, mark, &begun, &spoken.text);
+        let (shown, text) =
+            self.painter
+                .go_on(tone, indent, mark, &begun.unwrap_or_default(), &spoken.text);
         put_more(&shown)?;
         self.row = (!text.is_empty()).then_some(Row { run, tone, text });
         self.show_status()
