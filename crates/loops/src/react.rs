@@ -146,7 +146,7 @@ impl TurnProfile {
     /// Whether the tool exists but is not offered in this profile. For a tool that does not exist,
     /// the kernel has a better message. A profile that offers the search for tools offers those
     /// that can be found, too.
-    fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
+    pub(crate) fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
         let is = |spec: &Arc<ToolSpec>| spec.name == call.tool;
         let searches = |spec: &Arc<ToolSpec>| spec.name == FindToolsCall::TOOL;
         let findable = |specs: &[Arc<ToolSpec>]| {

@@ -200,8 +200,14 @@ impl<S: Fold> Ledger<S> {
         if self.writer.check().is_ok() {
             return Ok(());
         }
-        let state = fold::<S>(&self.store, &log::<S>(&self.id, self.generation))?;
-        self.state = state.unwrap_or_default();
+        let log_now = log::<S>(&self.id, self.generation);
+        let state = fold::<S>(&self.store, &log_now)?;
+        // It was complete before anything was written to it.
+        self.state = state.ok_or(LedgerError::Unreadable {
+            log: log_now,
+            seq: 1,
+            source: None,
+        })?;
         // An attempt before this one may have left its beginning.
         let _ = self.store.remove(&log::<S>(&self.id, self.generation + 1));
         self.begin_next()

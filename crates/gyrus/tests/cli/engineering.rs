@@ -379,6 +379,22 @@ fn planning_changes_nothing() {
 }
 
 #[test]
+fn who_begins_without_a_plan_is_asked_for_it_alone() {
+    let write = |content: &str, purpose: &str| {
+        let arguments = format!("path = \"done\", content = \"{content}\"");
+        calls("write", &arguments, &format!("purpose = \"{purpose}\""))
+    };
+    let plan = "[[reply]]\npurpose = \"plan\"\ntext = '{\"plan\": \"1. write it\"}'\n";
+    let (begins, works) = (write("1", "plan"), write("2", "agent"));
+    let world = World::new(&[&begins, plan, &works, &submit(""), RIGHT].concat());
+    let said = judged(&world, "grep -q 2 done", &[]).exits(0);
+    assert!(said.err.contains("the plan: 1. write it\n"), "{said:?}");
+    assert_eq!(world.file("done"), "2");
+    // The plan cost no turn of its own.
+    assert_eq!(state(&world)["steps"], 3);
+}
+
+#[test]
 fn what_stands_behind_a_submission_in_its_reply_is_not_done() {
     let both = r#"[[reply]]
 text = "Both."

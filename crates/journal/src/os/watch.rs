@@ -3,7 +3,7 @@
 //!
 //! A watch tells that something may have changed, never what: its user has to look. So lost or
 //! merged events do no harm as long as one of them arrives. Where the system has no instance or no
-//! watch left, a tick a second tells the same: later, but truly.
+//! watch left, a tick twice a second tells the same: later, but truly.
 
 use std::{
     collections::HashMap,
@@ -110,13 +110,13 @@ pub fn watch(folder: &Path) -> io::Result<Watch> {
         {
             // What a watch would have refused.
             std::fs::read_dir(folder)?;
-            every_second()
+            by_the_clock()
         }
         watched => watched,
     }
 }
 
-/// Tries whether folders can be watched; otherwise they are looked at every second.
+/// Tries whether folders can be watched; otherwise they are looked at twice a second.
 ///
 /// # Errors
 /// Returns the reason that the system gives.
@@ -126,8 +126,8 @@ pub fn probe() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a watch that tells of a possible change every second.
-fn every_second() -> io::Result<Watch> {
+/// Returns a watch that tells of a possible change twice a second.
+fn by_the_clock() -> io::Result<Watch> {
     static TICKS: OnceLock<watch::Sender<u64>> = OnceLock::new();
     static TICKING: Mutex<bool> = Mutex::new(false);
     let ticks = TICKS.get_or_init(|| watch::Sender::new(0));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use gyrus_contract::{
     Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, Strength,
 };
-use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,7 +24,7 @@ use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, browse, config::DEFAULT_OUTPUT_TOKENS, goal,
-    react::TurnProfile,
+    json::the_object, react::TurnProfile,
 };
 
 const PROMPT: &str = include_str!("engineer.md");
@@ -187,26 +187,58 @@ impl Engineer {
         let asks_for_tools = plan.tool_calls().next().is_some();
         let said = plan.steps.first().map_or("", |step| step.thought.trim());
         if !asks_for_tools && !said.is_empty() {
-            self.state.plan = shorten(said, PLAN_CHARACTERS).into_owned();
-            run.note("engineer.plan", 1, &json!({ "plan": self.state.plan }))?;
-            self.enter(run, Phase::Executing)?;
-            self.acting.tell("Now carry the plan out, step by step.");
+            self.carry_out(run, said)?;
             return Ok(ExecutionResult::default());
         }
+        // Who wants to begin has seen enough.
+        let begins = (plan.tool_calls()).any(|call| self.acting.profile.withholds(run, call));
         let mut result = if asks_for_tools {
             self.acting.act(run, plan).await?
         } else {
             ExecutionResult::default()
         };
-        if !asks_for_tools || self.state.steps >= MAX_SEARCHES {
-            self.acting
-                .tell("Write the plan now, in words, without calling a tool.");
+        if !asks_for_tools || begins || self.state.steps >= MAX_SEARCHES {
+            let said = self.plan_alone(run).await?;
+            if !said.trim().is_empty() {
+                self.memory_buffer_mut().add_agent_response(said.as_str());
+                self.carry_out(run, &said)?;
+                return Ok(result);
+            }
         }
         if self.state.steps >= MAX_SEARCHES + MAX_REMINDERS {
             let turns = self.state.steps;
             result.error = Some(format!("the model wrote no plan in {turns} turns"));
         }
         Ok(result)
+    }
+
+    /// Asks for the plan alone, without tools: small models call one as long as they may.
+    async fn plan_alone(&self, run: &mut Run) -> Result<String, Stop> {
+        let words = "Write the plan now. Answer with one JSON object: {\"plan\": \"…\"}";
+        let question = Ask {
+            tools: Tools::Withheld,
+            output_schema: Some(json!({
+                "type": "object",
+                "properties": {"plan": {"type": "string"}},
+                "required": ["plan"],
+                "additionalProperties": false,
+            })),
+            ..self
+                .acting
+                .aside(run, &run.perception(), Purpose::Plan, words)
+        };
+        let said = run.ask(question).await?.text();
+        let object = the_object(&said, "plan").ok();
+        let plan = object.and_then(|object| object["plan"].as_str().map(str::to_owned));
+        Ok(plan.unwrap_or(said))
+    }
+
+    fn carry_out(&mut self, run: &mut Run, plan: &str) -> Result<(), Stop> {
+        self.state.plan = shorten(plan, PLAN_CHARACTERS).into_owned();
+        run.note("engineer.plan", 1, &json!({ "plan": self.state.plan }))?;
+        self.enter(run, Phase::Executing)?;
+        self.acting.tell("Now carry the plan out, step by step.");
+        Ok(())
     }
 
     /// Runs a turn of phase 1, and phase 2 if the model submits in it.

@@ -216,7 +216,7 @@ fn ten_thousand_lessons_are_searched() {
     let begun = Instant::now();
     let best = found(&lessons, "order item4711 in shop55 for person0");
     assert_eq!(best[0], 4_712);
-    // 20 ms in a release build; this one is not optimised.
+    // It takes a fifth of that without optimisation.
     assert!(
         begun.elapsed() < Duration::from_secs(1),
         "{:?}",

@@ -139,12 +139,12 @@ impl Facts {
         }
     }
 
-    /// Checks that the disk of a queue that is this process's own took what was written last.
-    pub(super) fn check_disk(&self) -> Result<(), LedgerError> {
+    /// Takes a queue that is this process's own again, if its disk refused something.
+    pub(super) fn go_on(&self) -> Result<(), LedgerError> {
         match self {
             Self::Own { ledger, .. } => {
-                let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(ledger.writer().check()?)
+                let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                ledger.go_on()
             }
             Self::Shared(_) => Ok(()),
         }

@@ -241,7 +241,7 @@ impl Gateway {
     /// Returns what is in the way of accepted work, if something is: the disk of the queue, or a want
     /// for which a command could not begin.
     pub fn want(&self) -> Option<String> {
-        let disk = self.shared.facts.check_disk().err();
+        let disk = self.shared.facts.go_on().err();
         let disk = disk.map(|error| error.to_string());
         let disk = disk.or_else(|| facts::want_of_room(self.store()));
         disk.or_else(|| {

@@ -250,6 +250,8 @@ async fn a_queue_goes_on_after_a_failure_of_the_disk() {
                 if let Ok(submitted) = gateway.submit(command(number)).await {
                     break submitted;
                 }
+                // The disk refused once: whoever asks hears that it is over.
+                assert_eq!(gateway.want(), None, "{fault:?} {call}");
             };
             while let Err(error) = gateway.cancel(&submitted.command.id, person.clone()).await {
                 assert!(matches!(error, QueueError::Ledger(_)), "{error}");
