@@ -117,7 +117,7 @@ fn fetch(
     let is_commit =
         matches!(commit.len(), 40 | 64) && commit.bytes().all(|one| one.is_ascii_hexdigit());
     if !is_commit || branch.is_some_and(|branch| !is_branch(branch)) {
-        return Err(Failure::failed(format!("`{commit}` is not a commit")));
+        return Err(Failure::usage(format!("`{commit}` is not a commit")));
     }
     run(without_settings(&mut git(into)?).args(["init", "--quiet", "--template="]))?;
     let mut fetching = git(into)?;

@@ -226,7 +226,10 @@ fn from_base(
             materialise(snapshot, load, into).map_err(|error| match error {
                 SnapshotError::Store(BlobError::Unreachable(error)) => Failure::elsewhere(&error),
                 SnapshotError::Store(error) => {
-                    Failure::failed("what was uploaded of the folder is not there").because(&error)
+                    Failure::usage("what was uploaded of the folder is not there").because(&error)
+                }
+                error @ SnapshotError::Malformed { .. } => {
+                    Failure::usage("the folder cannot be made").because(&error)
                 }
                 error => Failure::failed("the folder cannot be made").because(&error),
             })

@@ -131,7 +131,9 @@ impl Sync<'_> {
                 || is_retained(path, retained)
                 || !same && self.is_same_index(path, private);
             if !is_up_to_date {
-                copying::copy(self.live, self.private, path, stamp)?;
+                // Not from the real one, which others may be changing: whatever differs between these
+                // two counts as a command's.
+                copying::copy(self.base, self.private, path, stamp)?;
             }
         }
         for store in &now.stores {
@@ -179,8 +181,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Whether the copy's own index has the same entries as the real one. It then stays, because it
-    /// still has what git remembers beside the entries.
+    /// Whether the copy's own index has the same entries as the one it is compared with. It then stays,
+    /// because it still has what git remembers beside the entries.
     fn is_same_index(&self, path: &Path, private: &Stamps) -> bool {
         let is_file = private
             .entries
@@ -192,7 +194,7 @@ impl Sync<'_> {
             return false;
         };
         let entries = |git: &GitFolder| worktree::entries(git, own).ok();
-        entries(self.live).is_some_and(|live| entries(self.private) == Some(live))
+        entries(self.base).is_some_and(|base| entries(self.private) == Some(base))
     }
 }
 
