@@ -20,9 +20,12 @@ struct Command {
 const COMMANDS: [Command; 17] = [
     Command {
         name: "test",
-        takes: "",
-        about: "everything that must hold before a change goes in",
-        run: |arguments| no_arguments(arguments).and_then(|()| test::run()),
+        takes: "[--all]",
+        about: "what must hold before a change goes in; with --all also desktops, fleets, replays and long work in browsers",
+        run: |arguments| match arguments {
+            [all] if all == "--all" => test::run(test::Scope::All),
+            _ => no_arguments(arguments).and_then(|()| test::run(test::Scope::Default)),
+        },
     },
     Command {
         name: "tidy",

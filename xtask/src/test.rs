@@ -10,29 +10,38 @@ use anyhow::{Context, ensure};
 
 use crate::{licences, programs, repository, tidy};
 
+/// The tests that are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What a contributor waits for: no desktops, no fleets, no long work in browsers. The filter is in
+    /// `.config/nextest.toml`.
+    Default,
+    All,
+}
+
 /// One check. It may add to the count of tests.
-type Step = fn(&mut Tally) -> anyhow::Result<()>;
+type Step = fn(Scope, &mut Tally) -> anyhow::Result<()>;
 
 const STEPS: [(&str, Step); 6] = [
-    ("formatting", |_| cargo(&["fmt", "--all", "--check"])),
-    ("clippy", |_| {
+    ("formatting", |_, _| cargo(&["fmt", "--all", "--check"])),
+    ("clippy", |_, _| {
         let scope = ["clippy", "--workspace", "--all-targets", "--all-features"];
         cargo(&[&scope[..], &["--", "-D", "warnings"]].concat())
     }),
-    ("tidy", |_| tidy::run()),
+    ("tidy", |_, _| tidy::run()),
     ("tests", tests),
-    ("doctests", |tally| {
+    ("doctests", |_, tally| {
         counted(
             &["test", "--doc", "--workspace", "--all-features"],
             Output::Standard,
             tally,
         )
     }),
-    ("licences and bans", |_| licences::run()),
+    ("licences and bans", |_, _| licences::run()),
 ];
 
 /// Runs every check, then says how many tests passed and failed.
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     programs::ensure_installed()?;
     programs::ensure_servers()?;
     programs::ensure_nats()?;
@@ -40,7 +49,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let outcome = STEPS.into_iter().try_for_each(|(heading, step)| {
         println!("\n== {heading}");
         let started = Instant::now();
-        let outcome = step(&mut tally).with_context(|| format!("{heading} failed"));
+        let outcome = step(scope, &mut tally).with_context(|| format!("{heading} failed"));
         println!("== {heading}: {:.1} s", started.elapsed().as_secs_f64());
         outcome
     });
@@ -51,12 +60,19 @@ pub(crate) fn run() -> anyhow::Result<()> {
     outcome
 }
 
-fn tests(tally: &mut Tally) -> anyhow::Result<()> {
-    let scope = ["--workspace", "--all-features"];
+fn tests(scope: Scope, tally: &mut Tally) -> anyhow::Result<()> {
+    let packages = ["--workspace", "--all-features"];
     if repository::has_subcommand("nextest")? {
+        // Most of them wait, for a disk or a process; those that measure a browser's time need a core.
+        let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2);
+        let threads = threads.to_string();
+        let chosen: &[&str] = match scope {
+            Scope::Default => &["--test-threads", &threads],
+            Scope::All => &["--ignore-default-filter"],
+        };
         // nextest writes its results to standard error.
         return counted(
-            &[&["nextest", "run"], &scope[..]].concat(),
+            &[&["nextest", "run"], &packages[..], chosen].concat(),
             Output::Error,
             tally,
         );
@@ -64,7 +80,7 @@ fn tests(tally: &mut Tally) -> anyhow::Result<()> {
     println!("cargo-nextest is not installed: the tests run by `cargo test`");
     let targets = ["--lib", "--bins", "--tests", "--no-fail-fast"];
     counted(
-        &[&["test"], &scope[..], &targets].concat(),
+        &[&["test"], &packages[..], &targets].concat(),
         Output::Standard,
         tally,
     )
