@@ -7,7 +7,7 @@ use std::{
 };
 
 use base64::Engine as _;
-use gyrus_contract::{Claim, EffectId, Image, Microdollars, RunId};
+use gyrus_contract::{Claim, EffectId, FINISH, Image, Microdollars, RunId};
 use gyrus_journal::Reader;
 use gyrus_kernel::{AttemptResult, Entry, GateVerdict, ModelReply, approvals::OpenQuestion};
 use gyrus_surfaces::{
@@ -35,9 +35,6 @@ const TITLE: usize = 100;
 
 /// Cost of a dollar in microdollars.
 const DOLLAR: f64 = 1e6;
-
-/// The tool by which a run ends; its answer is shown as words.
-const FINISH: &str = "finish";
 
 /// Tools by what their calls do.
 const KINDS: [(&str, &str); 17] = [

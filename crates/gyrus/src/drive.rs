@@ -31,7 +31,8 @@ use crate::{
 };
 use gyrus_surfaces::{
     console::Painter,
-    console::{Console, put},
+    console::{Console, TypedAhead, put},
+    keys,
     notify::Notifier,
     output,
     projection::{self, Tone},
@@ -83,6 +84,8 @@ pub(crate) struct Drive<'a> {
     pub(crate) screen: Option<RunScreen>,
     /// The id that ties the run to what caused it.
     pub(crate) correlation: Option<String>,
+    /// Gets what a person types for later, where they can type while the run works.
+    pub(crate) typed_ahead: Option<TypedAhead>,
 }
 
 impl Drive<'_> {
@@ -172,11 +175,13 @@ impl Drive<'_> {
             let here = terminal::can_ask()
                 .then(|| terminal::person(self.gyrus.environment.user.as_deref(), "console"));
             let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
+            let can_type = self.typed_ahead.is_some();
             let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
-            Person::Console(Box::new(if at_terminal {
-                console.with_status(spent)
-            } else {
-                console
+            let ahead = self.typed_ahead.unwrap_or_default();
+            Person::Console(Box::new(match (at_terminal, can_type) {
+                (true, true) => console.with_status(spent).with_typing(ahead),
+                (true, false) => console.with_status(spent),
+                (false, _) => console,
             }))
         };
         // What is asked from here on comes with the entries.
@@ -347,7 +352,7 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
     painted.collect()
 }
 
-/// Returns why the run has its loop, if nobody named it.
+/// Returns why the run has its loop, if nobody named it and it is not the one of most goals.
 fn loop_choice(started: &RunStarted) -> Option<String> {
     let (config, name) = (&started.loop_config, &started.cognitive_loop);
     let because = config["because"].as_str()?;
@@ -356,6 +361,9 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
             "thinks as `{name}`, because {because} (--loop auto)"
         ));
     };
+    if *name == gyrus_loops::Strategy::React.loop_name() {
+        return None;
+    }
     let steps = started.settings.limits.steps;
     let steps = steps.map(|steps| format!(", at most {}", counted(steps, "step")));
     Some(format!(
@@ -513,7 +521,10 @@ fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
                     controls.interrupt_now();
                     "cutting off what is in progress; again: end at once\n"
                 }
-                _ => process::exit(Code::Interrupted as i32),
+                _ => {
+                    keys::restore_modes();
+                    process::exit(Code::Interrupted as i32)
+                }
             };
             // There may be nobody left to tell.
             let _ = put(&format!("\n{said}"));

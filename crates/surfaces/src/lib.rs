@@ -28,6 +28,7 @@ pub mod notify;
 pub mod card_editor;
 pub mod output;
 pub mod terminal;
+pub mod keys;
 mod error;
 
 pub use error::{SurfaceError, next_step};

@@ -18,6 +18,7 @@ use crate::{
     console::{Console, clear_status},
     error::SurfaceError,
     json,
+    keys::{self, Key, KeyReading},
     notify::Notifier,
     output,
     terminal::{self, Reading, Typed},
@@ -70,6 +71,7 @@ pub enum Until {
 enum Event {
     Entry(RunId, Entry),
     Typed(Typed),
+    Key(Key),
     /// A model is speaking.
     Reply(ReplyPiece),
     /// Time went by.
@@ -89,6 +91,7 @@ impl Watching {
         replies: LiveReplies,
     ) -> Self {
         let (sender, events) = mpsc::channel(QUEUE);
+        let (typing, keys) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
         let watcher = Watcher {
             store,
@@ -97,10 +100,12 @@ impl Watching {
             readers: BTreeMap::new(),
             sender,
             terminal: None,
+            typing,
+            keys: None,
             until: None,
             shown: 0,
         };
-        let task = tokio::spawn(watcher.watch(from, open, events, replies, finished));
+        let task = tokio::spawn(watcher.watch(from, open, (events, keys), replies, finished));
         Self { task, finish }
     }
 
@@ -122,6 +127,9 @@ struct Watcher {
     sender: mpsc::Sender<Event>,
     /// Lines of the terminal come from here, once one was wanted.
     terminal: Option<Reading>,
+    typing: mpsc::UnboundedSender<Key>,
+    /// Keys of the terminal, where a person can type all the time.
+    keys: Option<KeyReading>,
     until: Option<Until>,
     /// The last entry of the run that was shown.
     shown: u64,
@@ -132,7 +140,7 @@ impl Watcher {
         mut self,
         from: u64,
         open: Vec<OpenQuestion>,
-        mut events: mpsc::Receiver<Event>,
+        (mut events, mut keys): (mpsc::Receiver<Event>, mpsc::UnboundedReceiver<Key>),
         mut replies: LiveReplies,
         mut finished: oneshot::Receiver<Until>,
     ) -> Result<(), SurfaceError> {
@@ -147,6 +155,7 @@ impl Watcher {
             let event = tokio::select! {
                 biased;
                 event = events.recv() => event,
+                key = keys.recv() => key.map(Event::Key),
                 piece = replies.recv() => piece.map(Event::Reply),
                 () = self.tick() => Some(Event::Tick),
                 until = &mut finished, if self.until.is_none() => {
@@ -169,6 +178,10 @@ impl Watcher {
                 None => false,
             };
             if done {
+                self.keys = None;
+                while let Ok(key) = keys.try_recv() {
+                    self.event(Event::Key(key))?;
+                }
                 self.views.notifier.finish().await;
                 return clear_status();
             }
@@ -194,31 +207,51 @@ impl Watcher {
                 }
                 Ok(())
             }
-            Event::Typed(typed) => match (&mut self.views.person, typed) {
-                (Person::Console(console), Typed::Line(line)) => match console.to_edit(&line) {
-                    Some(card) => {
-                        // The editor reads the terminal now.
-                        self.terminal = None;
-                        let editor = self.views.editor.as_deref();
-                        let came = task::block_in_place(|| card_editor::in_editor(&card, editor));
-                        console.edited(came)?;
-                        self.read_terminal_if_asking()
-                    }
-                    None => console.typed(&line),
+            Event::Typed(Typed::Line(line)) => self.typed(&line),
+            Event::Typed(Typed::End) => match &mut self.views.person {
+                Person::Console(console) => console.no_terminal(),
+                Person::Program => Ok(()),
+            },
+            Event::Key(key) => match &mut self.views.person {
+                Person::Console(console) => match console.key(key)? {
+                    Some(line) => self.typed(&line),
+                    None => Ok(()),
                 },
-                (Person::Console(console), Typed::End) => console.no_terminal(),
-                (Person::Program, _) => Ok(()),
+                Person::Program => Ok(()),
             },
             Event::Reply(piece) => match &mut self.views.person {
                 Person::Console(console) => console.reply_piece(&piece),
                 Person::Program => Ok(()),
             },
             Event::Tick => match &mut self.views.person {
-                Person::Console(console) => console.show_status(),
+                Person::Console(console) => {
+                    if self.keys.is_some() {
+                        // A terminal that does not take them is used as it is.
+                        let _ = keys::hold_modes();
+                    }
+                    console.show_status()
+                }
                 Person::Program => Ok(()),
             },
             Event::Lost(error) => Err(error),
         }
+    }
+
+    /// A line was typed for the card that is open.
+    fn typed(&mut self, line: &str) -> Result<(), SurfaceError> {
+        let Person::Console(console) = &mut self.views.person else {
+            return Ok(());
+        };
+        let Some(card) = console.to_edit(line) else {
+            return console.typed(line);
+        };
+        // The editor reads the terminal now.
+        (self.terminal, self.keys) = (None, None);
+        clear_status()?;
+        let editor = self.views.editor.as_deref();
+        let came = task::block_in_place(|| card_editor::in_editor(&card, editor));
+        console.edited(came)?;
+        self.read_terminal_if_asking()
     }
 
     fn entry(&mut self, run: RunId, entry: &Entry) -> Result<(), SurfaceError> {
@@ -255,7 +288,11 @@ impl Watcher {
         let Person::Console(console) = &self.views.person else {
             return Ok(());
         };
-        if console.is_asking() && self.terminal.is_none() {
+        if console.has_typing() {
+            if self.keys.is_none() {
+                self.keys = Some(keys::read_keys(self.typing.clone())?);
+            }
+        } else if console.is_asking() && self.terminal.is_none() {
             self.terminal = Some(terminal::read_lines(self.sender.clone(), Event::Typed)?);
         }
         Ok(())

@@ -73,17 +73,24 @@ impl Editor {
         })
     }
 
-    /// The next line. Ctrl-C empties the line; on an empty one, twice in a row, it leaves.
-    pub(super) fn line(&mut self) -> Result<Typed, Failure> {
+    /// Adds a line to the history.
+    pub(super) fn remember(&mut self, line: &str) {
+        if !line.trim().is_empty() {
+            // Without a history one can still talk.
+            let _ = self.lines.add_history_entry(line);
+            let _ = self.lines.append_history(&self.history);
+        }
+    }
+
+    /// The next line, which begins with what is typed already. Ctrl-C empties the line; on an empty one,
+    /// twice in a row, it leaves.
+    pub(super) fn line(&mut self, mut begun: &str) -> Result<Typed, Failure> {
         let mut interrupted = false;
         loop {
-            match self.lines.readline(self.prompt) {
+            let begins = std::mem::take(&mut begun);
+            match self.lines.readline_with_initial(self.prompt, (begins, "")) {
                 Ok(line) => {
-                    if !line.trim().is_empty() {
-                        // Without a history one can still talk.
-                        let _ = self.lines.add_history_entry(line.as_str());
-                        let _ = self.lines.append_history(&self.history);
-                    }
+                    self.remember(&line);
                     return Ok(Typed::Line(line));
                 }
                 Err(ReadlineError::Interrupted) if !interrupted => {

@@ -1,8 +1,8 @@
 //! `gyrus` at a terminal: a line prompt. Every line is a goal, and every run goes on with what the
 //! one before it knows.
 //!
-//! `editor` reads lines, `words` understands those that begin with a slash. Between two lines
-//! nothing runs; while a run is driven, the console has the terminal.
+//! `editor` reads lines, `words` understands those that begin with a slash. While a run is driven the
+//! console has the terminal: what is typed then is for the run, or waits here.
 
 mod editor;
 mod words;
@@ -15,7 +15,7 @@ use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
     Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record, log_name,
 };
-use gyrus_text::counted;
+use gyrus_text::{counted, one_line};
 use tokio::runtime::Runtime;
 
 use self::{
@@ -39,7 +39,7 @@ use crate::{
     which_loop::{self, LoopSubject},
 };
 use gyrus_surfaces::{
-    console::{Painter, put},
+    console::{Painter, TypedAhead, put},
     output,
     projection::Tone,
     watching::{LiveReplies, live_replies},
@@ -68,6 +68,8 @@ struct Prompt<'a> {
     last: Option<RunId>,
     /// The runs of the session.
     runs: Vec<RunId>,
+    /// What was typed while a run worked.
+    ahead: TypedAhead,
 }
 
 /// Reads goals until there are no more.
@@ -97,14 +99,22 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         context: Vec::new(),
         last: None,
         runs: Vec::new(),
+        ahead: TypedAhead::default(),
     };
     put(&prompt.greeting())?;
     prompt.flags.approvals.announce()?;
     let mut editor = Editor::open(&prompt.home.state.join("history"), gyrus.environment.plain)?;
     loop {
-        let typed = match editor.line()? {
-            Typed::End => break,
-            Typed::Line(line) => line,
+        let typed = match prompt.ahead.next_goal() {
+            Some(goal) => {
+                put(&format!("❯ {}\n", one_line(&goal)))?;
+                editor.remember(&goal);
+                goal
+            }
+            None => match editor.line(&prompt.ahead.begun_line())? {
+                Typed::End => break,
+                Typed::Line(line) => line,
+            },
         };
         match prompt.take(&typed) {
             Ok(true) => {}
@@ -403,8 +413,13 @@ impl Prompt<'_> {
             replies,
             screen: self.screen.clone(),
             correlation: None,
+            typed_ahead: (!self.gyrus.environment.dumb).then(|| self.ahead.clone()),
         };
-        let code = self.runtime.block_on(drive.drive(ready))?;
+        let driven = self.runtime.block_on(drive.drive(ready));
+        if !matches!(driven, Ok(Code::Reached)) {
+            self.ahead.hold_goals();
+        }
+        let code = driven?;
         if matches!(
             code,
             Code::Interrupted | Code::Limit | Code::Parked | Code::Stuck

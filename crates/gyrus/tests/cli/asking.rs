@@ -93,7 +93,6 @@ fn a_parked_question_is_answered_and_resumed_once() {
     let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · react · script/scripted · [folder]/work
-    multi-step: as most goals are; loop `react`, at most 100 steps; change with --loop, --max-steps
     • May I?
     → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 use gyrus_kernel::Entry;
 
 use crate::{
+    provider::{Provider, words},
     support::{THREE_STEPS, World},
     terminal::Terminal,
 };
@@ -20,8 +21,8 @@ fn a_conversation_at_a_terminal() {
     terminal.shows("❯");
     terminal.types("say hello\r");
     // Streamed while it comes, and not said again as an entry.
-    let first = terminal.shows("reached, as the model claims");
-    assert_eq!(first.matches("First a file.").count(), 1, "{first:?}");
+    let first = terminal.stands("reached, as the model claims");
+    assert_eq!(first.matches("First a file.").count(), 1, "{first}");
     terminal.shows("It says hello.");
     terminal.shows("❯");
     terminal.types("/qiut\r");
@@ -136,4 +137,101 @@ fn the_bottom_line_says_what_the_run_is_at() {
     // The last thing on the screen is the answer, not a half line.
     assert!(rest.rfind("\r\x1b[K") > rest.rfind("step "), "{rest:?}");
     assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn a_person_types_while_the_run_works() {
+    let world = World::new(crate::support::UNTIL_GO);
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯");
+    terminal.types("wait\r");
+    world.wait_for_file("ledger.txt", "begun");
+    terminal.stands("Enter tells the run");
+    // What is typed is seen at once, and can be changed.
+    terminal.types("be quick, pleese\x7f\x7f\x7f");
+    terminal.stands("be quick, ple");
+    terminal.types("ase\r");
+    terminal.stands("be quick, please (told before the next step)");
+    terminal.types("and then rest\x1b\r");
+    terminal.stands("then: and then rest");
+    terminal.types("/cost\r");
+    terminal.stands("then: /cost");
+    terminal.types("half a li");
+    terminal.stands("❯ half a li");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    terminal.stands("the person adds: be quick, please");
+    terminal.stands("finished");
+    // The goals that waited, one after the other; then the prompt goes on with what was begun.
+    terminal.stands("❯ and then rest");
+    terminal.stands("finished");
+    terminal.stands("❯ /cost");
+    terminal.stands("this session: 2 runs");
+    terminal.stands("half a li");
+    terminal.types("ne\x15/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert_eq!(world.runs().len(), 2);
+}
+
+#[test]
+fn what_comes_too_late_for_a_run_is_the_next_goal() {
+    let (answers, says) = std::sync::mpsc::channel::<&str>();
+    let provider = Provider::start(move |_, _| words(says.recv().unwrap()));
+    let world = World::new(THREE_STEPS);
+    let model = provider.model();
+    let arguments = ["--workdir", ".", "--approve", "auto", "--model", &model];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯");
+    terminal.types("say one\r");
+    terminal.stands("asking");
+    terminal.types("say another\r");
+    terminal.stands("say another (told before the next step)");
+    answers.send("first").unwrap();
+    terminal.stands("the run ended before it read what you added");
+    terminal.stands("❯ say another");
+    answers.send("second").unwrap();
+    terminal.stands("second");
+    terminal.stands("❯");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn a_card_takes_no_words_that_were_typed_before_it() {
+    let script = r#"
+        [[reply]]
+        calls = [{ tool = "shell", arguments = { command = "until [ -e go ]; do sleep 0.01; done" } }]
+        [[reply]]
+        calls = [{ tool = "write", arguments = { path = ".git/one", content = "1\n" } }]
+        [[reply]]
+        calls = [{ tool = "finish", arguments = { reached = true, answer = "asked" } }]
+    "#;
+    let world = World::new(script);
+    let Some(mut terminal) = Terminal::start_with(&world, &["--workdir", "."], "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯");
+    terminal.types("go\r");
+    terminal.stands("running shell");
+    terminal.types("yes, and more");
+    terminal.stands("❯ yes, and more");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    terminal.stands("y = yes, n = no");
+    terminal.stands("your answer");
+    terminal.types("\r");
+    terminal.types("perhaps\r");
+    terminal.stands("please type y = yes");
+    assert_eq!(world.file(".git/one"), "");
+    terminal.types("yes\r");
+    terminal.stands("approved by tester (console)");
+    terminal.stands("asked");
+    // What was begun before the card is there again.
+    terminal.stands("❯ yes, and more");
+    terminal.types("\x15/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert_eq!(world.file(".git/one"), "1\n");
 }

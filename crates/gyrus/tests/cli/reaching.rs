@@ -14,7 +14,6 @@ fn the_work_is_done_and_shown() {
     assert_eq!(world.file("ledger.txt"), "hello\n");
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · react · script/scripted · [folder]/work
-    multi-step: as most goals are; loop `react`, at most 100 steps; change with --loop, --max-steps
     • First a file.
     → write path=out.txt content=hello
     ← created `out.txt` (6 bytes, 1 line)
@@ -30,8 +29,6 @@ fn the_work_is_done_and_shown() {
       [exit code 0]
       [created: ledger.txt]
     • Done.
-    → finish reached=true answer=It says hello.
-    ← the claim is recorded
     ■ reached, as the model claims · 3 steps · [n] tokens · [time]
     ");
 

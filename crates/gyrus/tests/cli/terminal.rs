@@ -20,6 +20,8 @@ pub(crate) struct Terminal {
     child: Child,
     screen: File,
     seen: String,
+    /// What a terminal would show of it.
+    emulator: vt100::Parser,
 }
 
 impl Drop for Terminal {
@@ -96,29 +98,44 @@ impl Terminal {
             child,
             screen,
             seen: String::new(),
+            emulator: vt100::Parser::new(24.try_into().unwrap(), columns.try_into().unwrap(), 0),
         })
     }
 
     /// Reads until these words are on the screen, and forgets what came before them.
     pub(crate) fn shows(&mut self, words: &str) -> String {
-        let mut bytes = [0; 4096];
         loop {
             if let Some(at) = self.seen.find(words) {
                 let rest = self.seen.split_off(at + words.len());
                 return std::mem::replace(&mut self.seen, rest);
             }
-            let read = self.screen.read(&mut bytes).unwrap_or(0);
-            assert_ne!(read, 0, "`{words}` is never shown, only: {}", self.seen);
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            assert!(self.read(), "`{words}` is never shown, only: {}", self.seen);
         }
+    }
+
+    /// Reads until these words stand on the screen together, and returns its lines.
+    pub(crate) fn stands(&mut self, words: &str) -> String {
+        loop {
+            let screen = self.emulator.screen().contents();
+            if screen.contains(words) {
+                return screen;
+            }
+            assert!(self.read(), "`{words}` never stands there, only: {screen}");
+        }
+    }
+
+    /// Reads what is shown next; `false` if that is nothing.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        let read = self.screen.read(&mut bytes).unwrap_or(0);
+        self.emulator.process(&bytes[..read]);
+        self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        read > 0
     }
 
     /// Reads all that is still shown.
     pub(crate) fn rest(&mut self) -> String {
-        let mut bytes = [0; 4096];
-        while let Ok(read @ 1..) = self.screen.read(&mut bytes) {
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        }
+        while self.read() {}
         std::mem::take(&mut self.seen)
     }
 

@@ -4,18 +4,23 @@
 //! the inbox like one from any other surface. So a card that is answered elsewhere meanwhile is
 //! simply over.
 
+mod bottom;
 pub mod card;
+mod input;
 mod line;
 mod paint;
 mod status;
+mod typing;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io::{self, Write},
-    sync::atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use gyrus_contract::{Answer, ApprovalScope, EffectId, OnAsk, Principal, RunId, Spent};
+use gyrus_contract::{
+    Answer, ApprovalScope, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent,
+    time_ordered_uuid,
+};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
     ApprovalCard, Entry, LivePiece,
@@ -23,10 +28,23 @@ use gyrus_kernel::{
 };
 
 pub(crate) use self::paint::STYLES;
-use self::status::Status;
-pub use self::{card::lines as card_lines, line::Line, paint::Painter};
+pub use self::{
+    bottom::{clear_status, put, put_status},
+    card::lines as card_lines,
+    line::Line,
+    paint::Painter,
+    typing::TypedAhead,
+};
+use self::{
+    bottom::{has_open_row, put_below, put_more},
+    status::Status,
+    typing::{Entered, Typing},
+};
+use gyrus_text::one_line;
+
 use crate::{
     error::SurfaceError,
+    keys::Key,
     live_replies::ReplyPiece,
     output,
     projection::{Happening, Projection, Subject, TextForm, Tone, Weight, is_patch},
@@ -58,6 +76,8 @@ pub struct Console {
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<Status>,
+    /// What the person types below everything, if they can while the run works.
+    typing: Option<Typing>,
     /// Text that its models are streaming.
     speech: Speech,
     /// The row in which a model is speaking.
@@ -67,6 +87,8 @@ pub struct Console {
     gathering: bool,
     /// A patch that a run proposed: a card shows it, if one comes next.
     proposed: Option<(RunId, Line)>,
+    /// The call by which the run's model ends it.
+    claim: Option<EffectId>,
     /// Calls whose change a card has shown.
     shown_changes: BTreeSet<(RunId, EffectId)>,
 }
@@ -89,11 +111,13 @@ impl Console {
             open: VecDeque::new(),
             asking: false,
             status: None,
+            typing: None,
             speech: Speech::default(),
             row: None,
             projections: BTreeMap::new(),
             gathering: false,
             proposed: None,
+            claim: None,
             shown_changes: BTreeSet::new(),
         }
     }
@@ -104,9 +128,24 @@ impl Console {
         self
     }
 
-    /// Whether there is such a line.
+    /// With a line below everything in which the person types while the run works. `ahead` gets what is
+    /// for later.
+    pub fn with_typing(mut self, ahead: TypedAhead) -> Self {
+        if self.person.is_some() && self.status.is_some() {
+            self.typing = Some(Typing::new(ahead));
+            self.fit_columns();
+        }
+        self
+    }
+
+    /// Whether keys are wanted, one by one.
+    pub fn has_typing(&self) -> bool {
+        self.typing.is_some()
+    }
+
+    /// Whether something at the bottom changes by itself.
     pub fn has_status(&self) -> bool {
-        self.status.is_some() && !self.asking
+        self.status.is_some() && (!self.asking || self.has_typing())
     }
 
     /// Whether a line from the terminal is wanted.
@@ -135,6 +174,15 @@ impl Console {
             self.happened(run, &happening, is_gathered)?;
         }
         match parsed {
+            Some(Entry::Steered(steered)) => {
+                if let Some(typing) = &mut self.typing {
+                    typing.was_read(&steered);
+                }
+                Ok(())
+            }
+            Some(Entry::RunEnded(_)) if run == self.run => {
+                self.typing.as_mut().map_or(Ok(()), Typing::run_ended)
+            }
             Some(Entry::ApprovalAsked(asked)) => {
                 self.proposed.take_if(|(of, _)| *of == run);
                 if asked
@@ -166,7 +214,17 @@ impl Console {
                 self.speaks(run, &spoken)?;
             }
         }
+        if happening.subject == Subject::Call && happening.headline == FINISH && run == self.run {
+            // The end of the run says it.
+            self.claim.clone_from(&happening.effect);
+        }
+        let is_claim = run == self.run
+            && happening.tone != Tone::Bad
+            && matches!(happening.subject, Subject::Call | Subject::Result { .. })
+            && self.claim.is_some()
+            && happening.effect == self.claim;
         let is_hidden = is_gathered
+            || is_claim
             || happening.weight == Weight::Detail
             || self.speech.was_shown(run, happening.subject);
         if is_hidden {
@@ -246,6 +304,9 @@ impl Console {
     fn ask(&mut self) -> Result<(), SurfaceError> {
         let Some(open) = self.open.front() else {
             self.asking = false;
+            if let Some(typing) = &mut self.typing {
+                typing.take_up_again();
+            }
             return Ok(());
         };
         let run = open.run.short();
@@ -258,7 +319,10 @@ impl Console {
             text.push_str(choices(&open.card));
             self.end_question()?;
             ring()?;
-            terminal::forget_what_was_typed();
+            match &mut self.typing {
+                Some(typing) => typing.set_aside(),
+                None => terminal::forget_what_was_typed(),
+            }
             self.asking = true;
         } else if self.on_ask == OnAsk::Wait {
             let id = &open.id;
@@ -296,7 +360,7 @@ impl Console {
         }
         self.end_question()?;
         // A card that came between has ended the row.
-        let goes_on = ROW.load(Ordering::Relaxed) != NO_ROW;
+        let goes_on = has_open_row();
         let begun = self.row.take().filter(|_| goes_on).map(|row| row.text);
         let mark = if spoken.begins { mark } else { ' ' };
         let indent = self.indent(run);
@@ -320,14 +384,56 @@ impl Console {
         if run == self.run { "" } else { "  ┆ " }
     }
 
+    /// Fits what is shown from now on to the terminal, whose size may have changed.
+    fn fit_columns(&mut self) {
+        if let Some(columns) = output::columns_of(&io::stderr()) {
+            // Behind a character in the last column a cursor cannot be put.
+            let columns = columns - usize::from(self.has_typing());
+            self.painter = self.painter.with_columns(columns);
+        }
+    }
+
     /// Paints the line at the bottom anew.
     pub fn show_status(&mut self) -> Result<(), SurfaceError> {
+        self.fit_columns();
+        if let Some(typing) = &self.typing {
+            let mut lines = typing.goals(&self.painter);
+            lines.extend(self.status.iter().map(|status| status.line(&self.painter)));
+            let (line, cursor) = typing.line(&self.painter, self.asking);
+            lines.push(line);
+            return put_below(lines, Some(cursor));
+        }
         match &self.status {
             Some(status) if !self.asking && self.row.is_none() => {
                 put_status(&status.line(&self.painter))
             }
             _ => Ok(()),
         }
+    }
+
+    /// A key was pressed. Returns a line that is meant for the card.
+    pub fn key(&mut self, key: Key) -> Result<Option<String>, SurfaceError> {
+        let (Some(typing), Some(person)) = (&mut self.typing, &self.person) else {
+            return Ok(None);
+        };
+        let line = match typing.key(key, self.asking) {
+            None => None,
+            Some(Entered::Answer(line)) => {
+                put(&format!("❯ {}\n", one_line(&line)))?;
+                Some(line)
+            }
+            Some(Entered::Steer(text)) => {
+                let id = time_ordered_uuid().to_string();
+                let said = format!("❯ {} (told before the next step)", one_line(&text));
+                typing.sent(id.clone(), text.clone());
+                let body = MessageBody::steer(text);
+                approvals::send_as(&self.store, self.run, &id, person.clone(), body)?;
+                put(&format!("{}\n", self.painter.paint(Tone::Ask, &said)))?;
+                None
+            }
+        };
+        self.show_status()?;
+        Ok(line)
     }
 
     /// A line was typed.
@@ -394,6 +500,10 @@ impl Console {
     }
 
     fn end_question(&mut self) -> Result<(), SurfaceError> {
+        if self.has_typing() {
+            // The card stays open, and no cursor stands behind it.
+            return Ok(());
+        }
         if std::mem::take(&mut self.asking) {
             put("\n")
         } else {
@@ -450,76 +560,9 @@ pub fn understand(typed: &str, card: &ApprovalCard) -> Option<Answer> {
     }
 }
 
-/// The status line stands on the screen, without an end: the next text takes its place.
-static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
-
-/// Words that go on stand on the screen, without an end: other text begins below them. It is one of
-/// the following.
-static ROW: AtomicU8 = AtomicU8::new(NO_ROW);
-const NO_ROW: u8 = 0;
-const PLAIN_ROW: u8 = 1;
-const COLOURED_ROW: u8 = 2;
-
-/// To the start of the line, and everything on it gone.
-const CLEAR_LINE: &str = "\r\x1b[K";
-
-/// Writes to standard error at once.
-pub fn put(text: &str) -> Result<(), SurfaceError> {
-    let mut stream = io::stderr().lock();
-    if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
-        stream.write_all(CLEAR_LINE.as_bytes())?;
-    }
-    stream.write_all(match ROW.swap(NO_ROW, Ordering::Relaxed) {
-        NO_ROW => b"",
-        PLAIN_ROW => b"\n",
-        _ => b"\x1b[0m\n",
-    })?;
-    let text = output::wrapped(text, output::columns_of(&stream));
-    stream.write_all(output::fit(&text).as_bytes())?;
-    Ok(stream.flush()?)
-}
-
-/// Writes more of a row that goes on, or begins one.
-fn put_more(text: &str) -> Result<(), SurfaceError> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let before = ROW.load(Ordering::Relaxed);
-    if before == NO_ROW {
-        put("")?;
-    }
-    let mut stream = io::stderr().lock();
-    stream.write_all(output::fit(text).as_bytes())?;
-    let row = match before {
-        _ if text.ends_with('\n') => NO_ROW,
-        NO_ROW if text.contains('\x1b') => COLOURED_ROW,
-        NO_ROW => PLAIN_ROW,
-        before => before,
-    };
-    ROW.store(row, Ordering::Relaxed);
-    Ok(stream.flush()?)
-}
-
 /// Rings the bell: whoever looks elsewhere is called.
 fn ring() -> Result<(), SurfaceError> {
     Ok(io::stderr().lock().write_all(b"\x07")?)
-}
-
-/// Puts a status line at the bottom, in place of an earlier one.
-///
-/// # Errors
-/// Standard error cannot be written.
-pub fn put_status(line: &str) -> Result<(), SurfaceError> {
-    put("")?;
-    let mut stream = io::stderr().lock();
-    stream.write_all(output::fit(line).as_bytes())?;
-    STATUS_IS_SHOWN.store(true, Ordering::Relaxed);
-    Ok(stream.flush()?)
-}
-
-/// Takes the status line away.
-pub fn clear_status() -> Result<(), SurfaceError> {
-    put("")
 }
 
 #[cfg(test)]

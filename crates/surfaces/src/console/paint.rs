@@ -44,6 +44,14 @@ impl Painter {
         }
     }
 
+    /// The same for another number of columns.
+    pub(super) fn with_columns(self, columns: usize) -> Self {
+        Self {
+            columns: columns.max(NARROWEST),
+            ..self
+        }
+    }
+
     /// Returns the beginning and the end of a text in a colour.
     fn colour(&self, tone: Tone) -> (String, String) {
         let style = match tone {

@@ -1,0 +1,183 @@
+//! What a person types while a run works: words for the run, answers to its cards, and goals for later.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gyrus_kernel::Steered;
+use gyrus_text::{clip, one_line};
+
+use super::{bottom::put, input::InputLine, paint::Painter};
+use crate::{
+    error::SurfaceError,
+    keys::{Edit, Key},
+    projection::Tone,
+};
+
+/// Shown while nothing is typed.
+const TELLS: &str = "Enter tells the run · Alt-Enter: the next goal · Esc interrupts";
+
+/// The same while a card is open.
+const ANSWERS: &str = "your answer · Alt-Enter: the next goal · Esc interrupts";
+
+/// Goals that are shown of those that wait.
+const SHOWN_GOALS: usize = 3;
+
+/// What was typed while a run worked and is for whoever reads the terminal next.
+#[derive(Debug, Default, Clone)]
+pub struct TypedAhead(Arc<Mutex<Ahead>>);
+
+#[derive(Debug, Default)]
+struct Ahead {
+    goals: Vec<String>,
+    begun: String,
+}
+
+impl TypedAhead {
+    fn lock(&self) -> MutexGuard<'_, Ahead> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the goal that was typed first.
+    pub fn next_goal(&self) -> Option<String> {
+        let goals = &mut self.lock().goals;
+        (!goals.is_empty()).then(|| goals.remove(0))
+    }
+
+    /// Takes the line that was begun and not ended.
+    pub fn begun_line(&self) -> String {
+        std::mem::take(&mut self.lock().begun)
+    }
+
+    /// Makes the goals that wait a begun line: nothing of it is done before the person wants it again.
+    pub fn hold_goals(&self) {
+        let mut ahead = self.lock();
+        let goals = std::mem::take(&mut ahead.goals);
+        let begun = std::mem::take(&mut ahead.begun);
+        let all = goals.into_iter().chain([begun]);
+        let all: Vec<String> = all.filter(|line| !line.is_empty()).collect();
+        ahead.begun = all.join(" ");
+    }
+}
+
+/// A line that is complete.
+pub(super) enum Entered {
+    /// To the card that is open.
+    Answer(String),
+    /// For the run.
+    Steer(String),
+}
+
+/// The line of a run's terminal, and what became of the lines before.
+pub(super) struct Typing {
+    line: InputLine,
+    /// What was being typed when a card came. It is no part of an answer.
+    aside: Option<InputLine>,
+    ahead: TypedAhead,
+    /// Messages that the run has not read: id and text.
+    unread: Vec<(String, String)>,
+    /// The run will read nothing more.
+    is_over: bool,
+}
+
+impl Typing {
+    pub(super) fn new(ahead: TypedAhead) -> Self {
+        let mut line = InputLine::default();
+        line.edit(Edit::Text(ahead.begun_line()));
+        Self {
+            line,
+            aside: None,
+            ahead,
+            unread: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// A key was pressed. What begins with a slash is for the prompt and waits, as goals do.
+    pub(super) fn key(&mut self, key: Key, is_asked: bool) -> Option<Entered> {
+        match key {
+            Key::Enter | Key::AltEnter => {
+                let text = self.line.take();
+                let is_later = key == Key::AltEnter || text.starts_with('/') || self.is_over;
+                if text.trim().is_empty() {
+                    return None;
+                }
+                if is_asked && key == Key::Enter {
+                    return Some(Entered::Answer(text));
+                }
+                if is_later {
+                    self.ahead.lock().goals.push(text);
+                    return None;
+                }
+                return Some(Entered::Steer(text));
+            }
+            Key::Escape => {
+                // As Ctrl-C: whoever drives the run counts them.
+                let me = rustix::process::getpid();
+                let _ = rustix::process::kill_process(me, rustix::process::Signal::INT);
+            }
+            Key::Edit(edit) => self.line.edit(edit),
+        }
+        None
+    }
+
+    pub(super) fn sent(&mut self, id: String, text: String) {
+        self.unread.push((id, text));
+    }
+
+    pub(super) fn was_read(&mut self, steered: &Steered) {
+        let is_read = |id: &String| steered.messages.iter().any(|message| message.id == *id);
+        self.unread.retain(|(id, _)| !is_read(id));
+    }
+
+    /// The run is over: what it did not read comes first among the goals.
+    pub(super) fn run_ended(&mut self) -> Result<(), SurfaceError> {
+        self.is_over = true;
+        let late: Vec<String> = self.unread.drain(..).map(|(_, text)| text).collect();
+        if late.is_empty() {
+            return Ok(());
+        }
+        self.ahead.lock().goals.splice(0..0, late);
+        put("the run ended before it read what you added, so that is the next goal\n")
+    }
+
+    /// A card came.
+    pub(super) fn set_aside(&mut self) {
+        if self.aside.is_none() {
+            self.aside = Some(std::mem::take(&mut self.line));
+        }
+    }
+
+    /// No card is open any more.
+    pub(super) fn take_up_again(&mut self) {
+        if let Some(aside) = self.aside.take() {
+            self.line = aside;
+        }
+    }
+
+    /// Returns the goals that wait, as lines.
+    pub(super) fn goals(&self, painter: &Painter) -> Vec<String> {
+        let ahead = self.ahead.lock();
+        let columns = painter.columns.saturating_sub(1);
+        let line = |text: &str| painter.paint(Tone::Aside, &clip(text, columns));
+        let goals = ahead.goals.iter().take(SHOWN_GOALS);
+        let mut lines: Vec<String> = goals
+            .map(|goal| line(&format!("then: {}", one_line(goal))))
+            .collect();
+        if let Some(more @ 1..) = ahead.goals.len().checked_sub(SHOWN_GOALS) {
+            lines.push(line(&format!("then {more} more")));
+        }
+        lines
+    }
+
+    /// Returns the line, and the column of the cursor in it.
+    pub(super) fn line(&self, painter: &Painter, is_asked: bool) -> (String, usize) {
+        self.line
+            .shown(painter, if is_asked { ANSWERS } else { TELLS })
+    }
+}
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        self.take_up_again();
+        self.ahead.lock().begun = self.line.take();
+    }
+}

@@ -1,0 +1,344 @@
+//! Keys of the terminal, one by one, while a run works: the modes that this needs, and what the bytes
+//! mean. The sequences are those of xterm (ctlseqs, "PC-Style Function Keys" and "Bracketed Paste Mode").
+
+use std::{
+    io::{self, Write as _},
+    os::fd::OwnedFd,
+    sync::{Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
+    termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
+};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::terminal;
+
+/// Time after which an escape character that nothing follows is the key.
+const ALONE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 30_000_000,
+};
+
+/// Maximum bytes of a key or a pasted text; of a longer one the beginning is text like any other.
+const LONGEST: usize = 1 << 20;
+
+const PASTE: &[u8] = b"\x1b[200~";
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
+/// A key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// The return key.
+    Enter,
+    /// The return key with Alt.
+    AltEnter,
+    /// The escape key.
+    Escape,
+    /// One that changes a line or moves the cursor in it.
+    Edit(Edit),
+}
+
+/// What a key does to a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// Inserts characters; a pasted text may have line ends.
+    Text(String),
+    /// Erases the character before the cursor.
+    Backspace,
+    /// Erases the character behind the cursor.
+    Delete,
+    /// Erases the word before the cursor.
+    EraseWord,
+    /// Erases everything before the cursor.
+    EraseBefore,
+    /// Erases everything behind the cursor.
+    EraseAfter,
+    /// Moves to the character before.
+    Left,
+    /// Moves to the character behind.
+    Right,
+    /// Moves to the word before.
+    WordLeft,
+    /// Moves to the end of the next word.
+    WordRight,
+    /// Moves to the beginning.
+    Home,
+    /// Moves to the end.
+    End,
+}
+
+/// The modes of the terminal before keys were read one by one.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Reads keys until it is dropped, which gives the terminal its modes back and leaves what is typed
+/// afterwards to whoever reads next.
+pub struct KeyReading {
+    /// Closing it wakes the thread.
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for KeyReading {
+    fn drop(&mut self) {
+        self.stop = None;
+        // What it has read is sent then, and not lost between two readers.
+        let _ = self.thread.take().map(JoinHandle::join);
+        restore_modes();
+    }
+}
+
+/// Sends every key that is typed at this process's terminal.
+///
+/// # Errors
+/// Its modes cannot be set, or no thread can be started.
+pub fn read_keys(sender: UnboundedSender<Key>) -> io::Result<KeyReading> {
+    let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
+    let mut reading = KeyReading {
+        stop: Some(stop),
+        thread: None,
+    };
+    hold_modes()?;
+    let read = move || {
+        let mut held = Vec::new();
+        while let Ok(true) = more(&mut held, &stopped) {
+            for key in take_keys(&mut held) {
+                // If nobody listens any more, nobody needs to know.
+                let _ = sender.send(key);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("keys".to_owned());
+    reading.thread = Some(thread.spawn(read)?);
+    Ok(reading)
+}
+
+/// Sets the modes in which keys come one by one and nobody but us shows them, if they are not set: a
+/// shell that continues a stopped process may have set others. Interrupts stay signals.
+///
+/// # Errors
+/// The terminal does not take them.
+pub fn hold_modes() -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut modes = tcgetattr(&stdin)?;
+    let cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+    if !modes.local_modes.intersects(cooked) || !terminal::can_ask() {
+        return Ok(());
+    }
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    before.get_or_insert_with(|| modes.clone());
+    modes.local_modes.remove(cooked);
+    tcsetattr(&stdin, OptionalActions::Now, &modes)?;
+    io::stderr().write_all(b"\x1b[?2004h")
+}
+
+/// Gives the terminal the modes back that it had. For whoever ends this process at once, too.
+pub fn restore_modes() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(modes) = before.take() {
+        // A terminal that is gone needs none.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        let _ = io::stderr().write_all(b"\x1b[?2004l");
+    }
+}
+
+/// Waits for bytes; `false` when nobody wants any more, or none will come.
+fn more(held: &mut Vec<u8>, stopped: &OwnedFd) -> io::Result<bool> {
+    let stdin = io::stdin();
+    loop {
+        let mut waiting = [
+            PollFd::new(stopped, PollFlags::IN),
+            PollFd::new(&stdin, PollFlags::IN),
+        ];
+        let is_alone = held.as_slice() == b"\x1b";
+        match poll(&mut waiting, is_alone.then_some(&ALONE)) {
+            Err(Errno::INTR) => continue,
+            // The escape key; the byte after it is what nothing else sends.
+            Ok(0) => {
+                held.push(0);
+                return Ok(true);
+            }
+            polled => polled?,
+        };
+        if !waiting[0].revents().is_empty() {
+            return Ok(false);
+        }
+        let mut bytes = [0; 4096];
+        match rustix::io::read(&stdin, &mut bytes) {
+            Err(Errno::INTR) => {}
+            Ok(0) | Err(_) => return Ok(false),
+            Ok(count) => {
+                held.extend_from_slice(&bytes[..count]);
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Takes the keys from the beginning of some bytes. What may be the beginning of a key stays.
+fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
+    let mut keys = Vec::new();
+    loop {
+        let Some((length, key)) = first(held) else {
+            if held.len() > LONGEST {
+                held.drain(..1);
+                continue;
+            }
+            return keys;
+        };
+        held.drain(..length);
+        match (keys.last_mut(), key) {
+            (Some(Key::Edit(Edit::Text(before))), Some(Key::Edit(Edit::Text(text)))) => {
+                before.push_str(&text);
+            }
+            (_, key) => keys.extend(key),
+        }
+    }
+}
+
+/// Returns the length of the first key, and the key unless it means nothing here; `None` if more bytes
+/// are needed.
+fn first(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+    let key = match *bytes.first()? {
+        b'\x1b' => return escaped(bytes),
+        b'\r' | b'\n' => Key::Enter,
+        0x7f | 0x08 => Key::Edit(Edit::Backspace),
+        0x01 => Key::Edit(Edit::Home),
+        0x02 => Key::Edit(Edit::Left),
+        0x04 => Key::Edit(Edit::Delete),
+        0x05 => Key::Edit(Edit::End),
+        0x06 => Key::Edit(Edit::Right),
+        0x0b => Key::Edit(Edit::EraseAfter),
+        0x15 => Key::Edit(Edit::EraseBefore),
+        0x17 => Key::Edit(Edit::EraseWord),
+        0x00..0x20 => return Some((1, None)),
+        _ => return text(bytes),
+    };
+    Some((1, Some(key)))
+}
+
+fn text(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+    let control = bytes.iter().position(|byte| *byte < 0x20 || *byte == 0x7f);
+    let typed = &bytes[..control.unwrap_or(bytes.len())];
+    match std::str::from_utf8(typed) {
+        Ok(text) => Some((typed.len(), Some(Key::Edit(Edit::Text(text.to_owned()))))),
+        Err(error) if error.valid_up_to() > 0 => text(&bytes[..error.valid_up_to()]),
+        Err(error) => match error.error_len() {
+            None if control.is_none() => None,
+            length => Some((length.unwrap_or(typed.len()), None)),
+        },
+    }
+}
+
+/// A key that begins with an escape character.
+fn escaped(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+    let key = match *bytes.get(1)? {
+        0 => Key::Escape,
+        b'\r' | b'\n' => Key::AltEnter,
+        0x7f | 0x08 => Key::Edit(Edit::EraseWord),
+        b'b' => Key::Edit(Edit::WordLeft),
+        b'f' => Key::Edit(Edit::WordRight),
+        b'[' if bytes.starts_with(PASTE) => return pasted(bytes),
+        b'[' | b'O' => {
+            let is_end = |byte: &u8| (0x40..=0x7e).contains(byte);
+            let end = 2 + bytes[2..].iter().position(is_end)?;
+            return Some((end + 1, sequence(&bytes[2..=end])));
+        }
+        // Two of them: the key, and the beginning of another.
+        b'\x1b' => return Some((1, Some(Key::Escape))),
+        _ => return Some((2, None)),
+    };
+    Some((2, Some(key)))
+}
+
+fn sequence(bytes: &[u8]) -> Option<Key> {
+    Some(match bytes {
+        b"C" => Key::Edit(Edit::Right),
+        b"D" => Key::Edit(Edit::Left),
+        b"H" | b"1~" | b"7~" => Key::Edit(Edit::Home),
+        b"F" | b"4~" | b"8~" => Key::Edit(Edit::End),
+        b"3~" => Key::Edit(Edit::Delete),
+        b"1;5C" | b"1;3C" => Key::Edit(Edit::WordRight),
+        b"1;5D" | b"1;3D" => Key::Edit(Edit::WordLeft),
+        b"13;3u" | b"27;3;13~" => Key::AltEnter,
+        _ => return None,
+    })
+}
+
+fn pasted(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+    let body = &bytes[PASTE.len()..];
+    let end = body
+        .windows(PASTE_ENDS.len())
+        .position(|window| window == PASTE_ENDS)?;
+    let text = String::from_utf8_lossy(&body[..end]).replace("\r\n", "\n");
+    let text = text.replace('\r', "\n");
+    let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let text = text.chars().filter(is_kept).collect();
+    let length = PASTE.len() + end + PASTE_ENDS.len();
+    Some((length, Some(Key::Edit(Edit::Text(text)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys_of(pieces: &[&[u8]]) -> Vec<Key> {
+        let (mut held, mut keys) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            held.extend_from_slice(piece);
+            for key in take_keys(&mut held) {
+                match (keys.last_mut(), key) {
+                    (Some(Key::Edit(Edit::Text(before))), Key::Edit(Edit::Text(text))) => {
+                        before.push_str(&text);
+                    }
+                    (_, key) => keys.push(key),
+                }
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn bytes_mean_the_same_keys_however_they_arrive() {
+        let typed = "grüße, 日本\x1b[D\x1b[1;5C\x1b\r\x7f\x17\x1b[200~two\r\nlines\x07\x1b[201~\x1b[Z\x1bOH\n";
+        let text = |text: &str| Key::Edit(Edit::Text(text.to_owned()));
+        let keys = [
+            text("grüße, 日本"),
+            Key::Edit(Edit::Left),
+            Key::Edit(Edit::WordRight),
+            Key::AltEnter,
+            Key::Edit(Edit::Backspace),
+            Key::Edit(Edit::EraseWord),
+            text("two\nlines"),
+            Key::Edit(Edit::Home),
+            Key::Enter,
+        ];
+        assert_eq!(keys_of(&[typed.as_bytes()]), keys);
+        for size in 1..9 {
+            let pieces: Vec<&[u8]> = typed.as_bytes().chunks(size).collect();
+            assert_eq!(keys_of(&pieces), keys, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_no_terminal_sends_harms_nothing() {
+        for bytes in [
+            &b"\xff\xfea"[..],
+            b"\xe6\x97\na",
+            b"\x1b[999;999;999Qa",
+            b"\x1b[\x1b[Aa",
+            b"\x00\x03\x1aa",
+        ] {
+            let keys = keys_of(&[bytes]);
+            assert_eq!(
+                keys.last(),
+                Some(&Key::Edit(Edit::Text("a".to_owned()))),
+                "{bytes:?}"
+            );
+        }
+    }
+}
