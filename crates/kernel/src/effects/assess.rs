@@ -177,7 +177,7 @@ fn schema() -> Value {
 
 fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     let mut goal = vec![core.goal.clone()];
-    goal.extend(core.shared().amendments.iter().cloned());
+    goal.extend(core.shared().state.amendments.iter().cloned());
     let mut text = String::new();
     let mut left = GOAL;
     for words in goal {
