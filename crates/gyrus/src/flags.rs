@@ -1,6 +1,6 @@
 //! Flags that several commands share, and what they mean.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use gyrus::runtime::Confinement;
@@ -141,19 +141,19 @@ impl ReviewFlags {
         })
     }
 
-    /// Adds it to how the loop thinks.
-    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        let of_changeset = [Review::Context, Review::Proposal];
-        match (self.review.is_empty(), config.strategy()) {
-            (true, Strategy::Changeset) => config.with_reviews(of_changeset),
-            (_, _) => config.with_reviews(self.review.iter().filter_map(|word| match word {
-                ReviewWord::Plan => Some(Review::Plan),
-                ReviewWord::Context => Some(Review::Context),
-                ReviewWord::Proposal => Some(Review::Proposal),
-                ReviewWord::Mandate => Some(Review::Mandate),
-                ReviewWord::None => None,
-            })),
+    /// Returns what a person reviews of a run with this strategy.
+    fn reviews(&self, strategy: Strategy) -> BTreeSet<Review> {
+        if self.review.is_empty() && strategy == Strategy::Changeset {
+            return BTreeSet::from([Review::Context, Review::Proposal]);
         }
+        let reviews = self.review.iter().filter_map(|word| match word {
+            ReviewWord::Plan => Some(Review::Plan),
+            ReviewWord::Context => Some(Review::Context),
+            ReviewWord::Proposal => Some(Review::Proposal),
+            ReviewWord::Mandate => Some(Review::Mandate),
+            ReviewWord::None => None,
+        });
+        reviews.collect()
     }
 }
 
@@ -171,16 +171,6 @@ pub(crate) struct PlanFlags {
 enum OnFailureWord {
     Stop,
     Replan,
-}
-
-impl PlanFlags {
-    /// Adds it to how the loop thinks.
-    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        match self.on_failure {
-            Some(OnFailureWord::Replan) => config.with_replanning(),
-            Some(OnFailureWord::Stop) | None => config,
-        }
-    }
 }
 
 /// Flags for changesets.
@@ -206,12 +196,10 @@ impl RunFlags {
     }
 
     /// Adds to a chosen loop what the flags say of it.
-    pub(crate) fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        let config = self.review.apply(self.plan.apply(config));
-        match &self.changeset.verify {
-            Some(command) => config.with_verify(command),
-            None => config,
-        }
+    pub(crate) fn apply(&self, config: &mut CognitiveConfig) {
+        config.reviews = self.review.reviews(config.strategy);
+        config.replanning = self.plan.on_failure == Some(OnFailureWord::Replan);
+        config.verify.clone_from(&self.changeset.verify);
     }
 }
 
@@ -229,10 +217,10 @@ pub(crate) struct JudgingFlags {
     pub(crate) judge: Option<Judge>,
     /// Show the model the pictures that match this pattern after each judging by a command
     #[arg(long, value_name = "PATTERN", requires = "judge")]
-    judge_images: Option<String>,
+    pub(crate) judge_images: Option<String>,
     /// The folder with documents to search before planning
     #[arg(long, value_name = "FOLDER")]
-    docs: Option<String>,
+    pub(crate) docs: Option<String>,
 }
 
 impl JudgingFlags {
@@ -242,21 +230,6 @@ impl JudgingFlags {
             (Some(_), _) => Some("--judge"),
             (None, Some(_)) => Some("--docs"),
             (None, None) => None,
-        }
-    }
-
-    /// Adds it to how the loop thinks; `docs` is the configured folder.
-    pub(crate) fn apply(&self, config: CognitiveConfig, docs: Option<&str>) -> CognitiveConfig {
-        if config.strategy() != Strategy::Engineer {
-            return config;
-        }
-        let config = match self.docs.as_deref().or(docs) {
-            Some(folder) => config.with_docs(folder),
-            None => config,
-        };
-        match &self.judge_images {
-            Some(pattern) => config.with_judge_images(pattern),
-            None => config,
         }
     }
 
@@ -327,7 +300,7 @@ impl VerificationFlags {
     /// one at all.
     pub(crate) fn apply(
         &self,
-        config: CognitiveConfig,
+        mut config: CognitiveConfig,
         on_screen: bool,
         has_screen: bool,
     ) -> Result<CognitiveConfig, Failure> {
@@ -337,41 +310,37 @@ impl VerificationFlags {
             return Err(Failure::usage(format!("the check `{check}` needs a page"))
                 .hint("name one with --url, or give the run a browser with --screen browser"));
         }
-        let (config, looks) = match self.require {
-            None => (config, on_screen),
-            Some(StrengthWord::Claimed) => (config.with_required(Strength::Claimed), false),
+        config.required = match self.require {
+            None => None,
+            Some(StrengthWord::Claimed) => Some(Strength::Claimed),
             Some(StrengthWord::Checked)
                 if self.check.is_empty()
-                    && config.checks().is_empty()
-                    && config.judge().is_none()
-                    && config.verify().is_none() =>
+                    && config.checks.is_empty()
+                    && config.judge.is_none()
+                    && config.verify.is_none() =>
             {
                 return Err(Failure::usage("--require checked needs something to check")
                     .hint("say what must hold: --check CHECK"));
             }
-            Some(StrengthWord::Checked) => (config.with_required(Strength::Checked), false),
+            Some(StrengthWord::Checked) => Some(Strength::Checked),
             Some(StrengthWord::Verified) if !has_screen => {
                 return Err(Failure::usage(
                     "--require verified needs a screen to look at, and this run has none",
                 )
                 .hint("--require checked with --check COMMAND works without"));
             }
-            Some(StrengthWord::Verified) => (config.with_required(Strength::Verified), true),
+            Some(StrengthWord::Verified) => Some(Strength::Verified),
         };
+        config.looks_again = config
+            .required
+            .map_or(on_screen, |it| it == Strength::Verified);
         let new = self.check.iter();
-        let new: Vec<Check> = new
-            .filter(|check| !config.checks().contains(check))
-            .cloned()
-            .collect();
-        let mut config = config.with_checks(new);
-        if let Some(given) = &self.answer_schema {
-            config = config.with_answer_schema(given.schema().clone());
-        }
-        Ok(if looks {
-            config.with_independent_look()
-        } else {
-            config
-        })
+        let new = new.filter(|check| !config.checks.contains(check));
+        let new: Vec<Check> = new.cloned().collect();
+        config.checks.extend(new);
+        let schema = self.answer_schema.as_ref();
+        config.answer_schema = schema.map(|given| given.schema().clone());
+        Ok(config)
     }
 
     /// Scripts that the person typed.

@@ -29,7 +29,7 @@ pub struct SingleShot {
 impl SingleShot {
     /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
-        let memory = MemoryBuffer::new(config.memory_window());
+        let memory = MemoryBuffer::new(config.memory_window);
         Self { config, memory }
     }
 }

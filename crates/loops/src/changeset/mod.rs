@@ -268,7 +268,7 @@ impl Changeset {
 
     fn profile(&self, run: &Run) -> TurnProfile {
         let mut words = PROMPT.to_owned();
-        if let Some(command) = self.config.verify() {
+        if let Some(command) = self.config.verify.as_deref() {
             words.push_str(&format!(
                 "\nOnce the files are in place, the command `{command}` is run. If it fails, all \
                  of them are put back, and you are told what it said."

@@ -119,7 +119,7 @@ impl Engineer {
     /// # Errors
     /// Returns the reason in words if the configuration names no judge.
     pub fn new(config: CognitiveConfig) -> Result<Self, String> {
-        let judge = config.judge().cloned();
+        let judge = config.judge.as_ref().cloned();
         let judge = judge.ok_or("the loop `engineer` needs a judge, and none is configured")?;
         Ok(Self {
             acting: React::new(config.clone()),
@@ -158,7 +158,7 @@ impl Engineer {
 
     /// Tells the model to plan, as the last words so far: what was sent before stays as it is.
     fn ask_for_plan(&mut self) {
-        let docs = match self.config.docs() {
+        let docs = match self.config.docs.as_deref() {
             Some(folder) => format!("The documents are in the folder `{folder}`."),
             None => "No folder with documents was named.".to_owned(),
         };
