@@ -537,15 +537,51 @@ impl React {
     }
 }
 
+/// Implements what a loop around [`React`] leaves to it, for one with the fields `acting` and
+/// `state`, whose state has that of the acting part.
+macro_rules! acts_by_react {
+    ($state:ty) => {
+        type State = $state;
+
+        fn name(&self) -> &'static str {
+            KIND.name
+        }
+
+        fn state(&self) -> &$state {
+            &self.state
+        }
+
+        fn restore(&mut self, state: $state) {
+            self.acting.restore(state.acting.clone());
+            self.state = state;
+        }
+
+        fn memory_buffer(&self) -> &gyrus_contract::MemoryBuffer {
+            self.acting.memory_buffer()
+        }
+
+        fn memory_buffer_mut(&mut self) -> &mut gyrus_contract::MemoryBuffer {
+            self.acting.memory_buffer_mut()
+        }
+
+        async fn reflect(
+            &mut self,
+            run: &mut Run,
+            perception: &Perception,
+            plan: &Plan,
+            result: &ExecutionResult,
+        ) -> Result<Option<String>, Stop> {
+            self.acting.reflect(run, perception, plan, result).await
+        }
+    };
+}
+pub(crate) use acts_by_react;
+
 impl CognitiveLoop for React {
     type State = ReactState;
 
     fn name(&self) -> &'static str {
         KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
     }
 
     fn state(&self) -> &ReactState {

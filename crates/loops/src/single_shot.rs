@@ -41,10 +41,6 @@ impl CognitiveLoop for SingleShot {
         KIND.name
     }
 
-    fn version(&self) -> u32 {
-        1
-    }
-
     fn state(&self) -> &() {
         &()
     }

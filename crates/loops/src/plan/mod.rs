@@ -207,10 +207,6 @@ impl CognitiveLoop for Planner {
         KIND.name
     }
 
-    fn version(&self) -> u32 {
-        1
-    }
-
     fn state(&self) -> &PlanState {
         &self.state
     }

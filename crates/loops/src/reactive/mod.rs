@@ -618,10 +618,6 @@ impl CognitiveLoop for Reactive {
         KIND.name
     }
 
-    fn version(&self) -> u32 {
-        1
-    }
-
     fn state(&self) -> &ReactiveState {
         &self.state
     }
