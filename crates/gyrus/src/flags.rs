@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
@@ -10,6 +13,8 @@ use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
+
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value::Error as ValueError};
 
 use crate::{
     answer_schema::GivenSchema,
@@ -263,16 +268,8 @@ pub(crate) struct VerificationFlags {
     ///
     /// claimed: the model says so. checked: your checks passed. verified: a model that did not do
     /// the work looks at the screen and agrees as well. Less than that counts as failed.
-    #[arg(long, value_name = "STRENGTH")]
-    require: Option<StrengthWord>,
-}
-
-/// Values of `--require`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StrengthWord {
-    Claimed,
-    Checked,
-    Verified,
+    #[arg(long, value_name = "STRENGTH", value_parser = strength())]
+    require: Option<Strength>,
 }
 
 impl VerificationFlags {
@@ -293,7 +290,7 @@ impl VerificationFlags {
 
     /// Whether a model is to look at the end.
     pub(crate) fn needs_a_look(&self) -> bool {
-        self.require == Some(StrengthWord::Verified)
+        self.require == Some(Strength::Verified)
     }
 
     /// Adds it to how the loop thinks; `on_screen` if the run works on one, `has_screen` if it has
@@ -310,10 +307,8 @@ impl VerificationFlags {
             return Err(Failure::usage(format!("the check `{check}` needs a page"))
                 .hint("name one with --url, or give the run a browser with --screen browser"));
         }
-        config.required = match self.require {
-            None => None,
-            Some(StrengthWord::Claimed) => Some(Strength::Claimed),
-            Some(StrengthWord::Checked)
+        match self.require {
+            Some(Strength::Checked)
                 if self.check.is_empty()
                     && config.checks.is_empty()
                     && config.judge.is_none()
@@ -322,15 +317,14 @@ impl VerificationFlags {
                 return Err(Failure::usage("--require checked needs something to check")
                     .hint("say what must hold: --check CHECK"));
             }
-            Some(StrengthWord::Checked) => Some(Strength::Checked),
-            Some(StrengthWord::Verified) if !has_screen => {
+            Some(Strength::Verified) if !has_screen => {
                 return Err(Failure::usage(
                     "--require verified needs a screen to look at, and this run has none",
                 )
                 .hint("--require checked with --check COMMAND works without"));
             }
-            Some(StrengthWord::Verified) => Some(Strength::Verified),
-        };
+            Some(_) | None => config.required = self.require,
+        }
         config.looks_again = config
             .required
             .map_or(on_screen, |it| it == Strength::Verified);
@@ -558,6 +552,20 @@ pub(crate) struct LimitFlags {
     max_time: Option<u64>,
 }
 
+/// Reads one of the words by which a type is stored.
+fn word<T, const N: usize>(words: [&'static str; N]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let words = PossibleValuesParser::new(words);
+    words.try_map(|word| T::deserialize(word.into_deserializer()).map_err(|it: ValueError| it))
+}
+
+/// Reads the strength that a result can be required to have.
+pub(crate) fn strength() -> impl TypedValueParser<Value = Strength> {
+    word(["claimed", "checked", "verified"])
+}
+
 fn milliseconds(text: &str) -> Result<u64, String> {
     let duration = parse_duration(text)?;
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
@@ -593,8 +601,8 @@ pub(crate) struct ApprovalFlags {
     ///
     /// wait: here, or for `gyrus approve` from elsewhere. park: end with exit code 5; the run goes
     /// on when it is answered and resumed. deny: count it as a no.
-    #[arg(long, value_name = "WHAT")]
-    on_ask: Option<OnAskWord>,
+    #[arg(long, value_name = "WHAT", value_parser = word::<OnAsk, 3>(["wait", "park", "deny"]))]
+    pub(crate) on_ask: Option<OnAsk>,
     /// Confine commands to the workspace, without a network: on or off (default: on)
     ///
     /// Without the sandbox, whatever runs code is asked about each time, in every mode.
@@ -658,13 +666,6 @@ impl From<SandboxWord> for Confinement {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnAskWord {
-    Wait,
-    Park,
-    Deny,
-}
-
 impl ApprovalFlags {
     /// The mode, if one was given.
     pub(crate) fn mode(&self) -> Option<Mode> {
@@ -687,15 +688,6 @@ impl ApprovalFlags {
             )?;
         }
         Ok(())
-    }
-
-    /// The flag, if it was given.
-    pub(crate) fn on_ask(&self) -> Option<OnAsk> {
-        self.on_ask.map(|word| match word {
-            OnAskWord::Wait => OnAsk::Wait,
-            OnAskWord::Park => OnAsk::Park,
-            OnAskWord::Deny => OnAsk::Deny,
-        })
     }
 }
 
@@ -751,7 +743,7 @@ impl ChangeFlags {
     pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> ResumeChanges {
         let on_ask = self
             .approvals
-            .on_ask()
+            .on_ask
             .unwrap_or(match (before, at_terminal) {
                 (OnAsk::Park, _) => OnAsk::Park,
                 (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,

@@ -189,7 +189,7 @@ impl RunOptions<'_> {
         } else {
             OnAsk::Deny
         };
-        let said = self.flags.approvals.on_ask();
+        let said = self.flags.approvals.on_ask;
         said.or(self.config.on_ask).unwrap_or(by_place)
     }
 
